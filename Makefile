@@ -1,0 +1,55 @@
+# make demo    watch odfpy do its job, from nothing to a verified, shared dataset
+# make test    run the tests          make lint, make types   ruff, mypy
+# make venv    only make .venv        make bench              print measurements
+# make clean   remove all that make has made
+#
+# Needs make and Python 3.10 to 3.13, nothing else; pip brings the rest, Java too. Another Python: make PYTHON=python3.12 ...
+
+PYTHON ?= $(firstword $(foreach python,python3 python3.11 python3.12 python3.13 python3.10,$(shell \
+	$(python) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null && echo $(python))))
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint types bench clean
+
+help:
+	@sed -n '1,/^$$/s/^# *//p' Makefile
+
+# Two stamps, so that the demo need not wait for the tools of developers.
+$(VENV)/runs: pyproject.toml constraints.txt
+	$(if $(PYTHON),,$(error No Python 3.10 to 3.13 found; name one with: make PYTHON=/path/to/python))
+	@echo "Installing odfpy and what it needs into $(VENV), over half a gigabyte the first time ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/develops: $(VENV)/runs
+	@echo "Installing the tools for tests and checks ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+venv: $(VENV)/develops
+
+demo: $(VENV)/runs
+	@$(BIN)/python demo/demo.py
+
+test: $(VENV)/develops
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/develops
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/develops
+	$(BIN)/mypy
+
+bench: $(VENV)/develops
+	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
+
+clean:
+	rm -rf $(VENV) .demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
