@@ -1,0 +1,143 @@
+"""The shape of a value type, read from its annotations once.
+
+Metadata is plain frozen dataclasses. Every codec (FlatBuffers, YAML, JSON) is driven by the same description of
+them, so that a field is written down in exactly one place.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from odfpy.data.attributes import ExtraAttributes
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import IntRange, SoleMember
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias, DatasetRef
+
+# Values that have a form of their own in every codec.
+LEAVES = (str, bool, bytes, Timestamp, Multihash, DatasetId, DatasetAlias, ExtraAttributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer of the given range."""
+
+    range: IntRange
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One of `LEAVES`."""
+
+    type: type
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A dataset id or alias, written as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """A member of an enum, written by its value."""
+
+    type: type[Enum]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A tuple of any length."""
+
+    item: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A union of dataclasses; the order of members is that of the wire format."""
+
+    members: tuple[type, ...]
+
+    def member(self, kind: str) -> type | None:
+        """The member of that kind; case does not matter."""
+        return next((member for member in self.members if kind_of(member).lower() == kind.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dataclass."""
+
+    type: type
+
+
+Shape: TypeAlias = Integer | Leaf | Reference | Enumeration | Sequence | OneOf | Record
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a record: its name in Python, its name in documents, its shape, whether it may be absent."""
+
+    name: str
+    key: str
+    shape: Shape
+    optional: bool
+
+
+def kind_of(member: type) -> str:
+    """The name of a union member in documents: its `KIND`, else the name of its class."""
+    kind: str = getattr(member, "KIND", member.__name__)
+    return kind
+
+
+@cache
+def fields_of(record: type) -> tuple[Field, ...]:
+    """The fields of a record, in declared order, which is the order on the wire."""
+    hints = get_type_hints(record, include_extras=True)
+    return tuple(_field(field.name, hints[field.name]) for field in fields(record))
+
+
+def _field(name: str, hint: Any) -> Field:
+    key = re.sub(r"_(.)", lambda match: match[1].upper(), name)
+    arms = _arms(hint)
+    required = tuple(arm for arm in arms if arm is not type(None))
+    return Field(name, key, shape_of(*required), optional=len(required) < len(arms))
+
+
+def _arms(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(arm for part in get_args(hint) for arm in _arms(part))
+    return (hint,)
+
+
+def shape_of(*arms: Any) -> Shape:
+    """The shape of an annotation; several arms are a union.
+
+    Raises:
+        TypeError: an annotation that no codec knows.
+    """
+    arms = tuple(arm for hint in arms for arm in _arms(hint))
+    if set(arms) == set(get_args(DatasetRef)):
+        return Reference()
+    if len(arms) > 1:
+        return OneOf(arms)
+    return _shape_of_one(arms[0])
+
+
+def _shape_of_one(hint: Any) -> Shape:
+    if get_origin(hint) is Annotated:
+        inner, mark = get_args(hint)
+        return OneOf((inner,)) if isinstance(mark, SoleMember) else Integer(mark)
+    if get_origin(hint) is tuple:
+        return Sequence(shape_of(get_args(hint)[0]))
+    if hint in LEAVES:
+        return Leaf(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Enumeration(hint)
+    if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__"):
+        return Record(hint)
+    raise TypeError(f"No codec for {hint!r}")

@@ -1,0 +1,28 @@
+"""What writer and reader of FlatBuffers agree on beyond the shapes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from odfpy.codec.shape import Enumeration, Integer, Leaf, OneOf, Shape, fields_of
+from odfpy.data.timestamp import Timestamp
+
+ENUM_BITS = {"TimeUnit": 16}
+"""Width of enums that are not 32 bits wide, by name."""
+
+
+def is_inline(shape: Shape) -> bool:
+    """Whether the value lies in the table itself: scalars, enums and the `Timestamp` struct."""
+    match shape:
+        case Integer() | Enumeration():
+            return True
+        case Leaf(type_):
+            return type_ is bool or type_ is Timestamp
+        case _:
+            return False
+
+
+@cache
+def slots_of(record: type) -> int:
+    """Slots of the table: a union takes two (type, then value)."""
+    return sum(2 if isinstance(field.shape, OneOf) else 1 for field in fields_of(record))

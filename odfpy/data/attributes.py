@@ -1,0 +1,66 @@
+"""Extra attributes of events and schema fields: a JSON object that travels with them unread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odfpy.errors import InvalidValue
+
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraAttributes:
+    """Custom attributes, kept as the JSON text they were written in, since that text is hashed.
+
+    Attributes:
+        entries: one JSON object; written by us with its top-level keys sorted and without spaces.
+    """
+
+    entries: str
+
+    def __post_init__(self) -> None:
+        try:
+            value = json.loads(self.entries, parse_constant=_refuse_constant)
+            json.dumps(value, ensure_ascii=False).encode("utf-8")  # escapes may hide halves of surrogate pairs
+        except (ValueError, RecursionError) as error:
+            raise InvalidValue(f"Extra attributes are not JSON: {self.entries[:80]!r}") from error
+        if not isinstance(value, dict):
+            raise InvalidValue(f"Extra attributes are not a JSON object: {self.entries[:80]!r}")
+        if _depth(value) > _MAX_DEPTH:
+            raise InvalidValue(f"Extra attributes are nested more than {_MAX_DEPTH} levels deep")
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> ExtraAttributes:
+        """From a mapping, in canonical form.
+
+        Raises:
+            InvalidValue: it holds something that JSON cannot.
+        """
+        try:
+            ordered = {key: attributes[key] for key in sorted(attributes)}
+            return cls(json.dumps(ordered, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidValue(f"Extra attributes cannot be written as JSON: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """The attributes as a dictionary."""
+        value: dict[str, Any] = json.loads(self.entries)
+        return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    """Levels of nesting; a scalar has none. Without recursion, since the text may be a stranger's."""
+    depth = 0
+    level = [value]
+    while level := [item for item in level if isinstance(item, (dict, list))]:
+        depth += 1
+        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
+    return depth

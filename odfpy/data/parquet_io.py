@@ -1,0 +1,48 @@
+"""Opening Parquet files so that whatever is wrong with them becomes one of our own errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+@contextmanager
+def reading(path: PathLike) -> Iterator[None]:
+    """Turn errors of the Parquet reader into ours, also while iterating.
+
+    Raises:
+        ObjectNotFound: there is no such file.
+        IntegrityError: the file cannot be decoded.
+        OdfError: it cannot be read, for want of permission for example.
+    """
+    try:
+        yield
+    except OdfError:
+        raise
+    except FileNotFoundError as error:
+        raise ObjectNotFound(f"There is no data file {os.fspath(path)}") from error
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
+        if (isinstance(error, OSError) and error.errno is not None) or Path(path).is_dir():
+            reason = getattr(error, "strerror", None) or "it is a folder"
+            raise OdfError(f"Cannot read data file {os.fspath(path)}: {reason}") from error
+        raise IntegrityError(
+            f"Data file {os.fspath(path)} is damaged: {error}",
+            hint="`odf verify --integrity` names what is damaged; pull the dataset again from where it is intact.",
+        ) from error
+
+
+@contextmanager
+def open_parquet(path: PathLike, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; errors inside the block are turned into ours as by `reading`."""
+    with reading(path), pq.ParquetFile(path, metadata=metadata) as file:
+        yield file

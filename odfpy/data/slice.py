@@ -1,0 +1,138 @@
+"""Data slices: one Parquet file for each block that carries data (ODF specification, "Data Slice").
+
+`SliceWriter` makes one from batches that have their final form, and measures it in the same pass. The reading side
+takes what any writer has written and shows it in one form: plain layouts, offsets as int64, operation types as int32.
+
+The bytes of a slice follow from its rows alone, for a given release of pyarrow: rows are regrouped, so that the
+batches they came in leave no trace, and all settings of the Parquet writer are fixed here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.data.parquet_io import PathLike, open_parquet
+from odfpy.data.slice_writer import SliceInfo, SliceWriter
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
+from odfpy.errors import IntegrityError, SchemaError, did_you_mean
+
+__all__ = ["SliceInfo", "SliceStats", "SliceWriter", "iter_slice", "read_slice", "slice_schema", "slice_stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStats:
+    """What the footer of a slice tells.
+
+    Attributes:
+        num_rows: rows in the file.
+        offset_start: least offset, None when there are no rows.
+        offset_end: greatest offset, inclusive.
+    """
+
+    num_rows: int
+    offset_start: int | None
+    offset_end: int | None
+
+
+def read_slice(
+    path: PathLike, columns: Sequence[str] | None = None, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY
+) -> pa.Table:
+    """All rows of a slice, in memory.
+
+    Args:
+        path: the file.
+        columns: top-level columns to read, in this order; all by default.
+        vocab: names of the system columns.
+
+    Raises:
+        IntegrityError: the file is damaged.
+        ObjectNotFound: there is no such file.
+        SchemaError: it has no such column.
+    """
+    with open_parquet(path) as file:
+        schema = _selected(path, file.schema_arrow, columns)
+        table = file.read(columns=None if columns is None else list(columns))
+        names = table.schema.names
+        chunked = [_normal_column(table.column(names.index(f.name)), f.type) for f in _normal(schema, vocab)]
+        return pa.table(chunked, schema=_normal(schema, vocab))
+
+
+def iter_slice(
+    path: PathLike,
+    batch_size: int = 65_536,
+    columns: Sequence[str] | None = None,
+    *,
+    vocab: DatasetVocabulary = DEFAULT_VOCABULARY,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a slice in batches of at most `batch_size` rows; arguments and errors as for `read_slice`."""
+    with open_parquet(path) as file:
+        schema = _normal(_selected(path, file.schema_arrow, columns), vocab)
+        for batch in file.iter_batches(batch_size, columns=None if columns is None else list(columns)):
+            names = batch.schema.names
+            arrays = [_normal_array(batch.column(names.index(field.name)), field.type) for field in schema]
+            yield pa.record_batch(arrays, schema=schema)
+
+
+def slice_schema(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Schema:
+    """The schema that `read_slice` gives; errors as there."""
+    with open_parquet(path) as file:
+        return _normal(file.schema_arrow, vocab)
+
+
+def slice_stats(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> SliceStats:
+    """Number of rows and range of offsets, from the footer where the writer has put them there.
+
+    Raises:
+        IntegrityError: the file is damaged.
+        ObjectNotFound: there is no such file.
+        SchemaError: it has no offset column.
+    """
+    with open_parquet(path) as file:
+        metadata = file.metadata
+        _selected(path, file.schema_arrow, [vocab.offset_column])
+        if metadata.num_rows == 0:
+            return SliceStats(0, None, None)
+        leaf = metadata.schema.names.index(vocab.offset_column)
+        statistics = [metadata.row_group(group).column(leaf).statistics for group in range(metadata.num_row_groups)]
+        if all(known is not None and known.has_min_max for known in statistics):
+            return SliceStats(
+                metadata.num_rows, min(known.min for known in statistics), max(known.max for known in statistics)
+            )
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(read_slice(path, [vocab.offset_column], vocab=vocab).column(0)).as_py()
+    return SliceStats(metadata.num_rows, bounds["min"], bounds["max"])
+
+
+def _selected(path: PathLike, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    names = schema.names
+    if len(set(names)) < len(names):
+        raise IntegrityError(f"Data file {os.fspath(path)} has two columns of the same name: {names}")
+    if columns is None:
+        return schema
+    for column in columns:
+        if column not in names:
+            raise SchemaError(
+                f"Data file {os.fspath(path)} has no column {column!r}",
+                hint=did_you_mean(column, names, otherwise=f"Its columns are {', '.join(names)}."),
+            )
+    return pa.schema([schema.field(column) for column in columns])
+
+
+def _normal(schema: pa.Schema, vocab: DatasetVocabulary) -> pa.Schema:
+    wanted = {vocab.offset_column: pa.int64(), vocab.operation_type_column: pa.int32()}
+    return pa.schema([field.with_type(wanted.get(field.name, field.type)) for field in plain_schema(schema)])
+
+
+def _normal_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([_normal_array(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def _normal_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    plain = plain_array(array)
+    return plain if plain.type.equals(wanted) else plain.cast(wanted)

@@ -1,0 +1,43 @@
+"""Names of the system columns, and the operation types (ODF specification, "Common Data Schema")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class OperationType(IntEnum):
+    """What a row does to the current state; the values are those in the `op` column."""
+
+    APPEND = 0
+    RETRACT = 1
+    CORRECT_FROM = 2
+    CORRECT_TO = 3
+
+    @property
+    def symbol(self) -> str:
+        """`+A`, `-R`, `-C` or `+C`."""
+        return ("+A", "-R", "-C", "+C")[self]
+
+    @property
+    def weight(self) -> int:
+        """+1 for rows that add to the current state, -1 for rows that take away."""
+        return 1 if self in (OperationType.APPEND, OperationType.CORRECT_TO) else -1
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetVocabulary:
+    """Names of the four system columns of a dataset, in their order in every slice."""
+
+    offset_column: str = "offset"
+    operation_type_column: str = "op"
+    system_time_column: str = "system_time"
+    event_time_column: str = "event_time"
+
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        """All four names, in order."""
+        return (self.offset_column, self.operation_type_column, self.system_time_column, self.event_time_column)
+
+
+DEFAULT_VOCABULARY = DatasetVocabulary()

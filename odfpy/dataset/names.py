@@ -1,0 +1,223 @@
+"""Names, references and patterns of datasets (ODF specification, "Dataset Identity").
+
+Forms of text and the types they are read into:
+
+    DatasetName   com.example.rates                 hostname-like; compared without regard to case
+    DatasetAlias  com.example.rates | alice/com.example.rates
+    DatasetRef    did:odf:f... | alias              something in this workspace
+    RemoteRef     did:odf:f... | repo/did:odf:f... | repo/[account/]name | URL
+    pattern       com.example.% | alice/%           `%` stands for any run of characters
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import TypeAlias
+
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
+from odfpy.errors import InvalidValue
+
+_HOSTNAME = r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)*"
+_HOSTNAME_RE = re.compile(_HOSTNAME)
+_PATTERN_RE = re.compile(
+    rf"(?:{_HOSTNAME}[.-]?)?(?:%+(?:[.-]?{_HOSTNAME}[.-]?|[.-]))*%+(?:[.-]?{_HOSTNAME})?"  # a name with holes
+)
+_URL_RE = re.compile(r"[A-Za-z0-9]+(?:\+[A-Za-z0-9]+)*://[^\x00-\x1f\x7f]+")
+_MAX_NAME = 200
+_NAME_HINT = "Names are letters and digits, joined by single dots or hyphens: com.example.exchange-rates"
+
+
+def _check_length(text: str, what: str) -> None:
+    if len(text) > _MAX_NAME:
+        raise InvalidValue(f"Not {what}: {text[:40]!r}... is longer than {_MAX_NAME} characters")
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class _Name:
+    """Text of the form of a host name, compared without regard to case."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _check_length(self.text, self._what())
+        if not _HOSTNAME_RE.fullmatch(self.text):
+            raise InvalidValue(f"Not {self._what()}: {self.text!r}", hint=_NAME_HINT)
+
+    @classmethod
+    def _what(cls) -> str:
+        return "a name"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.text.lower() == self.text.lower()
+
+    def __lt__(self, other: _Name) -> bool:
+        return self.text.lower() < other.text.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.text.lower())
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class DatasetName(_Name):
+    """Name of a dataset within an account."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _what(cls) -> str:
+        return "a dataset name"
+
+
+class AccountName(_Name):
+    """Name of an account."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _what(cls) -> str:
+        return "an account name"
+
+
+class RepositoryName(_Name):
+    """Local name of a repository."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _what(cls) -> str:
+        return "a repository name"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class DatasetAlias:
+    """`[account/]name`."""
+
+    name: DatasetName
+    account: AccountName | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DatasetAlias:
+        """Read `[account/]name`.
+
+        Raises:
+            InvalidValue: not an alias.
+        """
+        account, slash, name = text.rpartition("/")
+        return cls(DatasetName(name), AccountName(account) if slash else None)
+
+    def __str__(self) -> str:
+        return f"{self.account}/{self.name}" if self.account else str(self.name)
+
+
+DatasetRef: TypeAlias = DatasetId | DatasetAlias
+
+
+def parse_ref(text: str) -> DatasetRef:
+    """Read a local reference: an id or an alias.
+
+    Raises:
+        InvalidValue: neither.
+    """
+    return DatasetId.parse(text) if text.startswith(DID_ODF_PREFIX) else DatasetAlias.parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRef:
+    """A dataset in a named repository.
+
+    Attributes:
+        repository: the repository's local name, or None for an id that any repository may have.
+        dataset: id or alias of the dataset there.
+    """
+
+    repository: RepositoryName | None
+    dataset: DatasetRef
+
+    def __str__(self) -> str:
+        return f"{self.repository}/{self.dataset}" if self.repository else str(self.dataset)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class RemoteUrl:
+    """A dataset at a URL."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+AnyRemoteRef: TypeAlias = RemoteRef | RemoteUrl
+
+
+def is_url(text: str) -> bool:
+    """Whether the text begins with a URL scheme."""
+    return _URL_RE.fullmatch(text) is not None
+
+
+def parse_remote_ref(text: str) -> AnyRemoteRef:
+    """Read `[repo/]id`, `repo/[account/]name` or a URL.
+
+    Raises:
+        InvalidValue: none of these.
+    """
+    if is_url(text):
+        return RemoteUrl(text)
+    if text.startswith(DID_ODF_PREFIX):
+        return RemoteRef(None, DatasetId.parse(text))
+    repository, slash, dataset = text.partition("/")
+    if not slash:
+        raise InvalidValue(
+            f"Not a remote reference: {text!r}", hint="Write repository/name, or a URL such as https://host/name"
+        )
+    return RemoteRef(RepositoryName(repository), parse_ref(dataset))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether the text has a wildcard; in a URL, `%` is part of an escape."""
+    return "%" in text and not is_url(text)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPattern:
+    """`[account/]name` with `%` in the name for any run of characters, matched without regard to case."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        account, _, name = self.text.rpartition("/")
+        _check_length(name, "a pattern of dataset names")
+        if not _PATTERN_RE.fullmatch(name):
+            raise InvalidValue(f"Not a pattern of dataset names: {self.text[:80]!r}", hint=_NAME_HINT)
+        if account or self.text.startswith("/"):
+            AccountName(account)
+
+    def matches(self, dataset: DatasetName | DatasetAlias) -> bool:
+        """Whether the whole name fits, and the account is the same if the pattern has one."""
+        account, _, pattern = self.text.rpartition("/")
+        alias = dataset if isinstance(dataset, DatasetAlias) else DatasetAlias(dataset)
+        if account and alias.account != AccountName(account):
+            return False
+        return _fits(pattern.lower().split("%"), alias.name.text.lower())
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _fits(parts: list[str], text: str) -> bool:
+    """Whether the parts stand in the text in this order, the first at its beginning, the last at its end."""
+    first, *middle, last = parts
+    if not (text.startswith(first) and text.endswith(last) and len(first) + len(last) <= len(text)):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
