@@ -1,0 +1,136 @@
+"""Metadata blocks and manifests on the wire (ODF specification, "Metadata Format").
+
+A block is a FlatBuffer inside a `Manifest` FlatBuffer; its hash is SHA3-256 over the whole. Documents for people are
+YAML: `MetadataBlock` and `DatasetSnapshot` manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odfpy.chain.block import DatasetSnapshot, HashedBlock, MetadataBlock
+from odfpy.codec import flatbuffers_reader
+from odfpy.codec.tree import TreeError, format_path, from_tree, to_tree
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import I32, I64
+from odfpy.errors import MalformedBlock, MalformedManifest, UnsupportedVersion
+
+if TYPE_CHECKING:
+    from odfpy.codec.yaml import Document
+
+ODF_METADATA_BLOCK = 0x400000
+"""Multicodec of metadata blocks."""
+
+BLOCK_VERSION = 3
+"""Version of the blocks that are written."""
+
+READABLE_BLOCK_VERSIONS = (2, 3)
+
+MAX_BLOCK_SIZE = 64 * 1024 * 1024
+"""Bytes; a block carries descriptions, never data, so that a larger one is an attack or an accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    kind: I64
+    version: I32
+    content: bytes
+
+
+def encode_block(block: MetadataBlock) -> bytes:
+    """The bytes of a new block. Blocks from elsewhere keep their own bytes and never come here."""
+    from odfpy.codec import flatbuffers_writer  # only writers pay for importing the builder
+
+    content = flatbuffers_writer.write(block)
+    return flatbuffers_writer.write(_Manifest(ODF_METADATA_BLOCK, BLOCK_VERSION, content))
+
+
+def decode_block(data: bytes) -> MetadataBlock:
+    """Read a block.
+
+    Raises:
+        MalformedBlock: not a block.
+        UnsupportedVersion: a block of a version that this release cannot read.
+    """
+    if len(data) > MAX_BLOCK_SIZE:
+        raise MalformedBlock(f"A block of {len(data)} bytes is larger than the limit of {MAX_BLOCK_SIZE}")
+    manifest = flatbuffers_reader.read(_Manifest, data)
+    if manifest.kind != ODF_METADATA_BLOCK:
+        raise MalformedBlock(f"Not a metadata block: the manifest is of kind 0x{manifest.kind & (2**64 - 1):x}")
+    if manifest.version not in READABLE_BLOCK_VERSIONS:
+        raise UnsupportedVersion(
+            f"The block has version {manifest.version}; versions {READABLE_BLOCK_VERSIONS} can be read",
+            hint="A newer release of odfpy may be able to read it.",
+        )
+    return flatbuffers_reader.read(MetadataBlock, manifest.content)
+
+
+def hash_block(block: MetadataBlock) -> tuple[HashedBlock, bytes]:
+    """A new block with its hash, and its bytes."""
+    data = encode_block(block)
+    return HashedBlock(Multihash.of(data), block), data
+
+
+def block_document(hashed: HashedBlock) -> dict[str, Any]:
+    """A block as the tree of a manifest document, as `odf log -o yaml` prints it."""
+    return {"kind": "MetadataBlock", "version": BLOCK_VERSION, "content": to_tree(hashed.block)}
+
+
+def snapshot_document(snapshot: DatasetSnapshot) -> dict[str, Any]:
+    """A snapshot as the tree of a manifest document."""
+    return {"kind": "DatasetSnapshot", "version": 1, "content": to_tree(snapshot)}
+
+
+def dump_snapshot(snapshot: DatasetSnapshot) -> str:
+    """A snapshot as YAML."""
+    from odfpy.codec.yaml import dump
+
+    return dump(snapshot_document(snapshot))
+
+
+def load_snapshots(text: str, source: str) -> list[DatasetSnapshot]:
+    """All DatasetSnapshot manifests of a YAML text.
+
+    Args:
+        text: one or several documents.
+        source: where the text is from, for messages.
+
+    Raises:
+        MalformedManifest: the message names source, line and path.
+    """
+    from odfpy.codec.yaml import load_documents
+
+    documents = load_documents(text, source)
+    if not documents:
+        raise MalformedManifest(f"{source}: no manifest in it", hint="`odf new NAME` writes a template.")
+    return [_load_snapshot(document, source) for document in documents]
+
+
+def _load_snapshot(document: Document, source: str) -> DatasetSnapshot:
+    try:
+        return from_tree(DatasetSnapshot, _manifest_content(document.tree, "DatasetSnapshot", 1), ("content",))
+    except TreeError as error:
+        where = f"{source}, line {document.line_of(error.path)}"
+        path = f" at `{format_path(error.path)}`" if error.path else ""
+        raise MalformedManifest(f"{where}: {error.problem}{path}", hint=error.hint) from error
+
+
+def _manifest_content(tree: Any, kind: str, version: int) -> Any:
+    if not isinstance(tree, dict):
+        raise TreeError((), "a manifest is a mapping with `kind`, `version` and `content`")
+    _refuse_unknown(tree, ("kind", "version", "content"))
+    if str(tree.get("kind", "")).lower() != kind.lower():
+        raise TreeError(("kind",), f"expected `kind: {kind}`, found {tree.get('kind')!r}")
+    if tree.get("version") != version or isinstance(tree["version"], bool):
+        raise TreeError(("version",), f"expected `version: {version}`, found {tree.get('version')!r}")
+    if "content" not in tree:
+        raise TreeError((), "`content` is missing")
+    return tree["content"]
+
+
+def _refuse_unknown(tree: dict[str, Any], known: Iterable[str]) -> None:
+    for key in tree:
+        if key not in known:
+            raise TreeError((key,), "unknown key in a manifest", hint=f"Known keys: {', '.join(known)}")

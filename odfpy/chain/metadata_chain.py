@@ -1,0 +1,176 @@
+"""The metadata chain of one dataset: walking it, summing it up, appending to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from odfpy.chain.block import HashedBlock, MetadataBlock
+from odfpy.chain.encoding import decode_block, hash_block
+from odfpy.chain.events import MetadataEvent
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.chain.rules import NoOpEvent, repeats, validated
+from odfpy.chain.state import ChainState
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import HashMismatch, IntegrityError, MalformedData, ReferenceNotFound
+
+
+class MetadataChain:
+    """Blocks in an object store and the references into them.
+
+    Attributes:
+        blocks: store of the blocks.
+        refs: store of the references.
+    """
+
+    def __init__(self, blocks: ObjectStore, refs: RefStore) -> None:
+        self.blocks = blocks
+        self.refs = refs
+
+    def head(self) -> Multihash:
+        """The last block.
+
+        Raises:
+            ReferenceNotFound: the chain is empty.
+        """
+        head = self.refs.get(HEAD)
+        if head is None:
+            raise ReferenceNotFound("The dataset has no head: it is empty or not a dataset")
+        return head
+
+    def block(self, name: Multihash) -> HashedBlock:
+        """One block, checked against its hash.
+
+        Raises:
+            ObjectNotFound: it is missing.
+            HashMismatch, MalformedBlock, UnsupportedVersion: it cannot be read; the message names the file.
+        """
+        data = self.blocks.read(name)
+        try:
+            return HashedBlock(name, decode_block(data))
+        except MalformedData as error:
+            raise type(error)(f"{self.blocks.describe(name)}: {error.message}", hint=error.hint) from error
+
+    def iter_blocks(self, head: Multihash | None = None, *, until: Multihash | None = None) -> Iterator[HashedBlock]:
+        """Blocks from the newest to the oldest.
+
+        Args:
+            head: where to begin; the reference `head` by default.
+            until: a block to stop before; it must be in the chain.
+
+        Raises:
+            IntegrityError: the chain is broken, or does not contain `until`.
+        """
+        name: Multihash | None = head or self.head()
+        number: int | None = None
+        while name is not None and name != until:
+            hashed = self.block(name)
+            # Sequence numbers fall with every step, so that a walk ends whatever the links say.
+            if number is not None and hashed.block.sequence_number != number - 1:
+                raise IntegrityError(
+                    f"Broken chain: block {name} has number {hashed.block.sequence_number} where {number - 1} must be"
+                )
+            number = hashed.block.sequence_number
+            yield hashed
+            name = hashed.block.prev_block_hash
+        if name is None and until is not None:
+            raise IntegrityError(f"Block {until} is not in the chain that ends in {head or self.head()}")
+
+    def in_order(self, head: Multihash | None = None, *, after: Multihash | None = None) -> list[HashedBlock]:
+        """Blocks from the oldest to the newest, without those up to and including `after`."""
+        return list(self.iter_blocks(head, until=after))[::-1]
+
+    def state(self, head: Multihash | None = None) -> ChainState:
+        """What the chain amounts to at a block; the blocks in the store have been validated when they came in."""
+        return sum_up(self.in_order(head))
+
+    def prepare(self, state: ChainState, events: Iterable[MetadataEvent], system_time: Timestamp) -> NewBlocks:
+        """Make blocks of events and check that each may follow; nothing is stored.
+
+        Raises:
+            ChainRuleViolation: one of them may not.
+        """
+        new = NewBlocks(state)
+        for event in events:
+            new.add(event, system_time)
+        return new
+
+    def commit(self, new: NewBlocks) -> ChainState:
+        """Store prepared blocks, then move the head to the last of them.
+
+        Raises:
+            ConcurrentUpdate: somebody else has moved the head; the reference is unchanged.
+        """
+        if new.state.head is None or new.state.head == new.base.head:
+            return new.state
+        for data in new.encoded:
+            self.blocks.insert(data)
+        self.refs.compare_and_swap(HEAD, new.base.head, new.state.head)
+        return new.state
+
+
+class NewBlocks:
+    """Blocks that are valid on top of a state, but not stored yet.
+
+    Attributes:
+        base: the state they follow.
+        state: the state after them.
+        encoded: their bytes, oldest first.
+    """
+
+    def __init__(self, base: ChainState) -> None:
+        self.base = base
+        self.state = base
+        self.encoded: list[bytes] = []
+
+    def add(self, event: MetadataEvent, system_time: Timestamp) -> None:
+        """One more event.
+
+        Raises:
+            ChainRuleViolation: it may not follow.
+            NoOpEvent: the chain says so already.
+        """
+        if repeats(event, self.state):
+            raise NoOpEvent(f"{type(event).__name__} is the same as before")
+        block = MetadataBlock(
+            system_time=system_time,
+            prev_block_hash=self.state.head,
+            sequence_number=self.state.sequence_number + 1,
+            event=event,
+        )
+        hashed, data = hash_block(block)
+        self.state = validated(self.state, hashed)
+        self.encoded.append(data)
+
+
+def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
+    """The state after some blocks, oldest first, without checking the rules."""
+    state = state or ChainState()
+    for hashed in blocks:
+        state = state.after(hashed)
+    return state
+
+
+def validate(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
+    """The state after some blocks, oldest first, with every rule checked.
+
+    Raises:
+        ChainRuleViolation: the first rule that is broken.
+    """
+    state = state or ChainState()
+    for hashed in blocks:
+        state = validated(state, hashed)
+    return state
+
+
+def check_block_bytes(name: Multihash, data: bytes) -> HashedBlock:
+    """A block received from elsewhere.
+
+    Raises:
+        HashMismatch: it is not the block of that name.
+        MalformedBlock, UnsupportedVersion: it cannot be read.
+    """
+    if not name.matches(data):
+        raise HashMismatch(f"Block {name}: the {len(data)} bytes received have another hash")
+    return HashedBlock(name, decode_block(data))

@@ -1,0 +1,273 @@
+"""Content-addressed storage of blocks, slices and checkpoints: each object is named by its hash.
+
+An object either is there, whole and flushed to disk, or is not there at all.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
+from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
+
+CHUNK = 1 << 20
+_TEMPORARY = ".tmp-"
+
+
+class ObjectTooLarge(IntegrityError):
+    """A stream went on beyond the size that was announced for the object."""
+
+
+class ObjectStore(ABC):
+    """A set of immutable objects, each named by the hash of its bytes.
+
+    `odfpy.testing.object_store` has the contract suite that every implementation passes.
+    """
+
+    writable: bool = True
+
+    @abstractmethod
+    def __contains__(self, name: object) -> bool: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Multihash]:
+        """All names, in no particular order."""
+
+    @abstractmethod
+    def open(self, name: Multihash) -> BinaryIO:
+        """The object as a stream from its beginning.
+
+        Raises:
+            ObjectNotFound: it is not there.
+        """
+
+    @abstractmethod
+    def size(self, name: Multihash) -> int:
+        """Bytes of the object.
+
+        Raises:
+            ObjectNotFound: it is not there.
+        """
+
+    @abstractmethod
+    def describe(self, name: Multihash) -> str:
+        """Where the object is or would be, for messages to people."""
+
+    def read(self, name: Multihash) -> bytes:
+        """The whole object, checked against its name.
+
+        Raises:
+            ObjectNotFound: it is not there.
+            HashMismatch: its bytes have another hash.
+        """
+        try:
+            with self.open(name) as stream:
+                data = stream.read()
+        except OSError as error:
+            raise OdfError(f"Cannot read {self.describe(name)}: {error.strerror or error}") from error
+        if not name.matches(data):
+            raise HashMismatch(
+                f"Damaged object: {self.describe(name)} has the hash {Multihash.of(data, name.algorithm)}",
+                hint="Fetch it again from a repository that has the dataset, or restore it from a backup.",
+            )
+        return data
+
+    def local_path(self, name: Multihash) -> Path | None:
+        """The object's file, for stores that keep one on this machine."""
+        del name
+        return None
+
+    @abstractmethod
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        """Copy an object in, hashing while it flows; nothing stays when the hash or the size is not as expected.
+
+        Raises:
+            HashMismatch: the bytes have another hash.
+            ObjectTooLarge: more than `size` bytes came.
+        """
+
+    @abstractmethod
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        """Move in a file that was just written and hashed by ourselves. It is flushed, not hashed again."""
+
+    def insert(self, data: bytes, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
+        """Store some bytes and return their name."""
+        name = Multihash.of(data, algorithm)
+        self.insert_stream(io.BytesIO(data), name)
+        return name
+
+    @abstractmethod
+    def delete(self, name: Multihash) -> None:
+        """Remove an object if it is there."""
+
+
+def copy_hashed(source: BinaryIO, target: BinaryIO, name: Multihash, size: int | None, where: str) -> None:
+    """Copy a stream and check that it has the expected hash, and no more than the expected size."""
+    hasher = name.algorithm.hasher()
+    count = 0
+    while chunk := source.read(CHUNK):
+        count += len(chunk)
+        if size is not None and count > size:
+            raise ObjectTooLarge(f"Object {name} of {where}: more than the {size} bytes that were announced")
+        hasher.update(chunk)
+        target.write(chunk)
+    found = Multihash(name.code, hasher.digest())
+    if found != name:
+        raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {found}")
+
+
+class LocalObjectStore(ObjectStore):
+    """Objects as files of one folder. A write goes to a temporary name, is flushed, then renamed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, Multihash) and self._path(name).is_file()
+
+    def __iter__(self) -> Iterator[Multihash]:
+        if not self.folder.is_dir():
+            return
+        for entry in os.scandir(self.folder):
+            try:
+                name = Multihash.parse(entry.name)
+            except InvalidValue:
+                continue
+            if str(name) == entry.name:
+                yield name
+
+    def open(self, name: Multihash) -> BinaryIO:
+        try:
+            return self._path(name).open("rb")
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        except OSError as error:
+            raise OdfError(f"Cannot read {self._path(name)}: {error.strerror}") from error
+
+    def size(self, name: Multihash) -> int:
+        try:
+            return self._path(name).stat().st_size
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        except OSError as error:
+            raise OdfError(f"Cannot read {self._path(name)}: {error.strerror}") from error
+
+    def describe(self, name: Multihash) -> str:
+        return str(self._path(name))
+
+    def local_path(self, name: Multihash) -> Path:
+        return self._path(name)
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        with self._placing(name) as temporary, temporary.open("xb") as target:
+            copy_hashed(stream, target, name, size, str(self.folder))
+            target.flush()
+            os.fsync(target.fileno())
+
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        with self._placing(name) as temporary:
+            path.rename(temporary)
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+
+    def delete(self, name: Multihash) -> None:
+        try:
+            self._path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise OdfError(f"Cannot delete {self._path(name)}: {error.strerror}") from error
+
+    def clean(self) -> None:
+        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        if self.folder.is_dir():
+            for path in self.folder.glob(f"{_TEMPORARY}*"):
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: Multihash) -> Path:
+        return self.folder / str(name)
+
+    def _missing(self, name: Multihash) -> ObjectNotFound:
+        return ObjectNotFound(f"Missing object: {self._path(name)}")
+
+    @contextmanager
+    def _placing(self, name: Multihash) -> Iterator[Path]:
+        """Gives a temporary name next to the final one, and renames at the end if all went well."""
+        final, temporary = self._path(name), self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            make_folder(self.folder)
+            try:
+                yield temporary
+                temporary.replace(final)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            sync_folder(self.folder)
+        except OSError as error:
+            raise OdfError(f"Cannot write {final}: {error.strerror or error}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents, each flushed to disk, so that what is written into it can be found again."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries to disk, so that a rename survives a power loss."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class MemoryObjectStore(ObjectStore):
+    """Objects in a dictionary; the model that other stores are tested against."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Multihash, bytes] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._objects
+
+    def __iter__(self) -> Iterator[Multihash]:
+        return iter(list(self._objects))
+
+    def open(self, name: Multihash) -> BinaryIO:
+        return io.BytesIO(self._get(name))
+
+    def size(self, name: Multihash) -> int:
+        return len(self._get(name))
+
+    def describe(self, name: Multihash) -> str:
+        return f"{name} in memory"
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        target = io.BytesIO()
+        copy_hashed(stream, target, name, size, "memory")
+        self._objects[name] = target.getvalue()
+
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        try:
+            self._objects[name] = path.read_bytes()
+            path.unlink()
+        except OSError as error:
+            raise OdfError(f"Cannot take in {path}: {error.strerror}") from error
+
+    def delete(self, name: Multihash) -> None:
+        self._objects.pop(name, None)
+
+    def _get(self, name: Multihash) -> bytes:
+        try:
+            return self._objects[name]
+        except KeyError:
+            raise ObjectNotFound(f"Missing object: {self.describe(name)}") from None

@@ -1,0 +1,156 @@
+"""Named pointers into a chain (ODF specification, "Block References"). They move by compare-and-swap only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from odfpy.chain.object_store import make_folder, sync_folder
+from odfpy.data.multihash import Multihash
+from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
+
+HEAD = "head"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAX_SIZE = 200
+_TEMPORARY = ".tmp-"
+
+
+class RefStore(ABC):
+    """References of one dataset, by name.
+
+    `odfpy.testing.ref_store` has the contract suite that every implementation passes.
+    """
+
+    @abstractmethod
+    def get(self, name: str) -> Multihash | None:
+        """The hash that the reference points to, or None when there is no such reference.
+
+        Raises:
+            IntegrityError: the reference is damaged.
+        """
+
+    @abstractmethod
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        """Move a reference, if it still is where the caller saw it; None stands for a reference to be made.
+
+        Raises:
+            ConcurrentUpdate: the reference has moved.
+        """
+
+    def describe(self, name: str) -> str:
+        """Where the reference is or would be, for messages to people."""
+        return f"the reference {name!r}"
+
+
+def check_name(name: str) -> str:
+    """The name itself, if it is one that can be a file name everywhere."""
+    if not _NAME.fullmatch(name):
+        raise InvalidValue(f"Not a name of a reference: {name!r}")
+    return name
+
+
+def parse_reference(data: bytes, where: str) -> Multihash:
+    """The hash in a reference's file.
+
+    Raises:
+        IntegrityError: there is something else in it.
+    """
+    try:
+        return Multihash.parse(data[:_MAX_SIZE].decode("ascii").strip())
+    except (InvalidValue, UnicodeDecodeError) as error:
+        raise IntegrityError(
+            f"Damaged reference: {where} does not hold the hash of a block",
+            hint="Pull the dataset again, or write the hash of its last block into the file.",
+        ) from error
+
+
+def moved(name: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
+    """The error of a lost race."""
+    return ConcurrentUpdate(
+        f"The reference {name!r} has been moved by somebody else: expected {expected}, found {found}",
+        hint="Nothing of yours was committed; run the command again.",
+    )
+
+
+class LocalRefStore(RefStore):
+    """References as files of one folder; whoever moves one holds a lock on the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, name: str) -> Multihash | None:
+        path = self.folder / check_name(name)
+        try:
+            with path.open("rb") as file:
+                return parse_reference(file.read(_MAX_SIZE), str(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise OdfError(f"Cannot read {path}: {error.strerror}") from error
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        path = self.folder / check_name(name)
+        try:
+            make_folder(self.folder)
+            with self._locked():
+                found = self.get(name)
+                if found != expected:
+                    raise moved(name, expected, found)
+                self._replace(path, str(new).encode("ascii"))
+        except OSError as error:
+            raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+
+    def describe(self, name: str) -> str:
+        return str(self.folder / check_name(name))
+
+    def clean(self) -> None:
+        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        for path in self.folder.glob(f"{_TEMPORARY}*"):
+            path.unlink(missing_ok=True)
+
+    def _replace(self, path: Path, data: bytes) -> None:
+        temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(self.folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        # A lock on the folder itself leaves no lock file behind, and ends with the process that holds it.
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class MemoryRefStore(RefStore):
+    """References in a dictionary; the model that other stores are tested against."""
+
+    def __init__(self) -> None:
+        self._references: dict[str, Multihash] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> Multihash | None:
+        return self._references.get(check_name(name))
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        with self._lock:
+            found = self.get(name)
+            if found != expected:
+                raise moved(name, expected, found)
+            self._references[name] = new

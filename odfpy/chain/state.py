@@ -1,0 +1,250 @@
+"""What a metadata chain amounts to at one of its blocks.
+
+`ChainState` is a fold over the chain: each block in turn, oldest first, gives the next state. Appending, verifying,
+listing and pulling all look at this one value instead of walking the chain each in their own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    Checkpoint,
+    DataSlice,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    MetadataEvent,
+    Seed,
+    SetAttachments,
+    SetDataSchema,
+    SetInfo,
+    SetLicense,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+    SourceState,
+)
+from odfpy.data.multihash import Multihash
+from odfpy.data.raw_arrow import read_raw_arrow
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainState:
+    """The sum of all blocks up to `head`.
+
+    Attributes:
+        head: the last block, or None for an empty chain.
+        sequence_number: number of the last block, -1 for an empty chain.
+        system_time: time of the last block.
+        seed: identity and kind.
+        set_schema: the schema event in force.
+        push_sources: the push sources that are not disabled, in the order they were added.
+        last_data_event: the last AddData or ExecuteTransform.
+        last_offset: offset of the last row, None before the first.
+        source_states: the latest state of each source, by name.
+        data_bytes: bytes of all slices.
+        last_data_time: time of the last block that carried rows.
+    """
+
+    head: Multihash | None = None
+    sequence_number: int = -1
+    system_time: Timestamp | None = None
+    seed: Seed | None = None
+    set_vocab: SetVocab | None = None
+    set_schema: SetDataSchema | None = None
+    set_transform: SetTransform | None = None
+    polling_source: SetPollingSource | None = None
+    push_sources: tuple[AddPushSource, ...] = ()
+    info: SetInfo | None = None
+    license: SetLicense | None = None
+    attachments: SetAttachments | None = None
+    last_data_event: AddData | ExecuteTransform | None = None
+    last_offset: int | None = None
+    source_states: tuple[SourceState, ...] = ()
+    data_bytes: int = 0
+    last_data_time: Timestamp | None = None
+
+    @property
+    def dataset_id(self) -> DatasetId:
+        """The dataset's id; the chain must not be empty."""
+        return self._seed.dataset_id
+
+    @property
+    def kind(self) -> DatasetKind:
+        """The dataset's kind; the chain must not be empty."""
+        return self._seed.dataset_kind
+
+    @property
+    def _seed(self) -> Seed:
+        if self.seed is None:
+            raise InternalError("An empty chain has neither id nor kind")
+        return self.seed
+
+    @property
+    def vocab(self) -> DatasetVocabulary:
+        """Names of the system columns."""
+        return self.set_vocab.vocabulary if self.set_vocab else DEFAULT_VOCABULARY
+
+    @property
+    def schema(self) -> DataSchema | None:
+        """The schema in force, also if older writers recorded it as a raw Arrow schema.
+
+        Raises:
+            SchemaError: a raw Arrow schema that cannot be read.
+        """
+        recorded = self.set_schema
+        if recorded is None or recorded.schema is not None or recorded.raw_arrow_schema is None:
+            return recorded.schema if recorded else None
+        return read_raw_arrow(recorded.raw_arrow_schema)
+
+    @property
+    def num_records(self) -> int:
+        """Rows in all slices."""
+        return 0 if self.last_offset is None else self.last_offset + 1
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of the next row."""
+        return self.num_records
+
+    @property
+    def watermark(self) -> Timestamp | None:
+        """No row with an event time at or before it comes later, except late."""
+        return self.last_data_event.new_watermark if self.last_data_event else None
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The engine's state after the last transform."""
+        return self.last_data_event.new_checkpoint if self.last_data_event else None
+
+    @property
+    def query_inputs(self) -> tuple[ExecuteTransformInput, ...]:
+        """What the last transform processed, empty before the first."""
+        event = self.last_data_event
+        return event.query_inputs if isinstance(event, ExecuteTransform) else ()
+
+    def source_state(self, source_name: str) -> SourceState | None:
+        """The latest state of the source of that name."""
+        return next((state for state in self.source_states if state.source_name == source_name), None)
+
+    def push_source(self, source_name: str) -> AddPushSource | None:
+        """The active push source of that name."""
+        return next((source for source in self.push_sources if source.source_name == source_name), None)
+
+    def after(self, hashed: HashedBlock) -> ChainState:
+        """The state after one more block. Whether the block may follow is for `odfpy.chain.rules` to say."""
+        block = hashed.block
+        changes = _changes(block.event, self)
+        if new_data_of(block.event):
+            changes["last_data_time"] = block.system_time
+        return replace(
+            self,
+            head=hashed.hash,
+            sequence_number=block.sequence_number,
+            system_time=block.system_time,
+            **changes,
+        )
+
+
+def new_data_of(event: MetadataEvent) -> DataSlice | None:
+    """The slice that an event carries."""
+    return event.new_data if isinstance(event, (AddData, ExecuteTransform)) else None
+
+
+@singledispatch
+def _changes(event: MetadataEvent, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    """The fields that an event sets on top of a state."""
+    raise InternalError(f"No rule for {type(event).__name__}")
+
+
+@_changes.register
+def _(event: Seed, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"seed": event}
+
+
+@_changes.register
+def _(event: SetVocab, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"set_vocab": event}
+
+
+@_changes.register
+def _(event: SetDataSchema, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"set_schema": event}
+
+
+@_changes.register
+def _(event: SetTransform, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"set_transform": event}
+
+
+@_changes.register
+def _(event: SetInfo, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"info": event}
+
+
+@_changes.register
+def _(event: SetLicense, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"license": event}
+
+
+@_changes.register
+def _(event: SetAttachments, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"attachments": event}
+
+
+@_changes.register
+def _(event: SetPollingSource, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"polling_source": event}
+
+
+@_changes.register
+def _(event: DisablePollingSource, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
+    return {"polling_source": None}
+
+
+@_changes.register
+def _(event: AddPushSource, state: ChainState) -> dict[str, Any]:
+    sources = {source.source_name: source for source in state.push_sources}
+    return {"push_sources": tuple({**sources, event.source_name: event}.values())}
+
+
+@_changes.register
+def _(event: DisablePushSource, state: ChainState) -> dict[str, Any]:
+    return {"push_sources": tuple(s for s in state.push_sources if s.source_name != event.source_name)}
+
+
+@_changes.register
+def _(event: AddData, state: ChainState) -> dict[str, Any]:
+    changes = _data_changes(event, state)
+    if event.new_source_state is not None:
+        others = tuple(s for s in state.source_states if s.source_name != event.new_source_state.source_name)
+        changes["source_states"] = (*others, event.new_source_state)
+    return changes
+
+
+@_changes.register
+def _(event: ExecuteTransform, state: ChainState) -> dict[str, Any]:
+    return _data_changes(event, state)
+
+
+def _data_changes(event: AddData | ExecuteTransform, state: ChainState) -> dict[str, Any]:
+    if event.new_data is None:
+        return {"last_data_event": event}
+    return {
+        "last_data_event": event,
+        "last_offset": event.new_data.offset_interval.end,
+        "data_bytes": state.data_bytes + event.new_data.size,
+    }

@@ -1,0 +1,166 @@
+"""What every reference store does.
+
+A test module inherits a suite and says how to make a store:
+
+    class TestMyStore(RefStoreContract):
+        def make(self, folder: Path) -> RefStore:
+            return MyStore(folder / "refs")
+
+`RefStoreReading` is the part for stores that others fill; `RefStoreContract` is for stores that are written to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.data.multihash import BLAKE3, Multihash
+from odfpy.errors import ConcurrentUpdate, InvalidValue
+
+FIRST, SECOND, THIRD = (Multihash.of(text) for text in (b"first", b"second", b"third"))
+BAD_NAMES = ("", ".", "..", "../head", "a/b", "/head", "-head", ".head", "he ad", "head\n", "head\0", "hé", "x" * 101)
+WRITERS = 6
+ROUNDS = 30
+
+
+class RefStoreReading:
+    """What readers can rely on."""
+
+    def filled(self, folder: Path, references: Mapping[str, Multihash]) -> RefStore:
+        """A store that holds some references; `folder` is an empty one to use at will."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def full(self, tmp_path: Path) -> RefStore:
+        """A store with two references."""
+        return self.filled(tmp_path, {HEAD: FIRST, "other-1.x_y": SECOND})
+
+    def test_references_are_found_by_name(self, full: RefStore) -> None:
+        assert full.get(HEAD) == FIRST
+        assert full.get("other-1.x_y") == SECOND
+
+    def test_a_missing_reference_is_none(self, full: RefStore) -> None:
+        assert full.get("missing") is None
+
+    @pytest.mark.parametrize("name", BAD_NAMES)
+    def test_names_are_no_paths(self, full: RefStore, name: str) -> None:
+        with pytest.raises(InvalidValue):
+            full.get(name)
+
+    def test_places_are_described_by_name(self, full: RefStore) -> None:
+        assert HEAD in full.describe(HEAD)
+        assert "missing" in full.describe("missing")
+
+
+class RefStoreContract(RefStoreReading):
+    """What readers and writers can rely on."""
+
+    def make(self, folder: Path) -> RefStore:
+        """An empty store; `folder` is an empty one to use at will."""
+        raise NotImplementedError
+
+    def filled(self, folder: Path, references: Mapping[str, Multihash]) -> RefStore:
+        store = self.make(folder)
+        for name, target in references.items():
+            store.compare_and_swap(name, None, target)
+        return store
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> RefStore:
+        """An empty store."""
+        return self.make(tmp_path)
+
+    def test_it_begins_empty(self, store: RefStore) -> None:
+        assert store.get(HEAD) is None
+
+    def test_a_reference_is_made_and_moved(self, store: RefStore) -> None:
+        store.compare_and_swap(HEAD, None, FIRST)
+        assert store.get(HEAD) == FIRST
+        store.compare_and_swap(HEAD, FIRST, SECOND)
+        assert store.get(HEAD) == SECOND
+        store.compare_and_swap(HEAD, SECOND, FIRST)
+        assert store.get(HEAD) == FIRST
+
+    def test_moving_to_the_same_place_is_fine(self, full: RefStore) -> None:
+        full.compare_and_swap(HEAD, FIRST, FIRST)
+        assert full.get(HEAD) == FIRST
+
+    def test_any_hash_can_be_pointed_to(self, store: RefStore) -> None:
+        target = Multihash.of(b"x", BLAKE3)
+        store.compare_and_swap(HEAD, None, target)
+        assert store.get(HEAD) == target
+
+    @pytest.mark.parametrize("expected", [None, SECOND], ids=["none", "another"])
+    def test_a_reference_that_is_elsewhere_is_not_moved(self, full: RefStore, expected: Multihash | None) -> None:
+        with pytest.raises(ConcurrentUpdate) as caught:
+            full.compare_and_swap(HEAD, expected, THIRD)
+        assert str(FIRST) in caught.value.message
+        assert full.get(HEAD) == FIRST
+
+    def test_a_missing_reference_is_not_moved(self, store: RefStore) -> None:
+        with pytest.raises(ConcurrentUpdate):
+            store.compare_and_swap(HEAD, FIRST, SECOND)
+        assert store.get(HEAD) is None
+
+    def test_references_do_not_disturb_each_other(self, full: RefStore) -> None:
+        full.compare_and_swap(HEAD, FIRST, THIRD)
+        assert full.get("other-1.x_y") == SECOND
+
+    @pytest.mark.parametrize("name", BAD_NAMES)
+    def test_names_of_new_references_are_no_paths(self, store: RefStore, name: str) -> None:
+        with pytest.raises(InvalidValue):
+            store.compare_and_swap(name, None, FIRST)
+
+    def test_of_many_writers_exactly_one_wins_each_round(self, store: RefStore) -> None:
+        barrier = threading.Barrier(WRITERS)
+
+        def write(writer: int) -> list[bool]:
+            return race(store, writer, ROUNDS, lambda: barrier.wait(60))
+
+        with ThreadPoolExecutor(WRITERS) as pool:
+            check_race(list(pool.map(write, range(WRITERS))))
+
+    def test_readers_never_see_less_than_a_reference(self, full: RefStore) -> None:
+        targets = [Multihash.of(bytes([number])) for number in range(50)]
+        done = threading.Event()
+
+        def read() -> set[Multihash | None]:
+            seen = {full.get(HEAD)}
+            while not done.is_set():
+                seen.add(full.get(HEAD))
+            return seen
+
+        with ThreadPoolExecutor(2) as pool:
+            reader = pool.submit(read)
+            before = FIRST
+            for target in targets:
+                full.compare_and_swap(HEAD, before, target)
+                before = target
+            done.set()
+            assert reader.result() <= {FIRST, *targets}
+
+
+def race(store: RefStore, writer: int, rounds: int, wait: Callable[[], object]) -> list[bool]:
+    """Try to move the head once a round, together with other writers; which rounds were won."""
+    won = []
+    for number in range(rounds):
+        wait()
+        before = store.get(HEAD)
+        wait()
+        try:
+            store.compare_and_swap(HEAD, before, Multihash.of(f"{number} {writer}".encode()))
+        except ConcurrentUpdate:
+            won.append(False)
+        else:
+            won.append(True)
+    return won
+
+
+def check_race(results: list[list[bool]]) -> None:
+    """Each round had exactly one winner."""
+    assert [sum(round_) for round_ in zip(*results, strict=True)] == [1] * len(results[0])
