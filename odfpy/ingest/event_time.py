@@ -1,0 +1,53 @@
+"""Event time of a whole input, for rows that bring none (ODF specification, "EventTimeSource")."""
+
+from __future__ import annotations
+
+import re
+
+from odfpy.chain.sources import EventTimeFromMetadata, EventTimeFromPath, EventTimeSource
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import FetchError, InvalidValue
+from odfpy.ingest.time_format import time_format
+
+
+def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | None, now: Timestamp) -> Timestamp:
+    """The event time that a source gives to an input.
+
+    Args:
+        source: where it comes from.
+        path: of the input, in which `FromPath` looks for its pattern; the first group is the time.
+        modified: when the input was last modified, if that is known; else it is `now`.
+        now: time of the ingest.
+
+    Raises:
+        FetchError: the path has no such time.
+        InvalidValue: the pattern or the format cannot be used.
+    """
+    if isinstance(source, EventTimeFromPath):
+        return _from_path(source, path)
+    if isinstance(source, EventTimeFromMetadata) and modified is not None:
+        return modified
+    return now
+
+
+def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
+    try:
+        pattern = re.compile(source.pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidValue(f"Event time pattern {source.pattern!r} is no regular expression: {error}") from error
+    if pattern.groups < 1:
+        raise InvalidValue(
+            f"Event time pattern {source.pattern!r} has no group", hint=r"Put the time in brackets: (\d+-\d+-\d+)\.csv"
+        )
+    match = pattern.search(path)
+    if match is None or match[1] is None:
+        raise FetchError(
+            f"{path!r} has no event time: it does not match the pattern {source.pattern!r}",
+            hint="Correct `pattern` under `eventTime`, or let `path` match fewer files.",
+        )
+    try:
+        return time_format(source.timestamp_format).parse(match[1])
+    except InvalidValue as error:
+        raise FetchError(
+            f"{path!r} has no event time: {error.message}", hint="Correct `timestampFormat` under `eventTime`."
+        ) from error

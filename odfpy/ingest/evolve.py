@@ -1,0 +1,92 @@
+"""The schema of a dataset as new rows come in (ODF specification, "Schema Evolution").
+
+The first rows set the schema. Later ones follow it: a column that is optional may be missing, a new one makes the
+schema grow, and whether a required column has nulls is asked of the values, not of how they were declared.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from odfpy.data.arrow import from_arrow
+from odfpy.data.evolution import extend_with
+from odfpy.data.schema import DataField, DataSchema, DataType, List, Map, Null, Option, Struct, Timestamp
+from odfpy.data.system_columns import data_fields, system_fields
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import SchemaError
+
+
+def untyped_columns(rows: pa.Schema) -> tuple[str, ...]:
+    """Columns whose type nobody knows yet, since what is in them, if anything, is nulls or empty lists."""
+    return tuple(field.name for field in rows if _is_untyped(field.type))
+
+
+def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
+    """The schema that the first rows of a dataset give it.
+
+    Args:
+        rows: event time, which is required, and data columns in the order of the input.
+        vocabulary: names of the system columns, which come first.
+
+    Raises:
+        SchemaError: a column has a type that datasets cannot have, or of none yet.
+    """
+    untyped = untyped_columns(rows)
+    if untyped:
+        raise SchemaError(
+            f"Column {', '.join(map(repr, untyped))} holds nothing but nulls, which tells no type",
+            hint="Declare its type in the source's schema, or cast it in the preprocessing query.",
+        )
+    new = from_arrow(rows)
+    event_time = next(field.type for field in new.fields if field.name == vocabulary.event_time_column)
+    return DataSchema((*system_fields(vocabulary, event_time), *data_fields(new, vocabulary)))
+
+
+def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabulary) -> DataSchema:
+    """The schema once rows like these are added: `recorded`, or `recorded` with new optional columns at its end.
+
+    New columns without a type wait until a value comes.
+
+    Raises:
+        SchemaError: the type of a column has changed, or a required one is missing; the message names it.
+    """
+    types = {field.name: field.type for field in recorded.fields}
+    waiting = set(untyped_columns(rows)).difference(types)
+    known = from_arrow(pa.schema([field for field in rows if field.name not in waiting]))
+    given = tuple(_as_recorded(field, types.get(field.name)) for field in known.fields)
+    made = tuple(f for f in recorded.fields if f.name in vocabulary.columns and f.name not in rows.names)
+    return extend_with(recorded, DataSchema((*made, *given)))
+
+
+def _is_untyped(arrow: pa.DataType) -> bool:
+    if pa.types.is_nested(arrow):
+        return any(_is_untyped(arrow.field(i).type) for i in range(arrow.num_fields))
+    return bool(pa.types.is_null(arrow))
+
+
+def _as_recorded(field: DataField, recorded: DataType | None) -> DataField:
+    """The field, as optional as recorded; a new one is optional, since older rows do not have it."""
+    if recorded is not None:
+        return DataField(field.name, _aligned(field.type, recorded), field.extra)
+    return field if field.is_optional else DataField(field.name, Option(field.type), field.extra)
+
+
+def _aligned(new: DataType, recorded: DataType) -> DataType:
+    """`new` with the nullability of `recorded`. A column of nothing but nulls can be of any type."""
+    inner = new.inner if isinstance(new, Option) else new
+    if isinstance(inner, Null):
+        return recorded
+    if isinstance(recorded, Option):
+        return Option(_aligned(inner, recorded.inner))
+    match inner, recorded:
+        case Timestamp(), Timestamp():
+            return recorded  # values are cast, and refused if that would lose anything
+        case Struct(fields), Struct(old_fields):
+            types = {field.name: field.type for field in old_fields}
+            return Struct(tuple(_as_recorded(field, types.get(field.name)) for field in fields))
+        case List(item, length), List(old_item, _):
+            return List(_aligned(item, old_item), length)
+        case Map(key, value, is_sorted), Map(old_key, old_value, _):
+            return Map(_aligned(key, old_key), _aligned(value, old_value), is_sorted)
+        case _:
+            return inner

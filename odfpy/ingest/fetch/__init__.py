@@ -1,0 +1,37 @@
+"""Fetching: from a source to the bytes of new inputs (ODF specification, "FetchStep").
+
+An input is whatever is committed by itself. Nothing new is no input at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from odfpy.chain.sources import FetchFilesGlob, FetchStep, FetchUrl
+from odfpy.ingest.fetch.context import FetchContext, FetchedFile
+from odfpy.ingest.fetch.files_glob import fetch_files_glob
+from odfpy.ingest.fetch.url import fetch_url
+from odfpy.ingest.unsupported import unsupported
+
+__all__ = ["FetchContext", "FetchedFile", "fetch"]
+
+
+def fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:
+    """New inputs of a source, each fetched when it is asked for; none if it is up to date.
+
+    Raises:
+        FetchError: the source cannot be reached or read; the message says which, and never holds secrets.
+        InvalidValue: an option of the step cannot be used.
+        UnsupportedStep: the source is of a kind that is part of a later release.
+    """
+    return _fetch(step, context)
+
+
+@singledispatch
+def _fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:  # noqa: ARG001
+    raise unsupported(step)
+
+
+_fetch.register(FetchUrl, fetch_url)
+_fetch.register(FetchFilesGlob, fetch_files_glob)

@@ -1,0 +1,67 @@
+"""What fetching needs to know and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.events import SourceState
+from odfpy.data.timestamp import Timestamp
+
+DEFAULT_MAX_BYTES = 64 << 30
+DEFAULT_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchContext:
+    """The circumstances of a fetch.
+
+    Attributes:
+        now: time of the ingest; fetching itself never asks for the time.
+        root: folder that relative paths of the source start from.
+        scratch: folder for what is downloaded; the caller clears it.
+        state: how far the source has been taken in.
+        has_data: whether the dataset has data from this source. A URL without ETag and Last-Modified leaves no state,
+            and is then only fetched again by `force`.
+        force: fetch as if nothing had been fetched before.
+        environment: variables for templates.
+        progress: called with the bytes fetched so far and those announced, if any.
+        max_bytes: the most that an input may have.
+        timeout: seconds to wait for a server's next byte.
+    """
+
+    now: Timestamp
+    root: Path
+    scratch: Path
+    state: SourceState | None = None
+    has_data: bool = False
+    force: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    progress: Callable[[int, int | None], None] | None = None
+    max_bytes: int = DEFAULT_MAX_BYTES
+    timeout: float = DEFAULT_TIMEOUT
+
+    @property
+    def known_state(self) -> SourceState | None:
+        """The state to go on from: none if forced."""
+        return None if self.force else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedFile:
+    """An input to be read and committed by itself.
+
+    Attributes:
+        path: where its bytes are.
+        name: what to call it in messages; without secrets.
+        state: the state of the source once the input has been committed, None if the source has no means for that.
+        event_time: event time of rows that bring none.
+        is_temporary: whether the file was made for this ingest, in `scratch`, and may be deleted afterwards.
+    """
+
+    path: Path
+    name: str
+    state: SourceState | None
+    event_time: Timestamp
+    is_temporary: bool = False

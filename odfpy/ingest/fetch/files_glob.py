@@ -1,0 +1,95 @@
+"""Fetching the files of a folder, each once (ODF specification, "FetchStep: FilesGlob").
+
+A file is known by its name, or by its path below the first folder with a wildcard. The source state is the name of the
+last file, so files are taken in strictly in order: one that appears later but comes before it is not taken in.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from odfpy.chain.sources import EventTimeFromMetadata, EventTimeFromSystemTime, FetchFilesGlob, SourceOrdering
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import FetchError
+from odfpy.ingest.event_time import event_time_of
+from odfpy.ingest.fetch.context import FetchContext, FetchedFile
+from odfpy.ingest.source_state import etag_state, known_etag
+from odfpy.ingest.templates import expand
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    name: str
+    path: Path
+
+
+def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[FetchedFile]:
+    """The files that come after the last one, in order. Files are not copied.
+
+    Raises:
+        FetchError: no file matches and none ever did, or a file has no event time.
+        InvalidValue: the pattern or format of the event time cannot be used.
+    """
+    pattern = expand(step.path, context.environment)
+    folder = context.root / _fixed_part(pattern)
+    paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
+    files = [_Candidate(_name(path, folder), path) for path in paths if path.is_file()]
+    last = known_etag(context.known_state)
+    if not files and last is None:
+        raise FetchError(
+            f"No file matches {step.path!r} in {context.root}",
+            hint="Paths start from the workspace's folder; ** stands for any number of folders.",
+        )
+    for file in _in_order(files, last, step, context):
+        yield FetchedFile(
+            path=file.path,
+            name=file.name,
+            state=etag_state(file.name),
+            event_time=_event_time(file, step, context),
+        )
+
+
+def _in_order(
+    files: list[_Candidate], last: str | None, step: FetchFilesGlob, context: FetchContext
+) -> list[_Candidate]:
+    if step.order is not SourceOrdering.BY_EVENT_TIME:
+        return sorted((file for file in files if last is None or file.name > last), key=lambda file: file.name)
+    keys = {file: (_event_time(file, step, context), file.name) for file in files}
+    after = None
+    if last is not None:
+        known = next((file for file in files if file.name == last), _Candidate(last, Path(last)))
+        after = (_event_time(known, step, context), last)
+    return sorted((file for file in files if after is None or keys[file] > after), key=lambda file: keys[file])
+
+
+def _event_time(file: _Candidate, step: FetchFilesGlob, context: FetchContext) -> Timestamp:
+    source = step.event_time or EventTimeFromSystemTime()
+    try:
+        modified = Timestamp(file.path.stat().st_mtime_ns)
+    except FileNotFoundError as error:
+        modified = None
+        if isinstance(source, EventTimeFromMetadata):
+            raise FetchError(
+                f"File {file.name!r} is gone, and with it the time after which files are new",
+                hint="Put it back, order the files by name, or take the event time from the path.",
+            ) from error
+    return event_time_of(source, path=file.name, modified=modified, now=context.now)
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folders before the first wildcard."""
+    parts = PurePosixPath(pattern).parts[:-1]
+    fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return str(PurePosixPath(*parts[:fixed]))
+
+
+def _name(path: Path, folder: Path) -> str:
+    name = path.relative_to(folder).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise FetchError(f"File name {name!a} is not UTF-8", hint="Rename the file.") from error
+    return name

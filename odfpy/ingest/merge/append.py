@@ -1,0 +1,24 @@
+"""Append: every row is a new event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.ingest.merge.base import MergeShape, StateNeed, order_by_time, select
+
+
+@dataclass(frozen=True, slots=True)
+class AppendMerge:
+    """Keeps every row as +A, in order of event time."""
+
+    needs_state: StateNeed = StateNeed.NOTHING
+    takes_operations: bool = False
+
+    def sql(self, shape: MergeShape) -> str:
+        """All of `new`."""
+        columns = ("0 AS op", *(f"new.{column}" for column in ("pos", "t", *shape.carried_columns)))
+        return f"SELECT\n  {select(columns)}\nFROM new"
+
+    def order(self, shape: MergeShape) -> tuple[str, ...]:  # noqa: ARG002  (others need the shape)
+        """Event time, then place in the input."""
+        return order_by_time()

@@ -1,0 +1,174 @@
+"""What every merge strategy is, and the SQL that strategies share (ODF specification, "Merge Strategies").
+
+A merge is one SELECT in the subset of SQL that duckdb and Spark SQL have in common, over two relations. Columns go by
+their *role*, so that no name needs quoting and no vocabulary is wired in; a lane gives its columns these names and
+takes them off again:
+
+| relation | column | what it is |
+|---|---|---|
+| `new` | `pos` | place of the row in the input, unique |
+| | `op` | operation type of the row, for strategies that take operations |
+| | `t` | event time, the source's where the row had none |
+| | `given` | whether the row brought its own event time |
+| `state` | `pos` | what the lane finds the old row by, such as its offset, unique |
+| | `t` | event time |
+| both | `k0`, `k1`... | the primary key |
+| | `v0`, `v1`... | other columns to compare |
+| | `c0`, `c1`... | columns to carry into the result; the local lane has none and picks rows by `op` and `pos` |
+
+Keys and compared columns are of the same type in both relations.
+
+The result has `op` (0 to 3), `pos` (of the row in `new` for +A and +C, of the row in `state` for -R and -C, except
+where all rows come from `new`), the columns to order by, and those carried. Equality follows both engines: NaN equals
+NaN and 0.0 equals -0.0, also inside lists and structs.
+"""
+
+# ruff: noqa: S608  (SQL is made of roles and quoted names)
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class StateNeed(Enum):
+    """What a strategy looks up in the history of a dataset."""
+
+    NOTHING = "nothing"
+    SEEN_KEYS = "seen keys"
+    CURRENT_ROWS = "current rows"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeShape:
+    """How many columns of each role a merge has.
+
+    Attributes:
+        keys: columns of the primary key.
+        compared: columns to compare apart from key and event time.
+        compares_event_time: whether a changed event time is a change.
+        carried: columns that the result repeats.
+    """
+
+    keys: int = 0
+    compared: int = 0
+    compares_event_time: bool = False
+    carried: int = 0
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """`k0`, `k1`..."""
+        return tuple(f"k{i}" for i in range(self.keys))
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """`v0`, `v1`..."""
+        return tuple(f"v{i}" for i in range(self.compared))
+
+    @property
+    def carried_columns(self) -> tuple[str, ...]:
+        """`c0`, `c1`..."""
+        return tuple(f"c{i}" for i in range(self.carried))
+
+
+class Merge(Protocol):
+    """A merge strategy."""
+
+    @property
+    def needs_state(self) -> StateNeed:
+        """Which `state` the query reads."""
+
+    @property
+    def takes_operations(self) -> bool:
+        """Whether the input may say what to do with a row, in its `op` column."""
+
+    def sql(self, shape: MergeShape) -> str:
+        """The merge as a query over `new` and `state`, in no particular order."""
+
+    def order(self, shape: MergeShape) -> tuple[str, ...]:
+        """Columns of the result that new offsets follow, ascending; together they are unique."""
+
+
+def select(columns: Iterable[str]) -> str:
+    """A list of expressions, one a line."""
+    return ",\n  ".join(columns)
+
+
+def equal_keys(shape: MergeShape, left: str, right: str) -> str:
+    """The join condition of two relations."""
+    return " AND ".join(f"({left}.{key} = {right}.{key})" for key in shape.key_columns)
+
+
+def is_changed(shape: MergeShape) -> str:
+    """Whether `new` differs from `state`; the parentheses matter, since engines differ in how tightly they bind.
+
+    An event time that the row did not bring is no change.
+    """
+    changes = [f"(new.{value} IS DISTINCT FROM state.{value})" for value in shape.value_columns]
+    if shape.compares_event_time:
+        changes.append("(new.given AND (new.t IS DISTINCT FROM state.t))")
+    return f"({' OR '.join(changes) or 'FALSE'})"
+
+
+APPEND, RETRACT, CORRECT = 0, 1, 2
+"""Kinds of change: a new row, the end of a row, an old row that becomes a new one."""
+
+
+def changes_to_operations(shape: MergeShape, kind: str, join: str) -> str:
+    """One row per operation from one row per changed key: a correction becomes -C and +C.
+
+    Args:
+        shape: columns of the merge.
+        kind: expression for the kind of change.
+        join: everything from FROM on, with relations `new` and `state`, for the keys that changed.
+    """
+    both = ("pos", *shape.carried_columns)
+    pairs = select(
+        (
+            f"{kind} AS kind",
+            *(f"COALESCE(new.{key}, state.{key}) AS {key}" for key in shape.key_columns),
+            *(f"{side}.{column} AS {side}_{column}" for column in both for side in ("new", "state")),
+        )
+    )
+    columns = select(
+        (
+            "operations.op AS op",
+            *(f"changes.{key} AS {key}" for key in shape.key_columns),
+            *(
+                f"CASE WHEN operations.op IN (0, 3) THEN changes.new_{c} ELSE changes.state_{c} END AS {c}"
+                for c in both
+            ),
+        )
+    )
+    return f"""SELECT
+  {columns}
+FROM (
+SELECT
+  {pairs}
+{join}
+) AS changes
+JOIN (VALUES ({APPEND}, 0), ({RETRACT}, 1), ({CORRECT}, 2), ({CORRECT}, 3)) AS operations(kind, op)
+ON changes.kind = operations.kind"""
+
+
+def order_by_key(shape: MergeShape) -> tuple[str, ...]:
+    """Key, then operation, which puts each -C just before its +C; ties by place in the input."""
+    return (*shape.key_columns, "op", "pos")
+
+
+def order_by_time() -> tuple[str, ...]:
+    """Event time; ties by place in the input."""
+    return ("t", "pos")
+
+
+def order_clause(merge: Merge, shape: MergeShape) -> str:
+    """The order of new offsets as SQL; engines differ in where nulls go by default."""
+    return "ORDER BY " + ", ".join(f"{column} ASC NULLS FIRST" for column in merge.order(shape))
+
+
+def repeated_keys(shape: MergeShape) -> str:
+    """A query for the keys that `new` has more than once: the place of their first row, and how many rows they have."""
+    keys = ", ".join(f"new.{key}" for key in shape.key_columns)
+    return f"SELECT MIN(new.pos) AS first_pos, COUNT(*) AS repeats\nFROM new GROUP BY {keys} HAVING COUNT(*) > 1"

@@ -1,0 +1,24 @@
+"""ChangelogStream: the input is a changelog already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.ingest.merge.base import MergeShape, StateNeed, order_by_key, select
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogStreamMerge:
+    """Keeps every row with its own operation, in order of key and operation."""
+
+    needs_state: StateNeed = StateNeed.NOTHING
+    takes_operations: bool = True
+
+    def sql(self, shape: MergeShape) -> str:
+        """All of `new`."""
+        columns = ("op", "pos", *shape.key_columns, *shape.carried_columns)
+        return f"SELECT\n  {select(f'new.{column}' for column in columns)}\nFROM new"
+
+    def order(self, shape: MergeShape) -> tuple[str, ...]:
+        """Key, then operation, then place in the input."""
+        return order_by_key(shape)

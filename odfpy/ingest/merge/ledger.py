@@ -1,0 +1,25 @@
+"""Ledger: rows whose key was never seen are new events."""
+
+# ruff: noqa: S608  (SQL is made of roles and quoted names)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.ingest.merge.append import AppendMerge
+from odfpy.ingest.merge.base import MergeShape, StateNeed, equal_keys
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMerge(AppendMerge):
+    """Keeps rows with unseen keys as +A, in order of event time.
+
+    A key that comes twice in one batch is kept twice: rows are compared with history only.
+    """
+
+    needs_state: StateNeed = StateNeed.SEEN_KEYS
+
+    def sql(self, shape: MergeShape) -> str:
+        """What is in `new` and not in `state`."""
+        every_row = AppendMerge.sql(self, shape)
+        return f"{every_row}\nWHERE NOT EXISTS (SELECT 1 FROM state WHERE {equal_keys(shape, 'state', 'new')})"

@@ -1,0 +1,47 @@
+"""UpsertStream: the last row of a key replaces what was known of it."""
+
+# ruff: noqa: S608  (SQL is made of roles and quoted names)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.ingest.merge.base import (
+    APPEND,
+    CORRECT,
+    RETRACT,
+    MergeShape,
+    StateNeed,
+    changes_to_operations,
+    equal_keys,
+    is_changed,
+    order_by_key,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertStreamMerge:
+    """Of the rows of a key the last one counts: `op` 1 retracts, any other upserts.
+
+    Rows that change nothing and retractions of keys that are not there are dropped.
+    """
+
+    needs_state: StateNeed = StateNeed.CURRENT_ROWS
+    takes_operations: bool = True
+
+    def sql(self, shape: MergeShape) -> str:
+        """The last row of each key beside its current state, where that makes a difference."""
+        keys = ", ".join(shape.key_columns)
+        return changes_to_operations(
+            shape,
+            f"CASE WHEN new.op = 1 THEN {RETRACT} WHEN state.pos IS NULL THEN {APPEND} ELSE {CORRECT} END",
+            f"FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY pos DESC) AS age FROM new) AS new\n"
+            f"LEFT JOIN state ON {equal_keys(shape, 'state', 'new')}\n"
+            f"WHERE (new.age = 1) AND (CASE\n"
+            f"  WHEN new.op = 1 THEN state.pos IS NOT NULL\n"
+            f"  ELSE (state.pos IS NULL) OR {is_changed(shape)} END)",
+        )
+
+    def order(self, shape: MergeShape) -> tuple[str, ...]:
+        """Key, then operation."""
+        return order_by_key(shape)

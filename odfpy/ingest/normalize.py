@@ -1,0 +1,246 @@
+"""What is checked and made uniform in new rows before they are merged (ODF specification, "Data Slices").
+
+The merge can then rely on it: columns have distinct names, none is taken by the system, all are in plain layouts,
+timestamps are milliseconds in UTC, every row has an event time, an operation where the strategy takes them, and keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy, MergeUpsertStream
+from odfpy.data.arrow import plain_array, plain_type
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.errors import BadValue, IngestError, InvalidValue, did_you_mean
+from odfpy.ingest.merge import merge_of
+
+TIMESTAMP = pa.timestamp("ms", "UTC")
+OPERATION = pa.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedRows:
+    """New rows as the merge takes them.
+
+    Attributes:
+        columns: event time first, without nulls, then the data columns in the order of the input, as optional there.
+        event_time_given: for each row, whether it brought its own event time; the others have the source's.
+        operations: int32 without nulls, or None where the strategy decides.
+    """
+
+    columns: pa.Table
+    event_time_given: pa.ChunkedArray
+    operations: pa.ChunkedArray | None
+
+
+def primary_key(strategy: MergeStrategy) -> tuple[str, ...]:
+    """Columns that name a row, none for Append."""
+    return () if isinstance(strategy, MergeAppend) else strategy.primary_key
+
+
+def normalize_rows(
+    new: pa.Table,
+    *,
+    strategy: MergeStrategy,
+    vocabulary: DatasetVocabulary,
+    source_event_time: Timestamp,
+    event_time_type: pa.DataType | None = None,
+    recorded: Sequence[str] = (),
+) -> NormalizedRows:
+    """Check new rows and make them uniform.
+
+    Args:
+        new: rows as read and preprocessed.
+        strategy: merge strategy of the source.
+        vocabulary: names of the system columns.
+        source_event_time: event time of rows that have none.
+        event_time_type: type that the dataset has recorded for the event time; else milliseconds in UTC.
+        recorded: columns that the dataset is known to have.
+
+    Raises:
+        IngestError: rows that cannot be merged; the message names the column.
+    """
+    _check_columns(new.column_names, strategy, vocabulary)
+    # An input without rows may come without columns: it is an empty state then, not a malformed one.
+    known = [*new.column_names, *(recorded if new.num_rows == 0 else ())]
+    _check_merge_columns(known, strategy, vocabulary)
+    columns = {name: _plain(name, column) for name, column in zip(new.column_names, new.columns, strict=True)}
+    _check_keys(columns, primary_key(strategy))
+    operations = _operations(columns.pop(vocabulary.operation_type_column, None), new.num_rows, strategy, vocabulary)
+    event_time = _event_time(columns.pop(vocabulary.event_time_column, None), new.num_rows, event_time_type, vocabulary)
+    given = pc.is_valid(event_time)
+    filled = event_time.fill_null(_source_event_time(source_event_time, event_time.type))
+    fields = [pa.field(vocabulary.event_time_column, filled.type, nullable=False)]
+    fields += [new.schema.field(name).with_type(column.type) for name, column in columns.items()]
+    table = pa.table([filled, *columns.values()], schema=pa.schema(fields))
+    return NormalizedRows(table, given, operations)
+
+
+def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary) -> pa.Table:
+    """Read an event time of a type that was inferred, not declared: numbers are seconds since 1970, text is RFC 3339.
+
+    Raises:
+        BadValue: text that is no time, or a number out of range.
+    """
+    name = vocabulary.event_time_column
+    if new.column_names.count(name) != 1:
+        return new
+    column = _plain(name, new.column(name))
+    if pa.types.is_integer(column.type):
+        coerced = _cast(name, _cast(name, column, pa.int64()).cast(pa.timestamp("s", "UTC")), TIMESTAMP)
+    elif pa.types.is_string(column.type):
+        coerced = _parse_times(name, column)
+    else:
+        return new
+    return new.set_column(new.column_names.index(name), name, coerced)
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+def _check_columns(names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise IngestError(
+            f"Column {_quoted(repeated)} occurs more than once in the data",
+            hint="Rename columns in the source's schema or its preprocessing query.",
+        )
+    system = [vocabulary.offset_column, vocabulary.system_time_column]
+    if not merge_of(strategy).takes_operations:
+        system.append(vocabulary.operation_type_column)
+    conflicts = [name for name in system if name in names]
+    if conflicts:
+        raise IngestError(
+            f"Column {_quoted(conflicts)} of the data has the name of a system column",
+            hint="Rename it in the source's schema or preprocessing query, or give the system column another name "
+            "with SetVocab.",
+        )
+
+
+def _check_merge_columns(names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> None:
+    system = (vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column)
+    data = [name for name in names if name not in system]
+    compared = (strategy.compare_columns or ()) if isinstance(strategy, MergeSnapshot) else ()
+    for role, wanted in (("Primary key", primary_key(strategy)), ("Compare", compared)):
+        for name in wanted:
+            # Rows without an event time get the source's, so it can always be compared, but never be a key.
+            if name not in data and not (role == "Compare" and name == vocabulary.event_time_column):
+                columns = f"The data has the columns {_quoted(data)}." if data else "The data has no columns."
+                raise IngestError(
+                    f"{role} column {name!r} is not in the data", hint=did_you_mean(name, data, otherwise=columns)
+                )
+
+
+def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str]) -> None:
+    for name in keys:
+        if name in columns and columns[name].null_count:
+            row = pc.index(pc.is_null(columns[name]), value=True).as_py()
+            raise IngestError(
+                f"Primary key column {name!r} is null in {columns[name].null_count} of {len(columns[name])} rows, "
+                f"first in row {row + 1}",
+                hint="Leave such rows out in the preprocessing query, or choose another primary key.",
+            )
+
+
+# --- Columns ---------------------------------------------------------------------------------------------------------
+
+
+def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in its plain layout, timestamps in milliseconds; what is finer is cut off downwards."""
+    try:
+        plain = plain_type(column.type)
+        if column.type != plain:
+            column = pa.chunked_array([plain_array(chunk) for chunk in column.chunks], type=plain)
+        if not pa.types.is_timestamp(plain) or plain == TIMESTAMP:
+            return column
+        if plain.unit in ("us", "ns"):
+            column = pc.floor_temporal(column.cast(pa.timestamp(plain.unit)), unit="millisecond")
+        return column.cast(TIMESTAMP)
+    except pa.ArrowException as error:
+        raise IngestError(f"Column {name!r} cannot be stored: {error}") from error
+
+
+def _cast(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(wanted)
+    except pa.ArrowException as error:
+        raise BadValue(f"Column {name!r} holds a value that does not fit {wanted}: {error}") from error
+
+
+def _operations(
+    column: pa.ChunkedArray | None, rows: int, strategy: MergeStrategy, vocabulary: DatasetVocabulary
+) -> pa.ChunkedArray | None:
+    """Operation types of the rows; without a column, rows of an upsert stream are appended."""
+    name = vocabulary.operation_type_column
+    if not merge_of(strategy).takes_operations:
+        return None
+    if column is None:
+        if not isinstance(strategy, MergeUpsertStream) and rows:
+            raise IngestError(
+                f"A changelog needs the column {name!r}, which is not in the data",
+                hint="It holds 0 for +A, 1 for -R, 2 for -C and 3 for +C.",
+            )
+        return pa.chunked_array([pa.repeat(pa.scalar(0, OPERATION), rows)], type=OPERATION)
+    if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        raise IngestError(f"Column {name!r} holds {column.type}, not the integers 0 to 3 of operation types")
+    wrong = pc.invert(pc.is_in(column, value_set=pa.array([int(op) for op in OperationType], column.type)))
+    row = pc.index(wrong, value=True).as_py()
+    if row >= 0:
+        raise BadValue(
+            f"Column {name!r} holds {column[row].as_py()} in row {row + 1}, which is no operation type",
+            hint="Operation types are 0 for +A, 1 for -R, 2 for -C and 3 for +C.",
+        )
+    return column.cast(OPERATION)
+
+
+def _event_time(
+    column: pa.ChunkedArray | None, rows: int, recorded: pa.DataType | None, vocabulary: DatasetVocabulary
+) -> pa.ChunkedArray:
+    """Event times as dates or milliseconds in UTC, null where there are none."""
+    if column is None or pa.types.is_null(column.type):
+        nulls = pa.nulls(rows, recorded or TIMESTAMP)
+        return pa.chunked_array([nulls], type=nulls.type)
+    if pa.types.is_date(column.type):
+        return column.cast(pa.date32())
+    if pa.types.is_timestamp(column.type):
+        _check_range(vocabulary.event_time_column, column)
+        return column
+    raise IngestError(
+        f"Event time column {vocabulary.event_time_column!r} holds {column.type}, not dates or timestamps",
+        hint="Declare it as Timestamp or Date in the source's schema, or cast it in the preprocessing query.",
+    )
+
+
+def _check_range(name: str, column: pa.ChunkedArray) -> None:
+    """Event times become watermarks, which lie between the years 1 and 9999."""
+    for millis in pc.min_max(column.cast(pa.int64())).as_py().values():
+        try:
+            Timestamp.from_millis(millis or 0)
+        except InvalidValue as error:
+            raise BadValue(f"Event time column {name!r} holds a time out of range: {error}") from error
+
+
+def _source_event_time(time: Timestamp, wanted: pa.DataType) -> pa.Scalar:
+    millis = pa.scalar(time.millis, TIMESTAMP)
+    # By floor, since a cast to a date refuses an instant within the day.
+    return pc.floor_temporal(millis, unit="day").cast(wanted) if pa.types.is_date(wanted) else millis
+
+
+def _parse_times(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    values = []
+    for row, text in enumerate(column.to_pylist()):
+        try:
+            values.append(None if text is None else Timestamp.parse(text).millis)
+        except InvalidValue as error:
+            raise BadValue(f"Event time column {name!r} holds {text!r} in row {row + 1}, which is no time") from error
+    return pa.chunked_array([pa.array(values, pa.int64()).cast(TIMESTAMP)], type=TIMESTAMP)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names)

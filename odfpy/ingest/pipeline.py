@@ -1,0 +1,186 @@
+"""From new rows to a written data slice: normalize, merge, order, write (ODF specification, "Ingestion").
+
+Steps of `ingest_rows`:
+1. check the rows and make them uniform (`normalize`);
+2. find the schema of the dataset with these rows in it (`evolve`), and fit the rows to it;
+3. merge them with the current state and put them in order (`local_merge`, `merge`);
+4. add the system columns and write the slice.
+Nothing is committed here: the coordinator does that with what it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.chain.sources import MergeStrategy
+from odfpy.data.arrow import to_arrow
+from odfpy.data.fit import fit_table
+from odfpy.data.schema import DataSchema
+from odfpy.data.slice_writer import SliceInfo, SliceWriter
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.ingest.evolve import first_schema, next_schema, untyped_columns
+from odfpy.ingest.local_merge import MergedRows, merge_locally
+from odfpy.ingest.normalize import TIMESTAMP, NormalizedRows, normalize_rows
+from odfpy.state.current import KeyedState, ScannedState
+
+
+@dataclass(frozen=True, slots=True)
+class IngestStatistics:
+    """What became of the rows of an input.
+
+    Attributes:
+        read: rows of the input.
+        appended: rows with +A.
+        corrected: rows with +C; each has its -C before it, unless a changelog left it out.
+        retracted: rows with -R.
+        dropped: rows of the input that made no difference: seen before, unchanged, or overtaken in the same input.
+        repeated: rows of the input whose key had come before in the same input.
+    """
+
+    read: int = 0
+    appended: int = 0
+    corrected: int = 0
+    retracted: int = 0
+    dropped: int = 0
+    repeated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedData:
+    """A slice that waits to be committed, or word that there is nothing new.
+
+    Attributes:
+        slice: what was written, None when nothing is new (then there is no file either).
+        schema: schema in force after the commit; None when the dataset has none yet and the input tells none.
+        schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there is a slice.
+        statistics: what became of the rows.
+    """
+
+    slice: SliceInfo | None
+    schema: DataSchema | None
+    schema_changed: bool
+    statistics: IngestStatistics
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return self.slice is None and not self.schema_changed
+
+    @property
+    def max_event_time(self) -> Timestamp | None:
+        """Latest event time of the slice, for the watermark."""
+        return None if self.slice is None else self.slice.max_event_time
+
+
+def ingest_rows(
+    new: pa.Table,
+    *,
+    strategy: MergeStrategy,
+    vocab: DatasetVocabulary,
+    schema: DataSchema | None,
+    slices: Sequence[Path],
+    next_offset: int,
+    system_time: Timestamp,
+    source_event_time: Timestamp,
+    out: Path,
+    state: KeyedState | None = None,
+    threads: int | None = None,
+) -> IngestedData:
+    """Turn new rows into a data slice.
+
+    Args:
+        new: rows as read and preprocessed, in the order of the input.
+        strategy: how they relate to what the dataset has.
+        vocab: names of the system columns.
+        schema: schema of the dataset, None before there is one.
+        slices: all data files of the dataset, in order.
+        next_offset: offset of the first new row.
+        system_time: time of the commit.
+        source_event_time: event time of rows that have none.
+        out: file to write, which replaces one that is there; beside it a folder may come and go for what does not
+            fit into memory.
+        state: where to look up keys, by default the slices.
+        threads: how many may be used, by default one for each processor; the result does not depend on it.
+
+    Raises:
+        IngestError: the rows cannot be merged; the message says which, and why.
+        SchemaError: they do not fit the schema of the dataset; the message names the field.
+        IntegrityError: the history of the dataset is damaged.
+    """
+    if schema is None and new.num_rows == 0 and (new.num_columns == 0 or untyped_columns(new.schema)):
+        return IngestedData(None, None, schema_changed=False, statistics=IngestStatistics())
+    known = {} if schema is None else {field.name: field.type for field in to_arrow(schema)}
+    rows = normalize_rows(  # (1)
+        new,
+        strategy=strategy,
+        vocabulary=vocab,
+        source_event_time=source_event_time,
+        event_time_type=known.get(vocab.event_time_column),
+        recorded=tuple(known),
+    )
+    extended, rows = _fit(rows, schema, vocab)  # (2)
+    merged = merge_locally(  # (3)
+        rows,
+        strategy,
+        ScannedState(slices, extended, vocab) if state is None else state,
+        vocab,
+        threads=threads,
+        scratch=out.parent / f"{out.name}.scratch",
+    )
+    statistics = _statistics(new.num_rows, merged)
+    if len(merged.operations) == 0:
+        return IngestedData(None, extended if schema is None else schema, schema is None, statistics)
+    info = _write(out, merged, extended, vocab, next_offset, system_time, threads)  # (4)
+    return IngestedData(info, extended, extended != schema, statistics)
+
+
+def _fit(
+    rows: NormalizedRows, recorded: DataSchema | None, vocab: DatasetVocabulary
+) -> tuple[DataSchema, NormalizedRows]:
+    """The schema with these rows, and the rows in its types."""
+    columns = rows.columns
+    if recorded is None:
+        schema = first_schema(columns.schema, vocab)
+    elif columns.num_rows == 0:
+        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, there is nothing in them
+    else:
+        schema = next_schema(columns.schema, recorded, vocab)
+    made = {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
+    wanted = pa.schema([field for field in to_arrow(schema) if field.name not in made])
+    return schema, NormalizedRows(fit_table(columns, wanted), rows.event_time_given, rows.operations)
+
+
+def _statistics(read: int, merged: MergedRows) -> IngestStatistics:
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(merged.operations).to_pylist()}
+    appended, retracted, _, corrected = (counts.get(int(op), 0) for op in OperationType)
+    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated)
+
+
+def _write(
+    out: Path,
+    merged: MergedRows,
+    schema: DataSchema,
+    vocab: DatasetVocabulary,
+    next_offset: int,
+    system_time: Timestamp,
+    threads: int | None,
+) -> SliceInfo:
+    """The slice, with offsets, operations and system time."""
+    rows = len(merged.operations)
+    wanted = to_arrow(schema)
+    made = {
+        vocab.offset_column: pa.arange(next_offset, next_offset + rows),
+        vocab.operation_type_column: merged.operations,
+        vocab.system_time_column: pa.repeat(pa.scalar(system_time.millis, TIMESTAMP), rows),
+    }
+    data = dict(zip(merged.columns.column_names, merged.columns.columns, strict=True))
+    table = fit_table(pa.table({**made, **data}), wanted)
+    with SliceWriter(out, schema, vocab, threads=threads) as writer:
+        writer.write(table)
+        return writer.finish()

@@ -1,0 +1,72 @@
+"""Reading: from bytes to typed rows (ODF specification, "ReadStep").
+
+A schema is enforced to the letter: a value that does not fit is an error that names file, line, column, value and
+wanted type, nothing is rounded, cut off or silently nulled, and there are as many rows as there are records.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from pathlib import Path
+
+import pyarrow as pa
+
+from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadParquet, ReadStep
+from odfpy.data.schema import DataSchema
+from odfpy.errors import SchemaError
+from odfpy.ingest.read.csv import read_csv
+from odfpy.ingest.read.json import read_json, read_ndjson
+from odfpy.ingest.read.parquet import read_parquet
+from odfpy.ingest.unsupported import unsupported
+
+__all__ = ["read", "schema_of"]
+
+
+def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
+    """The rows of a file, in its order.
+
+    Args:
+        step: format and schema.
+        path: a regular file, which does not change while it is read.
+        name: what to call the file in errors; its path if not given.
+
+    Returns:
+        A table whose Arrow schema is that of the step, with nullability; without one it is what the file says, or
+        what can be inferred. A file without anything in it gives no rows, and without a schema no columns.
+
+    Raises:
+        BadValue: a value does not fit.
+        IngestError: the file cannot be read.
+        SchemaError: the schema cannot be used, or has nothing in common with the file.
+        InvalidValue: an option of the step cannot be used.
+        UnsupportedStep: the format is part of a later release.
+    """
+    return _read(step, schema_of(step), path, name or str(path))
+
+
+def schema_of(step: ReadStep) -> DataSchema | None:
+    """The schema that a read step enforces, given as `schema` or as `ddlSchema`.
+
+    Raises:
+        SchemaError: both are given, or the definitions do not parse.
+    """
+    if step.ddl_schema is None:
+        return step.schema
+    if step.schema is not None:
+        raise SchemaError(
+            f"Read step {step.KIND} has both `schema` and `ddlSchema`", hint="Keep `schema`; `ddlSchema` is deprecated."
+        )
+    from odfpy.data.ddl import parse_ddl
+
+    return parse_ddl(step.ddl_schema)
+
+
+@singledispatch
+def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
+    raise unsupported(step)
+
+
+_read.register(ReadCsv, read_csv)
+_read.register(ReadJson, read_json)
+_read.register(ReadNdJson, read_ndjson)
+_read.register(ReadParquet, read_parquet)

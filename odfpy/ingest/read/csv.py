@@ -1,0 +1,251 @@
+"""Reading CSV (ODF specification, "ReadStep: Csv").
+
+Columns are taken by position, so that a schema may rename them; but a header that has exactly the names of the schema
+in another order is taken by name. All columns are first read as text, by Arrow and in parallel, then given their types
+column by column: as fast as reading them typed, but exact. Only when that fails are lines counted.
+
+Without a schema all columns are optional: strings, or with `inferSchema` the first of Bool, Int64, Float64, Date,
+Timestamp and String that fits all values in the file. Columns of a file without header are `column_1`, `column_2`...
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from odfpy.chain.sources import ReadCsv
+from odfpy.data.arrow import to_arrow
+from odfpy.data.schema import DataSchema
+from odfpy.errors import IngestError, SchemaError
+from odfpy.ingest.read.csv_text import (
+    Dialect,
+    Record,
+    cut_at_record,
+    problem_in,
+    records,
+    row_place,
+    with_doubled_quotes,
+)
+from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, map_pieces
+from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
+from odfpy.ingest.read.typed import Misfit, fit_table, shorten
+
+_T = TypeVar("_T")
+_INFERRED = (pa.bool_(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("ms", "UTC"))
+_SAMPLE = 20
+_MOST_NAMES = 10  # of columns in a message
+_LARGEST_BLOCK = 2**31 - 1
+_END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
+
+
+def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
+    """The rows of a CSV file.
+
+    Raises:
+        BadValue: a value or a line does not fit; the message names it.
+        IngestError: the file cannot be read, or its columns are not those of the schema.
+        SchemaError: the schema has a type that CSV cannot hold.
+        InvalidValue: an option of the step cannot be used.
+    """
+    dialect = Dialect.of(step)
+    formats = TimeFormats.of(step.date_format, step.timestamp_format)
+    wanted = None if schema is None else _without_nested(to_arrow(schema))
+    file = TextFile(path, name, step.encoding)
+    first = _first_record(file, dialect)
+    header = first.cells if first is not None and dialect.header else None
+    start = first.end if first is not None and dialect.header else 0
+    names = wanted.names if wanted is not None else _names(first, dialect, name)
+    order = _order(header, names, name)
+
+    def each(work: Callable[[Sequence[pa.ChunkedArray], Piece], _T]) -> list[_T]:
+        def read(piece: Piece) -> _T:
+            columns = _texts(piece, dialect, len(names))
+            return work([columns[i] for i in order], piece)
+
+        return map_pieces(file.pieces(start, partial(cut_at_record, dialect=dialect)), read)
+
+    if wanted is None:
+        types = [pa.string()] * len(names)
+        if step.infer_schema:
+            found = each(lambda columns, _: [_Evidence.of(column, formats) for column in columns])
+            types = [reduce(_Evidence.__and__, column).type for column in zip(*found, strict=True)]
+        wanted = pa.schema(list(zip(names, types, strict=True)))
+
+    def fit(columns: Sequence[pa.ChunkedArray], piece: Piece) -> pa.Table:
+        try:
+            return fit_table(columns, wanted, formats)
+        except Misfit as misfit:
+            raise misfit.at(row_place(piece, dialect, misfit.row)) from None
+
+    return pa.concat_tables(each(fit))
+
+
+def _first_record(file: TextFile, dialect: Dialect) -> Record | None:
+    size = PIECE_SIZE
+    while True:
+        head = file.head(size)
+        first = next(records(head.text, dialect), None)
+        if head.is_last or (first is not None and first.is_closed and first.end < len(head.text)):
+            break
+        size *= 8
+    head.check_utf8()
+    if first is not None and not first.is_closed:
+        raise problem_in(head, dialect, len(first.cells))
+    return first
+
+
+def _without_nested(schema: pa.Schema) -> pa.Schema:
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            raise SchemaError(
+                f"Column {field.name!r} cannot be read from CSV, which has no lists and structs",
+                hint="Read the column as String and take it apart in the preprocessing query.",
+            )
+    return schema
+
+
+# --- Columns ---------------------------------------------------------------------------------------------------------
+
+
+def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
+    """Names of the columns where there is no schema."""
+    if first is None:
+        return []
+    if not dialect.header:
+        return [f"column_{i}" for i in range(1, len(first.cells) + 1)]
+    repeated = [cell for cell, count in Counter(first.cells).items() if count > 1]
+    if repeated or "" in first.cells:
+        what = f"has {shorten(repeated[0])} twice" if repeated else "leaves a column without a name"
+        raise IngestError(f"The header of {name} {what}", hint="Give the columns names with a schema in the read step.")
+    return first.cells
+
+
+def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> list[int]:
+    """Which column of the file is taken for each name."""
+    if header is None:
+        return list(range(len(names)))
+    if len(header) != len(names):
+        missing = [wanted for wanted in names if wanted not in header]
+        extra = [found for found in header if found not in names]
+        raise IngestError(
+            f"The header of {name} has {len(header)} columns where the schema has {len(names)}"
+            + (f"; missing: {_some(missing)}" if missing else "")
+            + (f"; not in the schema: {_some(extra)}" if extra else ""),
+            hint="List all columns of the file in the schema, in their order.",
+        )
+    if len(set(names)) == len(names) and set(names) == set(header):
+        return [header.index(wanted) for wanted in names]
+    return list(range(len(names)))
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(shorten(name) for name in names[:_MOST_NAMES])
+    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+
+
+# --- Inference -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What some texts of a column say about its type.
+
+    Attributes:
+        fits: types that fit all of them.
+        has_texts: whether there are any that are not null.
+        has_digits: whether any that may be a float has digits; words like `inf` alone make no column of numbers.
+    """
+
+    fits: tuple[pa.DataType, ...]
+    has_texts: bool
+    has_digits: bool
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray, formats: TimeFormats) -> _Evidence:
+        fits = tuple(wanted for wanted in _INFERRED if _fits(column, wanted, formats))
+        digits = pa.float64() in fits and pc.any(pc.match_substring_regex(column, "[0-9]")).as_py()
+        return cls(fits, has_texts=column.null_count < len(column), has_digits=bool(digits))
+
+    def __and__(self, other: _Evidence) -> _Evidence:
+        return _Evidence(
+            fits=tuple(wanted for wanted in self.fits if wanted in other.fits),
+            has_texts=self.has_texts or other.has_texts,
+            has_digits=self.has_digits or other.has_digits,
+        )
+
+    @property
+    def type(self) -> pa.DataType:
+        """The first type that fits, else text."""
+        if not self.has_texts or not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):
+            return pa.string()
+        return self.fits[0]
+
+
+def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) -> bool:
+    # A long integer would lose digits as a float: a column with one beyond Int64 stays text.
+    if pa.types.is_floating(wanted) and pc.any(pc.match_substring_regex(column, r"^[+-]?[0-9]{16,}$")).as_py():
+        return False
+    try:
+        for chunk in column.chunks:
+            parse_texts(chunk.slice(0, _SAMPLE), wanted, formats)  # most types are out after that
+            parse_texts(chunk, wanted, formats)
+    except Unfit:
+        return False
+    return True
+
+
+# --- Text by Arrow ---------------------------------------------------------------------------------------------------
+
+
+def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArray]:
+    """The columns of a piece as strings, with nulls where the dialect has them.
+
+    Raises:
+        BadValue: a record has another number of values, quotes that are not closed, or bytes that are not UTF-8.
+        Incomplete: the piece ends within a record and is not the last.
+    """
+    text = with_doubled_quotes(piece.text, dialect)
+    quoting = bool(dialect.quote) and dialect.quote in text
+    if quoting:
+        text += b"\n" + dialect.separator.join([_END.encode()] * width) + b"\n"
+    try:
+        table = _parse(text, dialect, width, quoting=quoting)
+    except pa.ArrowInvalid as error:
+        piece.check_utf8()
+        raise problem_in(piece, dialect, width) from error
+    if quoting:
+        if table.num_rows == 0 or table.column(0)[-1].as_py() != _END:
+            raise problem_in(piece, dialect, width)
+        table = table.slice(0, table.num_rows - 1)
+    columns: Sequence[pa.ChunkedArray] = table.columns
+    return columns
+
+
+def _parse(text: bytes, dialect: Dialect, width: int, *, quoting: bool) -> pa.Table:
+    names = [str(i) for i in range(width)]
+    if not text or not width:
+        return pa.table({column: pa.array([], pa.string()) for column in names})
+    read = csv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(text) + 1, _LARGEST_BLOCK))
+    parse = csv.ParseOptions(
+        delimiter=dialect.separator.decode(),
+        quote_char=dialect.quote.decode() if quoting else False,
+        double_quote=True,
+        escape_char=False,
+        newlines_in_values=quoting,
+        ignore_empty_lines=True,
+    )
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        null_values=[dialect.null_value],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=True,
+    )
+    return csv.read_csv(pa.BufferReader(text), read, parse, convert)

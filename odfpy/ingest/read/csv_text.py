@@ -1,0 +1,194 @@
+"""The text of CSV files: dialect, records, where they end (ODF specification, "ReadStep: Csv").
+
+A value is quoted if its first character is the quote. In a quoted value the quote is written twice or after the
+escape character, the escape character after itself; before any other character it stands for itself, as it does in
+values without quotes. Lines end with LF, CR or CRLF. Empty lines are no records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from odfpy.chain.sources import ReadCsv
+from odfpy.errors import BadValue, InvalidValue
+from odfpy.ingest.read.files import Incomplete, Piece, cut_at_line
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a file writes its values. Characters are single ASCII ones.
+
+    Attributes:
+        quote: empty where quotes have no meaning.
+        escape: empty where there is no such character.
+        null_value: the text that stands for null, quoted or not.
+    """
+
+    separator: bytes = b","
+    quote: bytes = b'"'
+    escape: bytes = b"\\"
+    header: bool = False
+    null_value: str = ""
+
+    @classmethod
+    def of(cls, step: ReadCsv) -> Dialect:
+        """From the options of a read step.
+
+        Raises:
+            InvalidValue: an option cannot be used; the message names it.
+        """
+        separator = _character("separator", "\t" if step.separator == "\\t" else step.separator, ",")
+        quote = _character("quote", step.quote, '"')
+        escape = _character("escape", step.escape, "\\")
+        if separator in (b"", quote, escape):
+            raise InvalidValue(f"CSV option `separator` cannot be {step.separator!r}")
+        return cls(
+            separator=separator,
+            quote=quote,
+            escape=b"" if escape == quote or not quote else escape,
+            header=bool(step.header),
+            null_value=step.null_value or "",
+        )
+
+
+def _character(option: str, value: str | None, default: str) -> bytes:
+    character = default if value is None else value
+    if len(character) > 1 or not character.isascii() or character in ("\r", "\n"):
+        raise InvalidValue(f"CSV option `{option}` is {value!r}, but has to be a single ASCII character")
+    return character.encode()
+
+
+class Record(NamedTuple):
+    """A record as it stands in the text.
+
+    Attributes:
+        start: offset of its first byte.
+        end: offset of the first byte after its line.
+        cells: its values.
+        is_closed: whether all quotes are closed.
+    """
+
+    start: int
+    end: int
+    cells: list[str]
+    is_closed: bool
+
+
+def records(text: bytes, dialect: Dialect) -> Iterator[Record]:
+    """The records of a text, slowly: for headers, and for finding what is wrong and where."""
+    cell = _patterns(dialect).cell
+    at, first, cells, closed = 0, 0, [], True
+    while match := cell.match(text, at):
+        quoted, tail, bare, terminator = match.groups()
+        value = bare if quoted is None else _unescaped(quoted, dialect) + tail
+        closed = closed and (quoted is not None or not dialect.quote or not bare.startswith(dialect.quote))
+        cells.append(value.decode("utf-8", "replace"))
+        at = match.end()
+        if terminator == dialect.separator:
+            continue
+        if quoted is not None or cells != [""]:
+            yield Record(first, at, cells, closed)
+        if not terminator:
+            return
+        first, cells, closed = at, [], True
+
+
+def with_doubled_quotes(text: bytes, dialect: Dialect) -> bytes:
+    """The same records without use of the escape character."""
+    if not dialect.escape or dialect.escape not in text or dialect.quote not in text:
+        return text
+
+    def rewrite(match: re.Match[bytes]) -> bytes:
+        inner = _unescaped(match[1], dialect).replace(dialect.quote, dialect.quote * 2)
+        return dialect.quote + inner + match[2]
+
+    return _patterns(dialect).quoted.sub(rewrite, text)
+
+
+def cut_at_record(text: bytes, dialect: Dialect) -> int:
+    """Length of the longest prefix that seems to end with a record.
+
+    A line break is taken for one inside of quotes if the number of quotes before it is odd. Quotes in the middle of
+    values may make that wrong, but then the prefix ends within a quoted value, which its reader finds out.
+    """
+    if not dialect.quote or dialect.quote not in text:
+        return cut_at_line(text)
+    if dialect.escape and dialect.escape in text:  # hide what is escaped, keep offsets
+        text = _patterns(dialect).escaped.sub(b"..", text)
+    end = cut_at_line(text)
+    quotes = text.count(dialect.quote, 0, end)
+    while quotes % 2:  # then all lines since the last quote are inside
+        before = text.rfind(b"\n", 0, text.rfind(dialect.quote, 0, end)) + 1
+        quotes -= text.count(dialect.quote, before, end)
+        end = before
+    return end
+
+
+def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
+    """File and line where the record of that index in a piece begins."""
+    found = next((record for i, record in enumerate(records(piece.text, dialect)) if i == row), None)
+    return piece.place(found.start if found else len(piece.text))
+
+
+def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
+    """What is wrong with the first record of a piece that is not closed or has not `width` values.
+
+    Raises:
+        Incomplete: a record is not closed, but the piece is not the last.
+    """
+    for record in records(piece.text, dialect):
+        if not record.is_closed:
+            if not piece.is_last:
+                raise Incomplete
+            return BadValue(
+                f"{piece.place(record.start)}: a value begins with {dialect.quote.decode()} and is never closed",
+                hint="Close the quotes, or set `quote` to an empty text if they have no meaning in this file.",
+            )
+        if len(record.cells) != width:
+            return BadValue(
+                f"{piece.place(record.start)}: {len(record.cells)} values where there are {width} columns",
+                hint="Look for a missing or an extra separator, or for a value that should be in quotes.",
+            )
+    return BadValue(f"{piece.place(0)}: the text from here on is not CSV")
+
+
+class _Patterns(NamedTuple):
+    cell: re.Pattern[bytes]
+    quoted: re.Pattern[bytes]
+    escaped: re.Pattern[bytes]
+
+
+@lru_cache(maxsize=64)
+def _patterns(dialect: Dialect) -> _Patterns:
+    """A cell with its terminator (groups: quoted, tail, bare, terminator); a quoted value, closed or not (groups:
+    what it holds, closing quote); an escaped character.
+    """
+    s, q, e = (re.escape(character) for character in (dialect.separator, dialect.quote, dialect.escape))
+    never = b"(?!)"
+    special = e + b"[" + q + e + b"]" if e else never
+    plain = b"[^" + q + e + b"]*"
+    others = b"|".join([q + q, *([special, e + b"(?![" + q + e + b"])"] if e else [])])
+    inner = b"(" + plain + b"(?:(?:" + others + b")" + plain + b")*)" if q else b"(" + never + b")"
+    bare = b"([^" + s + b"\r\n]*)"
+    closing = q + b"(?!" + q + b")" if q else never
+    terminator = b"(" + s + b"|\r\n|\r|\n|\\Z)"
+    return _Patterns(
+        cell=re.compile(b"(?:" + q + inner + closing + bare + b"|" + bare + b")" + terminator),
+        quoted=re.compile(b"(?:(?<=[" + s + b"\r\n])|\\A)" + q + inner + b"(" + closing + b"|\\Z)"),
+        escaped=re.compile(special),
+    )
+
+
+def _unescaped(quoted: bytes, dialect: Dialect) -> bytes:
+    """The value between quotes."""
+    if dialect.escape and dialect.escape in quoted:
+        return re.sub(_patterns(dialect).escaped.pattern + b"|" + re.escape(dialect.quote * 2), _last_byte, quoted)
+    return quoted.replace(dialect.quote * 2, dialect.quote)
+
+
+def _last_byte(match: re.Match[bytes]) -> bytes:
+    return bytes(match[0][-1:])

@@ -1,0 +1,214 @@
+"""Text files in pieces: whole records of about a megabyte each, read in parallel, so that memory holds few at a time.
+
+Where a record ends is for the format to say, from the bytes alone, and sometimes it must guess (a line break in a CSV
+file may be inside of quotes). A piece that turns out to end within a record is read again, together with all that
+follows. Since every piece before it was right, it began where a record begins.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from odfpy.errors import BadValue, IngestError, InvalidValue
+
+PIECE_SIZE = 1 << 20
+_UTF8 = ("utf-8", "utf-8-sig")
+
+T = TypeVar("T")
+
+
+class Incomplete(Exception):
+    """A piece that is not the last ends within a record."""
+
+
+@contextmanager
+def opening(name: str) -> Iterator[None]:
+    """Turn errors of the operating system into ours.
+
+    Raises:
+        IngestError: there is no such file, or it cannot be read.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise IngestError(f"There is no file {name}") from error
+    except OSError as error:
+        raise IngestError(f"Cannot read {name}: {error.strerror or error}") from error
+
+
+class TextFile:
+    """A text file, seen as UTF-8 without byte order mark. UTF-8 itself is taken as it is, not checked.
+
+    Raises:
+        InvalidValue: no such encoding.
+        BadValue: the text is not in the encoding.
+        IngestError: the file cannot be read.
+    """
+
+    def __init__(self, path: Path, name: str, encoding: str | None = None) -> None:
+        self.name = name
+        self._path = path
+        self._converted: bytes | None = None
+        codec = _codec(encoding or "utf-8")
+        with opening(name), path.open("rb") as file:
+            self._mark = 0
+            if codec in _UTF8:
+                self._mark = 3 * (file.read(3) == codecs.BOM_UTF8)
+                return
+            raw = file.read()
+        try:
+            self._converted = raw.decode(codec).removeprefix("\ufeff").encode()
+        except UnicodeError as error:
+            at = getattr(error, "start", 0)
+            line = 1 + raw[:at].decode(codec, "replace").count("\n")
+            raise _not_encoded(f"{name}, line {line}", raw, at, codec) from error
+
+    def head(self, size: int) -> Piece:
+        """The first bytes of the text."""
+        with opening(self.name), self._open(0) as file:
+            text = file.read(size)
+            return Piece(self, 0, text, is_last=not file.read(1))
+
+    def pieces(self, start: int, cut: Callable[[bytes], int]) -> Iterator[Piece]:
+        """The text from an offset on, in pieces.
+
+        Args:
+            start: offset of the first byte.
+            cut: gives the length of the longest prefix that seems to end with a record, 0 if there is none.
+        """
+        size = PIECE_SIZE
+        with opening(self.name), self._open(start) as file:
+            rest = b""
+            while block := file.read(size):
+                rest += block
+                end = cut(rest)
+                if end:
+                    yield Piece(self, start, rest[:end])
+                    start, rest = start + end, rest[end:]
+                else:
+                    size *= 2  # or a record as long as the file would be looked through again and again
+            yield Piece(self, start, rest, is_last=True)
+
+    def rest(self, start: int) -> Piece:
+        """All the text from an offset on."""
+        with opening(self.name), self._open(start) as file:
+            return Piece(self, start, file.read(), is_last=True)
+
+    def lines_before(self, offset: int) -> int:
+        """Physical lines that end before an offset; they end with LF, CR or CRLF."""
+        count, last = 0, b""
+        with opening(self.name), self._open(0) as file:
+            while offset > 0 and (block := file.read(min(offset, PIECE_SIZE))):
+                count += count_lines(block) - (last == b"\r" and block[:1] == b"\n")
+                offset, last = offset - len(block), block[-1:]
+        return count
+
+    def _open(self, offset: int) -> BinaryIO:
+        file = self._path.open("rb") if self._converted is None else io.BytesIO(self._converted)
+        file.seek(self._mark + offset)
+        return file
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a text file that begins where a record begins.
+
+    Attributes:
+        start: offset of the piece in the file.
+        is_last: whether nothing follows.
+    """
+
+    file: TextFile
+    start: int
+    text: bytes
+    is_last: bool = False
+
+    def place(self, offset: int) -> str:
+        """File and line of an offset in the piece, for errors."""
+        return f"{self.file.name}, line {1 + self.file.lines_before(self.start + offset)}"
+
+    def check_utf8(self) -> None:
+        """Check that the text is UTF-8.
+
+        Raises:
+            BadValue: it is not; the message names the line.
+        """
+        if self.text.isascii():
+            return
+        try:
+            self.text.decode()
+        except UnicodeDecodeError as error:
+            raise _not_encoded(self.place(error.start), self.text, error.start, "utf-8") from error
+
+
+def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> list[T]:
+    """What `work` makes of each piece, in order, by several threads.
+
+    Args:
+        pieces: of one file.
+        work: may raise `Incomplete` for a piece that is not the last; it is then given that piece and all that
+            follows as one.
+    """
+    results: list[T] = []
+    threads = os.cpu_count() or 1
+    waiting: deque[tuple[Piece, Future[T]]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for piece in pieces:
+            waiting.append((piece, pool.submit(work, piece)))
+            if len(waiting) > 2 * threads:
+                results.append(waiting[0][1].result())
+                waiting.popleft()
+        while waiting:
+            results.append(waiting[0][1].result())
+            waiting.popleft()
+    except Incomplete:
+        broken = waiting[0][0]
+        pool.shutdown(cancel_futures=True)
+        waiting.clear()
+        results.append(work(broken.file.rest(broken.start)))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results
+
+
+def count_lines(text: bytes) -> int:
+    """Line ends in a text: LF, CR or CRLF."""
+    if b"\r" not in text:
+        return text.count(b"\n")
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def cut_at_line(text: bytes) -> int:
+    """Length of the longest prefix that ends with a line."""
+    return text.rfind(b"\n") + 1
+
+
+def _not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
+    wrong = f"byte 0x{raw[at]:02x}" if at < len(raw) else "the end"
+    return BadValue(
+        f"{place}: {wrong} is not {codec}",
+        hint="Say the encoding of the file in the read step, for example `encoding: windows-1252`.",
+    )
+
+
+def _codec(encoding: str) -> str:
+    try:
+        codec = codecs.lookup(encoding)
+        b"a".decode(codec.name)  # refused by codecs that are not about text
+    except UnicodeError:
+        pass
+    except LookupError as error:
+        raise InvalidValue(
+            f"There is no encoding {encoding!r}", hint="Known are utf-8, latin-1, windows-1252, utf-16 and many others."
+        ) from error
+    return codec.name

@@ -1,0 +1,221 @@
+"""Reading JSON and newline-delimited JSON (ODF specification, "ReadStep: Json" and "ReadStep: NdJson").
+
+Fields that the schema does not have are left out, absent ones are null. Without a schema it is inferred from the whole
+file. Arrow's reader is tried first, on several pieces at once; what it refuses or might not read exactly is read again
+by Python, record by record, which decides. Arrow's reader is only trusted with what gives the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json
+
+from odfpy.chain.sources import ReadJson, ReadNdJson
+from odfpy.data.arrow import to_arrow
+from odfpy.data.schema import DataSchema
+from odfpy.errors import BadValue
+from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, map_pieces
+from odfpy.ingest.read.json_columns import infer_schema, to_array
+from odfpy.ingest.read.json_records import Records, parse_array, parse_series
+from odfpy.ingest.read.text import TimeFormats
+from odfpy.ingest.read.typed import Misfit, fit_table
+
+# Arrow 26 crashes where a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
+# very many places.
+_STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
+_EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
+_DEEPEST = 100
+_LARGEST_EXACT = 2**53
+_STEPS = np.zeros(256, "int8")
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+
+
+def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
+    """The rows of a file with one JSON object a line.
+
+    Raises:
+        BadValue: a record is no JSON object, or a value does not fit; the message names the line where it begins.
+        IngestError: the file cannot be read.
+        InvalidValue: an option of the step cannot be used.
+    """
+    formats = TimeFormats.of(step.date_format, step.timestamp_format)
+    file = TextFile(path, name, step.encoding)
+    if schema is None:
+        whole = file.rest(0)
+        whole.check_utf8()
+        table = _series_by_arrow(whole.text, None, formats)
+        return table if table is not None else _from_records(parse_series(whole), None, formats)
+    wanted = to_arrow(schema)
+
+    def fit(piece: Piece) -> pa.Table:
+        piece.check_utf8()
+        table = _series_by_arrow(piece.text, wanted, formats)
+        return table if table is not None else _from_records(parse_series(piece), wanted, formats)
+
+    return pa.concat_tables(map_pieces(file.pieces(0, cut_at_line), fit))
+
+
+def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
+    """The rows of a file that has a JSON array of objects, possibly below `subPath`.
+
+    Raises:
+        BadValue: the file is no JSON, has no such array, or a value does not fit; the message names the line.
+        IngestError: the file cannot be read.
+        InvalidValue: an option of the step cannot be used.
+    """
+    formats = TimeFormats.of(step.date_format, step.timestamp_format)
+    wanted = None if schema is None else to_arrow(schema)
+    keys = step.sub_path.split(".") if step.sub_path else []
+    document = TextFile(path, name, step.encoding).rest(0)
+    document.check_utf8()
+    table = None if wanted is None else _array_by_arrow(document.text, keys, wanted, formats)
+    return table if table is not None else _from_records(parse_array(document, keys), wanted, formats)
+
+
+def _from_records(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
+    try:
+        schema = infer_schema(records.objects) if wanted is None else wanted
+        if records.objects and not schema.names:
+            raise BadValue(f"{records.place(0)}: the records have no members", hint="Give their columns in a schema.")
+        columns = [
+            to_array([record.get(field.name) for record in records.objects], field.type, field.name, formats)
+            for field in schema
+        ]
+        return fit_table([pa.chunked_array([column]) for column in columns], schema, formats)
+    except Misfit as misfit:
+        raise misfit.at(records.place(misfit.row)) from None
+
+
+# --- Arrow's reader --------------------------------------------------------------------------------------------------
+
+
+def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table | None:
+    """The rows, or None if Arrow's reader cannot be trusted with them."""
+    if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)):
+        return None
+    try:
+        source = _inferred_schema(text) if wanted is None else pa.schema([_source_field(field) for field in wanted])
+        if not source.names or _is_risky(text, source):
+            return None
+        table = _parse(text, source)
+        return _checked(table, source if wanted is None else wanted, formats, inferred=wanted is None)
+    except (pa.ArrowException, UnicodeDecodeError, Misfit):
+        return None
+
+
+def _array_by_arrow(text: bytes, keys: Sequence[str], wanted: pa.Schema, formats: TimeFormats) -> pa.Table | None:
+    """The same for an array: the document is read as one record, in which the array is a list of structs."""
+    try:
+        rows = pa.list_(pa.struct([_source_field(field) for field in wanted]))
+        path = list(keys) or ["rows"]
+        if not keys:
+            text, rows = b'{"rows":[' + text + b"]}", pa.list_(rows)
+        for key in reversed(path[1:]):
+            rows = pa.struct([pa.field(key, rows)])
+        source = pa.schema([pa.field(path[0], rows)])
+        if text.lstrip().startswith(b"null") or _is_risky(text, source):
+            return None
+        document = _parse(text, source)
+        if document.num_rows != 1:
+            return None
+        found = document.column(0).chunk(0)
+        for key in path[1:]:
+            found = found.field(key)
+        if not keys:
+            found = found.flatten() if pc.list_value_length(found)[0].as_py() == 1 else found
+        items = found.flatten()
+        if found.null_count or items.null_count or len(found) != 1 or not pa.types.is_struct(items.type):
+            return None
+        table = pa.Table.from_arrays(items.flatten(), names=wanted.names)
+        return _checked(table, wanted, formats, inferred=False)
+    except (pa.ArrowException, UnicodeDecodeError, Misfit):
+        return None
+
+
+def _parse(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    read = json.ReadOptions(use_threads=False, block_size=min(len(text) + 1, 2**31 - 1))
+    unexpected = "infer" if schema is None else "ignore"
+    parse = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected, newlines_in_values=True)
+    return json.read_json(pa.BufferReader(text), read, parse)
+
+
+def _checked(table: pa.Table, wanted: pa.Schema, formats: TimeFormats, *, inferred: bool) -> pa.Table | None:
+    table.validate(full=True)
+    if not all(_is_safe(chunk, inferred=inferred) for column in table.columns for chunk in column.chunks):
+        return None
+    return fit_table([table.column(name) for name in wanted.names], wanted, formats)
+
+
+def _is_risky(text: bytes, source: pa.Schema) -> bool:
+    return "decimal" in str(source.types) and _has(text, _EXTREME_DECIMAL)
+
+
+def _has(text: bytes, pattern: str) -> bool:
+    """By Arrow, which is ten times as fast at this as Python, and lets other threads run."""
+    return bool(pc.match_substring_regex(pa.array([text], pa.large_binary()), pattern)[0].as_py())
+
+
+def _inferred_schema(text: bytes) -> pa.Schema:
+    """What Arrow infers, but text stays text.
+
+    Raises:
+        ArrowNotImplementedError: the text is for Python to judge.
+    """
+    depth = 0
+    for start in range(0, len(text), PIECE_SIZE):
+        steps = _STEPS[np.frombuffer(text, "uint8", min(PIECE_SIZE, len(text) - start), start)]
+        depths = steps.cumsum(dtype="int32") + depth
+        depth = int(depths[-1])
+        if depths.max() > _DEEPEST:
+            raise pa.ArrowNotImplementedError("nested too deeply")
+    return pa.schema([pa.field(field.name, _as_inferred(field.type)) for field in _parse(text, None).schema])
+
+
+def _as_inferred(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(arrow) and arrow.num_fields:
+        return pa.struct([pa.field(field.name, _as_inferred(field.type)) for field in arrow.fields])
+    if pa.types.is_list(arrow):
+        return pa.list_(_as_inferred(arrow.value_type))
+    if pa.types.is_nested(arrow):
+        raise pa.ArrowNotImplementedError("an object without members")
+    return pa.string() if pa.types.is_temporal(arrow) or pa.types.is_null(arrow) else arrow
+
+
+def _source_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _source_type(field.type))
+
+
+def _source_type(wanted: pa.DataType) -> pa.DataType:
+    """As what Arrow is to read values of a type: all but numbers and booleans as text."""
+    if pa.types.is_struct(wanted):
+        return pa.struct([_source_field(field) for field in wanted.fields])
+    if pa.types.is_list(wanted) or pa.types.is_fixed_size_list(wanted):
+        return pa.list_(_source_type(wanted.value_type))
+    if pa.types.is_map(wanted):
+        raise pa.ArrowNotImplementedError("maps are read by Python")
+    if pa.types.is_boolean(wanted) or pa.types.is_integer(wanted) or pa.types.is_decimal(wanted):
+        return wanted
+    if pa.types.is_floating(wanted) and not pa.types.is_float16(wanted):
+        return wanted
+    return pa.string()
+
+
+def _is_safe(array: pa.Array, *, inferred: bool) -> bool:
+    """Whether floats are what the text says: Arrow takes spellings that JSON does not have, gives infinity for what
+    is out of range, and infers floats for integers that are none.
+    """
+    if pa.types.is_struct(array.type):
+        return all(_is_safe(array.field(i), inferred=inferred) for i in range(array.type.num_fields))
+    if pa.types.is_list(array.type):
+        return _is_safe(array.values, inferred=inferred)
+    if not pa.types.is_floating(array.type):
+        return True
+    bounds = pc.min_max(array).as_py()
+    limit = _LARGEST_EXACT if inferred else float("inf")
+    in_range = bounds["min"] is None or (bounds["min"] > -limit and bounds["max"] < limit)
+    return in_range and not pc.any(pc.is_nan(array)).as_py()

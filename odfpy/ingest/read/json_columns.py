@@ -1,0 +1,219 @@
+"""From JSON values to columns: what a value may be for each type, and what types values have when nobody says.
+
+| type | JSON that fits |
+|---|---|
+| Bool | `true`, `false` |
+| integers | a number without a fractional part (`1`, `1.0`, `1e3`), or a string of digits |
+| floats, Decimal | a number, or a string with one; floats also `NaN` and `Infinity`, as many tools write them |
+| Timestamp | a string in the format; with the default format also an integer, counted in the unit of the type |
+| Duration | an integer, counted in the unit of the type |
+| Date, Time, Binary | a string as for CSV |
+| String | a string |
+| Struct, Map | an object |
+| List | an array |
+
+Any of them may be `null`, if it is not required. Numbers never pass through binary floats.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import pyarrow as pa
+
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.errors import InvalidValue
+from odfpy.ingest.read.json_records import Number, Repeated
+from odfpy.ingest.read.text import TimeFormats
+from odfpy.ingest.read.typed import Misfit, type_name
+
+_NANOS = {"s": NANOS_PER_SECOND, "ms": 1_000_000, "us": 1000, "ns": 1}
+_KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
+_MOST_DIGITS = 40  # more than any integer type has
+
+
+def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
+    """Values as an array that `fit_array` can take: booleans as they are, other leaves as text, the rest in shape.
+
+    Args:
+        values: parsed JSON, numbers as `Number`.
+        wanted: the type that they are going to have.
+        path: name of the column.
+        formats: of dates and timestamps.
+
+    Raises:
+        Misfit: a value is of the wrong kind.
+    """
+    if pa.types.is_struct(wanted):
+        return _structs(values, wanted, path, formats)
+    if pa.types.is_list(wanted) or pa.types.is_fixed_size_list(wanted):
+        return _lists(values, wanted, path, formats)
+    if pa.types.is_map(wanted):
+        return _maps(values, wanted, path, formats)
+    if pa.types.is_boolean(wanted):
+        _check_kind(values, (bool,), wanted, path)
+        return pa.array(values, pa.bool_())
+    return _texts(values, wanted, path, formats)
+
+
+def _texts(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
+    numeric = any(is_kind(wanted) for is_kind in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    as_number = pa.types.is_timestamp(wanted) or pa.types.is_duration(wanted)
+    _check_kind(values, (str, Number) if numeric or as_number else (str,), wanted, path)
+    if pa.types.is_integer(wanted) or pa.types.is_duration(wanted):
+        values = [_integer(value) if type(value) is Number else value for value in values]
+    elif pa.types.is_timestamp(wanted) and formats.timestamp.is_rfc3339:
+        nanos = _NANOS[wanted.unit]
+        values = [_moment(value, nanos) if type(value) is Number else value for value in values]
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:  # half a surrogate pair
+        row = next(row for row, value in enumerate(values) if value is not None and not _is_encodable(value))
+        raise Misfit(row, path, type_name(wanted), json.dumps(values[row])) from None
+
+
+def _structs(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
+    _check_kind(values, (dict,), wanted, path)
+    members = []
+    for field in wanted.fields:
+        inner = [None if value is None else value.get(field.name) for value in values]
+        members.append(to_array(inner, field.type, f"{path}.{field.name}", formats))
+    mask = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(members, names=[field.name for field in wanted.fields], mask=mask)
+
+
+def _lists(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
+    _check_kind(values, (list,), wanted, path)
+    offsets = [0, *accumulate(len(value or ()) for value in values)]
+    items = list(chain.from_iterable(value for value in values if value))
+    inner = _in_row(offsets, items, wanted.value_type, f"{path}[]", formats)
+    mask = pa.array([value is None for value in values], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, mask=mask)
+
+
+def _maps(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
+    _check_kind(values, (dict,), wanted, path)
+    offsets = [0, *accumulate(len(value or ()) for value in values)]
+    entries = [entry for value in values if value for entry in value.items()]
+    keys = _in_row(offsets, [key for key, _ in entries], wanted.key_type, f"{path}{{}}", formats)
+    items = _in_row(offsets, [item for _, item in entries], wanted.item_type, f"{path}{{}}", formats)
+    marked = [None if value is None else offset for value, offset in zip(values, offsets, strict=False)]
+    return pa.MapArray.from_arrays(pa.array([*marked, offsets[-1]], pa.int32()), keys, items)
+
+
+def _in_row(offsets: Sequence[int], items: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> Any:
+    try:
+        return to_array(items, wanted, path, formats)
+    except Misfit as misfit:
+        row = next(row for row, end in enumerate(offsets[1:]) if end > misfit.row)
+        raise misfit.moved(row) from None
+
+
+def _check_kind(values: Sequence[Any], kinds: tuple[type, ...], wanted: pa.DataType, path: str) -> None:
+    for row, value in enumerate(values):
+        if value is not None and type(value) not in kinds:
+            raise Misfit(row, path, type_name(wanted), to_json(value))
+
+
+def _integer(number: Number) -> str:
+    """A number without its fractional part, if that is zero."""
+    if number.lstrip("-").isdigit():
+        return number
+    try:
+        value = decimal.Decimal(number)
+        if value.is_finite() and value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
+            return str(int(value))
+    except decimal.InvalidOperation:  # more digits than Python computes with
+        pass
+    return number
+
+
+def _moment(number: Number, nanos: int) -> str:
+    """A count of a unit since 1970 as text."""
+    whole = _integer(number)
+    try:
+        return str(Timestamp(int(whole) * nanos)) if len(whole) < _MOST_DIGITS else number
+    except (ValueError, InvalidValue):
+        return number
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def to_json(value: Any) -> str:
+    """A value as it stood in the file, white space aside."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, Repeated):
+        return "two values"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {to_json(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_json, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# --- Inference -------------------------------------------------------------------------------------------------------
+
+
+def infer_schema(objects: Sequence[dict[str, Any]]) -> pa.Schema:
+    """The schema of records, with all columns optional, in order of first appearance.
+
+    Integers are Int64; with other numbers among them all are Float64. What is null everywhere is String.
+
+    Raises:
+        Misfit: values of a column have nothing in common, or an integer is beyond Int64.
+    """
+    return pa.schema(_infer_members(list(enumerate(objects)), ""))
+
+
+_Rows = Sequence[tuple[int, Any]]
+
+
+def _infer_members(objects: _Rows, path: str) -> list[pa.Field]:
+    columns: dict[str, list[tuple[int, Any]]] = {}
+    for row, members in objects:
+        for key, value in members.items():
+            columns.setdefault(key, []).append((row, value))
+    prefix = f"{path}." if path else ""
+    return [pa.field(key, _infer(values, prefix + key)) for key, values in columns.items()]
+
+
+def _infer(values: _Rows, path: str) -> pa.DataType:
+    values = [(row, value) for row, value in values if value is not None]
+    kind = type(values[0][1]) if values else str
+    for row, value in values:
+        if type(value) is not kind:
+            known = _KINDS.get(kind, "single value")
+            raise Misfit(row, path, f"{known} as in the records before it", to_json(value))
+    if kind is Repeated:
+        raise Misfit(values[0][0], path, "single value", to_json(values[0][1]))
+    if kind is dict:
+        members = _infer_members(values, path)
+        if not members:  # cannot be stored
+            raise Misfit(values[0][0], path, "Struct with members", "{}")
+        return pa.struct(members)
+    if kind is list:
+        return pa.list_(_infer([(row, item) for row, items in values for item in items], f"{path}[]"))
+    if kind is Number:
+        return _infer_number(values, path)
+    return pa.bool_() if kind is bool else pa.string()
+
+
+def _infer_number(values: _Rows, path: str) -> pa.DataType:
+    integers = [(row, number) for row, number in values if number.lstrip("-").isdigit()]
+    mixed = len(integers) < len(values)
+    for row, number in integers:
+        too_large = len(number) > _MOST_DIGITS or not -(2**63) <= int(number) < 2**63
+        if too_large or (mixed and int(float(number)) != int(number)):
+            raise Misfit(row, path, "Float64 without loss" if mixed else "Int64", number)
+    return pa.float64() if mixed else pa.int64()

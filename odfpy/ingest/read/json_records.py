@@ -1,0 +1,186 @@
+"""The records of JSON documents: slowly, but with every number as it was written and every record's place.
+
+A document is a series of objects (NdJson: one a line, but any white space between them will do), or has an array of
+objects (Json), possibly below a path of keys. A key that an object has twice does not fit any type, since one of its
+values would be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from odfpy.errors import BadValue
+from odfpy.ingest.read.files import Incomplete, Piece
+from odfpy.ingest.read.typed import shorten
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class Number(str):
+    """A number as it is written, to be told from a string."""
+
+    __slots__ = ()
+
+
+class Repeated:
+    """Stands for the values of a key that an object has more than once."""
+
+
+REPEATED = Repeated()
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Objects with the places where they begin.
+
+    Attributes:
+        objects: members by key; numbers are `Number`.
+        place: gives file and line of the record of that index.
+    """
+
+    objects: Sequence[dict[str, Any]]
+    place: Callable[[int], str]
+
+
+def parse_series(piece: Piece) -> Records:
+    """All objects of a series.
+
+    Raises:
+        BadValue: a record is no JSON, or no object; the message names its line.
+        Incomplete: the piece ends within a record and is not the last.
+    """
+    return _Parser(piece).series()
+
+
+def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
+    """All objects of the array that the document is, or has under these keys.
+
+    Raises:
+        BadValue: the document is no JSON, has no such array, or an item is no object.
+    """
+    return _Parser(piece).array(keys)
+
+
+class _Parser:
+    """One pass over a document. Values are left to Python's decoder; what leads to them is walked here."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._text = piece.text.decode()
+        self._objects: list[dict[str, Any]] = []
+        self._starts: list[int] = []
+        self._found = False
+        self._decoder = json.JSONDecoder(
+            parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=_object
+        )
+
+    def series(self) -> Records:
+        at = self._skip(0)
+        while at < len(self._text):
+            at = self._skip(self._record(at))
+        return self._records()
+
+    def array(self, keys: Sequence[str]) -> Records:
+        at = self._skip(0)
+        if at < len(self._text):
+            at = self._skip(self._descend(at, keys, []))
+            if at < len(self._text):
+                raise self._error(at, "something follows after the end of the document")
+            if not self._found:
+                raise self._error(0, f"there is nothing under {'.'.join(keys)!r}", "Correct `subPath`.")
+        return self._records()
+
+    def _records(self) -> Records:
+        return Records(self._objects, lambda row: self._place(self._starts[row]))
+
+    def _record(self, at: int) -> int:
+        """Keep the object at a position; returns where it ends."""
+        value, end = self._value(at)
+        if not isinstance(value, dict):
+            raise self._error(at, f"{shorten(self._text[at:end])} is no object", "Each record is a JSON object.")
+        self._objects.append(value)
+        self._starts.append(at)
+        return end
+
+    def _value(self, at: int) -> tuple[Any, int]:
+        try:
+            return self._decoder.raw_decode(self._text, at)
+        except json.JSONDecodeError as error:
+            if not self._piece.is_last and error.pos >= len(self._text.rstrip()) - 1:
+                raise Incomplete from error
+            raise self._error(at, f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}") from error
+        except RecursionError as error:
+            raise self._error(at, "values are nested too deeply") from error
+
+    def _descend(self, at: int, keys: Sequence[str], path: list[str]) -> int:
+        """Walk to the array below the keys and keep its items; returns where the value at the position ends."""
+        if not keys:
+            return self._items(at, path)
+        self._expect(at, "{", f"{_say(path)} is no object", "Correct `subPath`.")
+        end, first = self._skip(at + 1), True
+        while self._text[end : end + 1] != "}" or not first:
+            key, end = self._value(end)
+            end = self._expect(self._skip(end), ":", "a key without a value")
+            if key == keys[0]:
+                if self._found:
+                    raise self._error(end, f"key {key!r} is there twice")
+                end = self._descend(end, keys[1:], [*path, key])
+            else:
+                _, end = self._value(end)
+            end, first = self._skip(end), False
+            if self._text[end : end + 1] == "}":
+                break
+            end = self._expect(end, ",", "a comma or the end of the object is missing")
+        return end + 1
+
+    def _items(self, at: int, path: list[str]) -> int:
+        self._expect(
+            at,
+            "[",
+            f"{_say(path)} is no array",
+            "Name the array of records with `subPath`, or read the file as NdJson.",
+        )
+        self._found = True
+        end = self._skip(at + 1)
+        if self._text[end : end + 1] == "]":
+            return end + 1
+        while True:
+            end = self._skip(self._record(end))
+            if self._text[end : end + 1] == "]":
+                return end + 1
+            end = self._expect(end, ",", "a comma or the end of the array is missing")
+
+    def _expect(self, at: int, wanted: str, otherwise: str, hint: str | None = None) -> int:
+        if self._text[at : at + 1] != wanted:
+            raise self._error(at, otherwise, hint)
+        return self._skip(at + 1)
+
+    def _skip(self, at: int) -> int:
+        match = _SPACE.match(self._text, at)
+        return match.end() if match else at
+
+    def _place(self, at: int) -> str:
+        return self._piece.place(len(self._text[:at].encode()))
+
+    def _error(self, at: int, what: str, hint: str | None = None) -> BadValue:
+        return BadValue(
+            f"{self._place(at)}: {what}",
+            hint=hint or "Check the file with a JSON tool; perhaps it was cut off while being written or downloaded.",
+        )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        members |= {key: REPEATED for key, count in counts.items() if count > 1}
+    return members
+
+
+def _say(path: Sequence[str]) -> str:
+    return repr(".".join(path)) if path else "the document"

@@ -1,0 +1,58 @@
+"""Reading Parquet (ODF specification, "ReadStep: Parquet").
+
+With a schema, columns are taken by name and cast exactly; columns that the schema does not have are left out, absent
+ones are null. Without one the file says what the columns are, and whether they may be null. Layouts that mean the same
+(views, dictionaries, names of list items) come out as one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.chain.sources import ReadParquet
+from odfpy.data.arrow import from_arrow, to_arrow
+from odfpy.data.schema import DataSchema
+from odfpy.errors import IngestError
+from odfpy.ingest.read.files import opening
+from odfpy.ingest.read.typed import Misfit, fit_table, shorten
+
+
+def read_parquet(step: ReadParquet, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
+    """The rows of a Parquet file.
+
+    Raises:
+        BadValue: a value does not fit; the message names the row, counted from 1.
+        IngestError: the file cannot be read.
+        SchemaError: a column has a type that ODF does not have, or that cannot become the wanted one.
+    """
+    table = _read_table(path, name, None if schema is None else schema.names)
+    repeated = [column for column, count in Counter(table.column_names).items() if count > 1]
+    if repeated:
+        raise IngestError(f"{name} has the column {shorten(repeated[0])} twice")
+    wanted = to_arrow(from_arrow(table.schema) if schema is None else schema)
+    absent = pa.chunked_array([pa.nulls(table.num_rows)])
+    columns = [table.column(field.name) if field.name in table.column_names else absent for field in wanted]
+    try:
+        return fit_table(columns, wanted)
+    except Misfit as misfit:
+        raise misfit.at(f"{name}, row {misfit.row + 1}") from None
+
+
+def _read_table(path: Path, name: str, columns: tuple[str, ...] | None) -> pa.Table:
+    with opening(name), path.open("rb") as source:
+        if not source.read(1):
+            return pa.table({})
+        source.seek(0)
+        try:
+            with pq.ParquetFile(source) as file:
+                present = file.schema_arrow.names
+                return file.read(None if columns is None else [column for column in present if column in columns])
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
+            raise IngestError(
+                f"{name} is not a Parquet file that can be read: {error}",
+                hint="If the file is being written or downloaded, try again when it is complete.",
+            ) from error

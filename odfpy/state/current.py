@@ -1,0 +1,220 @@
+"""The current state of a dataset by key: what a merge looks up (ODF specification, "Merge Strategies").
+
+The current row of a key is its latest by offset, unless that is -R, or a -C without its +C. `KeyedState` is what
+merges ask; `ScannedState` answers from the slices themselves, at a cost that follows the history.
+"""
+
+# ruff: noqa: S608  (SQL is made of roles and quoted names)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from odfpy.data.arrow import plain_array, plain_type, to_arrow
+from odfpy.data.fit import fit_table
+from odfpy.data.parquet_io import open_parquet, reading
+from odfpy.data.schema import DataSchema
+from odfpy.data.slice import iter_slice, read_slice, slice_schema, slice_stats
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import IntegrityError
+from odfpy.state.comparable import comparable, has_wide_decimal
+from odfpy.state.database import literal, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class StateColumn:
+    """A column of the state that is wanted.
+
+    Attributes:
+        role: what it is to be called.
+        name: what it is called in the dataset.
+        type: the type of duckdb that it is wanted in.
+    """
+
+    role: str
+    name: str
+    type: str
+
+
+class KeyedState(Protocol):
+    """Looks up keys of a dataset. Relations are lazy and live as long as the connection that they are made for."""
+
+    def seen_keys(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
+        """All keys that ever were, each at least once."""
+
+    def current_rows(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        keys: Sequence[StateColumn],
+        values: Sequence[StateColumn],
+        *,
+        among: str | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Keys and values of the current rows, with `pos`, by which `rows` finds them.
+
+        Args:
+            db: where the relation is made.
+            keys: the primary key.
+            values: other columns.
+            among: a relation with the roles of the keys: other keys are not wanted. None for all keys.
+        """
+
+    def rows(self, positions: pa.Array) -> pa.Table:
+        """Whole rows, exactly as they are in the dataset.
+
+        Args:
+            positions: int64, values of `pos`.
+
+        Returns:
+            A row for each position, in that order, with the columns of the dataset's schema.
+        """
+
+    def check(self) -> None:
+        """Read everything that lookups rely on, to find out why one has failed.
+
+        Raises:
+            IntegrityError: something is damaged; the message names it.
+            ObjectNotFound: something is missing.
+        """
+
+
+class ScannedState:
+    """State computed from all slices of a dataset."""
+
+    def __init__(self, slices: Sequence[Path], schema: DataSchema | None, vocabulary: DatasetVocabulary) -> None:
+        """State of a dataset.
+
+        Args:
+            slices: its data files; together they hold all offsets from 0 on.
+            schema: its schema, None before there is one.
+            vocabulary: names of its system columns.
+        """
+        self._slices = list(slices)
+        self._schema = pa.schema([]) if schema is None else to_arrow(schema)
+        self._vocabulary = vocabulary
+
+    def seen_keys(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
+        """All keys that ever were, once for each row."""
+        return self._history(db, keys)
+
+    def current_rows(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        keys: Sequence[StateColumn],
+        values: Sequence[StateColumn],
+        *,
+        among: str | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Keys and values of the current rows, with their offset as `pos`."""
+        offset = StateColumn("pos", self._vocabulary.offset_column, "BIGINT")
+        operation = StateColumn("op", self._vocabulary.operation_type_column, "INTEGER")
+        self._history(db, [offset, operation, *keys, *values]).create_view("history", replace=True)
+        wanted = ""
+        if among is not None:
+            same = " AND ".join(f"({among}.{key.role} = history.{key.role})" for key in keys)
+            wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same})"
+        # Finding the last offset of each key first reads the keys only; no window has to carry the values along.
+        return db.sql(
+            f"SELECT pos, {', '.join(column.role for column in (*keys, *values))} FROM history WHERE op IN (0, 3) "
+            f"AND pos IN (SELECT MAX(pos) FROM history {wanted} GROUP BY {', '.join(key.role for key in keys)})"
+        )
+
+    def rows(self, positions: pa.Array) -> pa.Table:
+        """Rows by offset.
+
+        Raises:
+            IntegrityError: a slice is damaged, or does not hold the offsets that it says it does.
+        """
+        offsets = positions.to_numpy(zero_copy_only=False)
+        order = np.argsort(offsets, kind="stable")
+        ascending = offsets[order]
+        parts = [fit_table(self._schema.empty_table(), self._schema)]
+        for path in self._slices:
+            stats = slice_stats(path, vocab=self._vocabulary)
+            if stats.offset_start is None or stats.offset_end is None:
+                continue
+            first, last = np.searchsorted(ascending, [stats.offset_start, stats.offset_end + 1])
+            if first < last:
+                parts.append(self._take(path, ascending[first:last] - stats.offset_start))
+        table = pa.concat_tables(parts)
+        found = table.column(self._vocabulary.offset_column).cast(pa.int64())
+        if not found.combine_chunks().equals(pa.array(ascending, pa.int64())):
+            raise IntegrityError(
+                "The data slices do not hold all offsets from 0 on, in order",
+                hint="`odf verify --integrity` names what is damaged.",
+            )
+        return table.take(pa.array(np.argsort(order, kind="stable")))
+
+    def check(self) -> None:
+        """Decode all slices."""
+        for path in self._slices:
+            with reading(path):
+                for batch in iter_slice(path, vocab=self._vocabulary):
+                    batch.validate(full=True)
+
+    def _take(self, path: Path, places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Table:
+        """Rows of a slice by place, ascending; only row groups that have some of them are read."""
+        with open_parquet(path) as file:
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            starts = np.concatenate([[0], np.cumsum(sizes)])
+            group_of = np.searchsorted(starts, places, side="right") - 1
+            groups = np.unique(group_of)
+            read = file.read_row_groups(groups.tolist())
+        # Places count from the start of the file, but the groups read stand one behind the other.
+        read_starts = np.concatenate([[0], np.cumsum(np.array(sizes)[groups])])
+        among_read = places - starts[group_of] + read_starts[np.searchsorted(groups, group_of)]
+        taken = read.take(pa.array(among_read))
+        plain = [
+            pa.chunked_array([plain_array(chunk) for chunk in column.chunks], plain_type(column.type))
+            for column in taken.columns
+        ]
+        return fit_table(pa.table(plain, taken.column_names), self._schema)
+
+    # --- History ---
+
+    def _history(self, db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
+        """Columns of all rows that were ever written."""
+        if not self._slices:
+            nulls = ", ".join(f"CAST(NULL AS {column.type}) AS {column.role}" for column in columns)
+            return db.sql(f"SELECT {nulls} WHERE FALSE")
+        files = ", ".join(literal(str(path)) for path in self._slices)
+        source = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+        present = set(db.sql(f"SELECT * FROM {source}").columns)
+        if not self._can_be_scanned({column.name for column in columns}, present):
+            return self._loaded(db, columns)
+        return db.sql(
+            "SELECT "
+            + ", ".join(
+                f"CAST({quoted(c.name) if c.name in present else 'NULL'} AS {c.type}) AS {c.role}" for c in columns
+            )
+            + f" FROM {source}"
+        )
+
+    def _can_be_scanned(self, wanted: set[str], seen: set[str]) -> bool:
+        """Whether duckdb sees the wanted columns as they are: it renames some (it knows no upper and lower case)."""
+        names = self._schema.names
+        if len({name.lower() for name in names}) < len(names):
+            return False
+        if any(has_wide_decimal(self._schema.field(name).type) for name in wanted.intersection(names)):
+            return False
+        missing = wanted - seen
+        return not missing or missing.isdisjoint(name for path in self._slices for name in slice_schema(path).names)
+
+    def _loaded(self, db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
+        """Columns of all rows, by way of Arrow."""
+        schema = pa.schema([self._schema.field(column.name) for column in columns])
+        parts = []
+        for path in self._slices:
+            with open_parquet(path) as file:
+                present = [name for name in schema.names if name in file.schema_arrow.names]
+            parts.append(fit_table(read_slice(path, present, vocab=self._vocabulary), schema))
+        table = pa.concat_tables(parts)
+        loaded = db.from_arrow(pa.table({column.role: comparable(table.column(column.name)) for column in columns}))
+        return loaded.project(", ".join(f"CAST({column.role} AS {column.type}) AS {column.role}" for column in columns))

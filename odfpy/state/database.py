@@ -1,0 +1,70 @@
+"""The in-process database in which merges and lookups of the local lane run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from odfpy.errors import IngestError
+
+_INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
+
+
+@contextmanager
+def database(
+    *, threads: int | None = None, scratch: Path | None = None, diagnose: Callable[[], None] | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An empty database in memory; what goes wrong in it becomes one of our errors.
+
+    Args:
+        threads: how many it may use, by default one for each processor. Results do not depend on it.
+        scratch: folder for what does not fit into memory, which is removed in the end.
+        diagnose: called when something has failed; it may find the cause and raise a better error.
+
+    Raises:
+        IngestError: it could not do its work, for want of memory or disk for example.
+        KeyboardInterrupt: the person has interrupted it.
+    """
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        # Nothing is ever fetched from the network, and no local variable of Python is taken for a table.
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+        "preserve_insertion_order": False,
+    }
+    if threads is not None:
+        settings["threads"] = threads
+    if scratch is not None:
+        settings["temp_directory"] = str(scratch)
+    try:
+        with duckdb.connect(config=settings) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            yield connection
+    except duckdb.OutOfMemoryException as error:
+        raise IngestError(
+            f"Not enough memory: {_first_line(error)}", hint="Ingest less at once, or free memory or disk space."
+        ) from error
+    # Damaged files can make names that Python cannot decode, which the bindings report in their own way.
+    except (duckdb.Error, RuntimeError, UnicodeError) as error:
+        if any(word in str(error) for word in _INTERRUPTED):
+            raise KeyboardInterrupt from error  # the bindings have taken the signal, and tell of it in their own way
+        if diagnose is not None:
+            diagnose()
+        raise IngestError(f"The merge failed: {_first_line(error)}") from error
+
+
+def quoted(name: str) -> str:
+    """A name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

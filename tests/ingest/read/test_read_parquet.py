@@ -1,0 +1,238 @@
+"""Parquet: as it is without a schema, exactly cast with one."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal as Dec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.fixtures import KAMU
+from support.schemas import optional, required
+
+from odfpy.chain.sources import ReadParquet
+from odfpy.data.schema import (
+    Bool,
+    DataField,
+    DataSchema,
+    DataType,
+    Date,
+    Decimal,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    Int64,
+    List,
+    Option,
+    String,
+    Struct,
+    Timestamp,
+    TimeUnit,
+)
+from odfpy.errors import BadValue, IngestError, SchemaError
+from odfpy.ingest.read import read
+
+
+def write(path: Path, table: pa.Table, **options: Any) -> Path:
+    pq.write_table(table, path, **options)
+    return path
+
+
+def naive(*args: int) -> datetime:
+    return datetime(*args, tzinfo=timezone.utc).replace(tzinfo=None)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "input.parquet"
+
+
+def test_columns_are_as_in_the_file(path: Path):
+    schema = pa.schema([pa.field("id", pa.uint64(), nullable=False), pa.field("t", pa.timestamp("us"))])
+    table = pa.table({"id": [1, 2], "t": [naive(2024, 1, 1), None]}, schema=schema)
+    result = read(ReadParquet(), write(path, table))
+    assert result.schema == pa.schema(
+        [pa.field("id", pa.uint64(), nullable=False), pa.field("t", pa.timestamp("us", "UTC"))]
+    )
+    assert result.to_pylist() == [
+        {"id": 1, "t": datetime(2024, 1, 1, tzinfo=timezone.utc)},
+        {"id": 2, "t": None},
+    ]
+
+
+@pytest.mark.parametrize("item", ["item", "element", "array", "x"])
+def test_names_of_list_items_do_not_matter(path: Path, item: str):
+    table = pa.table({"l": pa.array([[1, None], None, []], pa.list_(pa.field(item, pa.int64())))})
+    result = read(ReadParquet(), write(path, table, use_compliant_nested_type=False))
+    assert result.schema.field("l").type.value_field.name == "item"
+    assert result["l"].to_pylist() == [[1, None], None, []]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["a", None], pa.large_string()),
+        pa.array(["a", None], pa.string_view()),
+        pa.array(["a", None]).dictionary_encode(),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_layouts_do_not_matter(path: Path, array: pa.Array):
+    result = read(ReadParquet(), write(path, pa.table({"s": array})))
+    assert result.schema == pa.schema([("s", pa.string())])
+    assert result["s"].to_pylist() == ["a", None]
+
+
+@pytest.mark.parametrize("name", ["types-1", "types-2", "types-big", "nested-nulls"])
+def test_inputs_of_the_reference_are_read_row_by_row(name: str):
+    file = KAMU / "input" / f"{name}.parquet"
+    result = read(ReadParquet(), file)
+    assert result.to_pylist() == pq.ParquetFile(file).read().to_pylist()
+
+
+def test_folders_that_look_like_partitions_add_no_column(tmp_path: Path):
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    assert read(ReadParquet(), write(folder / "x.parquet", pa.table({"a": [1]}))).column_names == ["a"]
+
+
+def test_columns_are_taken_by_name(path: Path):
+    write(path, pa.table({"b": ["x"], "other": [1], "a": [1]}))
+    schema = DataSchema((*required(a=Int64()).fields, *optional(b=String(), c=List(Int64())).fields))
+    result = read(ReadParquet(schema=schema), path)
+    assert result.to_pylist() == [{"a": 1, "b": "x", "c": None}]
+    assert [field.nullable for field in result.schema] == [False, True, True]
+
+
+EXACT: list[tuple[pa.Array, DataType, list[Any]]] = [
+    (pa.array([1, None]), Int8(), [1, None]),
+    (pa.array([1.0]), Int64(), [1]),
+    (pa.array([2**53]), Float64(), [2.0**53]),
+    (pa.array([1.5, float("nan"), -0.0]), Float32(), [1.5, float("nan"), -0.0]),
+    (pa.array([675_000]), String(), ["675000"]),
+    (pa.array(["12"]), Int64(), [12]),
+    (pa.array([12]), Decimal(4, 2), [Dec("12.00")]),
+    (pa.array([Dec("1.500")]), Decimal(10, 1), [Dec("1.5")]),
+    (pa.array(["2024-01-01T00:00:00+01:00"]), Timestamp(), [datetime(2023, 12, 31, 23, tzinfo=timezone.utc)]),
+    (pa.array([date(2024, 1, 1)]), Timestamp(), [datetime(2024, 1, 1, tzinfo=timezone.utc)]),
+    (pa.array([naive(2024, 1, 1)]), Date(), [date(2024, 1, 1)]),
+    (
+        pa.array([-1, 1_999_999]).cast(pa.timestamp("ns")),  # finer than milliseconds: downwards, also before 1970
+        Timestamp(TimeUnit.MILLISECOND),
+        [
+            datetime(1969, 12, 31, 23, 59, 59, 999000, timezone.utc),
+            datetime(1970, 1, 1, 0, 0, 0, 1000, timezone.utc),
+        ],
+    ),
+]
+INEXACT: list[tuple[pa.Array, DataType, str]] = [
+    (pa.array([1, 128]), Int8(), "row 2: column 'v' has '128', which is no Int8"),
+    (pa.array([1.0, 1.5]), Int64(), "row 2: column 'v' has '1.5', which is no Int64"),
+    (pa.array([2**53 + 1]), Float64(), "row 1: column 'v' has '9007199254740993', which is no Float64"),
+    (pa.array([1.5, 0.1]), Float32(), "row 2: column 'v' has '0.1', which is no Float32"),
+    (pa.array([1, 2]), Bool(), "row 2: column 'v' has '2', which is no Bool"),
+    (pa.array([Dec("1.005")]), Decimal(10, 2), "row 1: column 'v' has '1.005', which is no Decimal(10, 2)"),
+    (pa.array([12_345]), Decimal(4, 2), "row 1: column 'v' has '12345', which is no Decimal(4, 2)"),
+    (pa.array([naive(2024, 1, 1, 1)]), Date(), "row 1: column 'v' has '2024-01-01 01:00:00', which is no Date"),
+    (
+        pa.array([1], pa.timestamp("ms")),
+        Timestamp(TimeUnit.SECOND),
+        "row 1: column 'v' has '1970-01-01 00:00:00.001000'",
+    ),
+    (pa.array(["x"]), Int64(), "row 1: column 'v' has 'x', which is no Int64"),
+]
+
+
+@pytest.mark.parametrize(("array", "wanted", "values"), EXACT, ids=str)
+def test_values_are_cast_exactly(path: Path, array: pa.Array, wanted: DataType, values: list[Any]):
+    result = read(ReadParquet(schema=optional(v=wanted)), write(path, pa.table({"v": array})))
+    assert list(map(str, result["v"].to_pylist())) == list(map(str, values))
+
+
+@pytest.mark.parametrize(("array", "wanted", "message"), INEXACT, ids=str)
+def test_what_would_lose_something_is_an_error(path: Path, array: pa.Array, wanted: DataType, message: str):
+    write(path, pa.table({"v": array}))
+    with pytest.raises(BadValue) as caught:
+        read(ReadParquet(schema=optional(v=wanted)), path, name="input")
+    assert caught.value.message.startswith(f"input, {message}")
+
+
+def test_null_where_a_value_is_required(path: Path):
+    write(path, pa.table({"a": [1, None]}))
+    with pytest.raises(BadValue, match="row 2: column 'a' has no value, but Int64 is required"):
+        read(ReadParquet(schema=required(a=Int64())), path)
+
+
+def test_missing_required_column(path: Path):
+    write(path, pa.table({"b": [1]}))
+    with pytest.raises(BadValue, match="row 1: column 'a' has no value"):
+        read(ReadParquet(schema=required(a=Int64())), path)
+
+
+def test_members_of_structs_are_required_only_where_the_struct_is_there(path: Path):
+    struct = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    array = pa.array([{"x": 1, "y": "a"}, None, {"x": 3, "y": None}], struct)
+    write(path, pa.table({"s": array}))
+    wanted = Struct((DataField("y", Option(String())), DataField("x", Int32())))
+    result = read(ReadParquet(schema=optional(s=wanted)), path)
+    assert result["s"].to_pylist() == [{"y": "a", "x": 1}, None, {"y": None, "x": 3}]
+    required_y = Struct((DataField("y", String()),))
+    with pytest.raises(BadValue, match=r"row 3: column 's\.y' has no value"):
+        read(ReadParquet(schema=optional(s=required_y)), path)
+
+
+def test_types_that_have_nothing_in_common(path: Path):
+    write(path, pa.table({"v": [[1]]}))
+    with pytest.raises(SchemaError, match=r"'v' is 'list.*' in the input and cannot become Int64"):
+        read(ReadParquet(schema=optional(v=Int64())), path)
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"not parquet", b"PAR1" + b"\0" * 100 + b"PAR1"])
+def test_damaged_file_is_an_error(path: Path, content: bytes):
+    path.write_bytes(content)
+    with pytest.raises(IngestError, match="is not a Parquet file that can be read"):
+        read(ReadParquet(), path)
+
+
+def test_empty_file_is_no_rows(path: Path):
+    path.touch()
+    assert read(ReadParquet(schema=required(a=Int64())), path).num_rows == 0
+    assert read(ReadParquet(), path).num_columns == 0
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "i": st.none() | st.integers(-(2**63), 2**63 - 1),
+            "l": st.none() | st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"])), max_size=3),
+            "s": st.none() | st.fixed_dictionaries({"x": st.booleans(), "y": st.none() | st.floats(allow_nan=False)}),
+            "m": st.none() | st.lists(st.tuples(st.text("ab"), st.none() | st.integers(0, 9)), max_size=2),
+        }
+    ),
+    max_size=10,
+)
+NESTED = pa.schema(
+    [
+        ("i", pa.int64()),
+        ("l", pa.list_(pa.string())),
+        ("s", pa.struct([pa.field("x", pa.bool_(), nullable=False), ("y", pa.float64())])),
+        ("m", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=ROWS, row_group_size=st.integers(1, 4))
+def test_what_was_written_is_read(path: Path, rows: list[dict[str, Any]], row_group_size: int):
+    table = pa.Table.from_pylist(rows, NESTED)
+    result = read(ReadParquet(), write(path, table, row_group_size=row_group_size))
+    assert result.to_pylist() == rows
+    result.validate(full=True)
+    sliced = pa.concat_tables([table.slice(1), table.slice(0, 1)])
+    assert read(ReadParquet(), write(path, sliced)).to_pylist() == rows[1:] + rows[:1]

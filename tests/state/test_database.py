@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from odfpy.errors import IngestError, IntegrityError, OdfError
+from odfpy.state.database import database, literal, quoted
+
+
+def test_times_are_in_utc() -> None:
+    with database() as db:
+        (zone,) = db.execute("SELECT current_setting('TimeZone')").fetchall()[0]
+    assert zone == "UTC"
+
+
+def test_variables_of_python_are_no_tables() -> None:
+    table = pa.table({"a": [1]})
+    with pytest.raises(IngestError, match="table"), database() as db:
+        db.sql("SELECT * FROM table").to_arrow_table()
+    assert table.num_rows == 1
+
+
+def test_what_fails_inside_is_one_of_our_errors_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(OdfError) as error, database() as db:
+        db.sql("SELECT CAST('x' AS INTEGER)").to_arrow_table()
+    assert "\n" not in error.value.message
+    with pytest.raises(IngestError, match="nowhere"), database() as db:
+        db.sql(f"SELECT * FROM read_parquet({literal(str(tmp_path / 'nowhere'))})").to_arrow_table()
+
+
+def test_a_better_error_wins() -> None:
+    def diagnose() -> None:
+        raise IntegrityError("the cause")
+
+    with pytest.raises(IntegrityError, match="the cause"), database(diagnose=diagnose) as db:
+        db.execute("SELECT nonsense")
+
+
+def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    with database(scratch=scratch, threads=1) as db:
+        db.execute("SET memory_limit = '60MB'")
+        count = db.execute(
+            "SELECT COUNT(*) FROM (SELECT DISTINCT hash(range) AS h, range AS r FROM range(4000000))"
+        ).fetchall()
+    assert count == [(4_000_000,)]
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize("name", ["plain", 'with "quotes"', "it's", "", "sel;ect --"])
+def test_names_and_texts_are_quoted(name: str) -> None:
+    with database() as db:
+        rows = db.sql(f"SELECT {literal(name)} AS {quoted(name or 'empty')}").to_arrow_table().to_pylist()
+    assert rows == [{name or "empty": name}]
