@@ -1,0 +1,223 @@
+"""The Spark engine as commands see it: requests go to the workspace's worker, which is started on demand.
+
+Light: nothing of Spark, Java or Arrow is loaded here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+from odfpy.engine.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    AnalyzeResponse,
+    AnalyzeResponseSuccess,
+    SqlRequest,
+    SqlResponse,
+    SqlResponseSuccess,
+    TransformRequest,
+    TransformResponse,
+    TransformResponseInternalError,
+    TransformResponseInvalidQuery,
+    TransformResponseSuccess,
+)
+from odfpy.engine.java import find_java
+from odfpy.engine.launch import exit_code, fingerprint, last_words, launch, reap
+from odfpy.engine.leftovers import remove_output
+from odfpy.engine.messages import (
+    Answer,
+    Breakdown,
+    Channel,
+    Job,
+    Progress,
+    Refusal,
+    Result,
+    Stage,
+    Welcome,
+)
+from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.settings import EngineSettings
+from odfpy.errors import EngineError, EngineUnavailable, MalformedData, UnsupportedStep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.dataset.transform import Transform
+
+ProgressListener = Callable[[Progress], None]
+R = TypeVar("R")
+
+_ATTEMPTS: Final = 3
+
+
+class SparkEngine:
+    """Spark in a worker process, one per workspace.
+
+    Attributes:
+        run: the workspace's folder for what runs.
+        settings: how the worker is started.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self, run_dir: Path, settings: EngineSettings | None = None, on_progress: ProgressListener | None = None
+    ) -> None:
+        self.run = RunFolder(run_dir)
+        self.settings = settings or EngineSettings()
+        self._on_progress = on_progress
+
+    @property
+    def version(self) -> str:
+        """What it would record with a transform; known without starting it."""
+        from odfpy.engine.spark.version import installed_engine_version
+
+        return installed_engine_version()
+
+    def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
+        """What the queries of a transform are, without running them.
+
+        Raises:
+            EngineUnavailable: the worker does not start, or dies.
+            EngineError: it takes too long.
+        """
+        return self._ask(request, AnalyzeResponseSuccess)
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """Run the queries of a transform over new rows; raises as `analyze` does."""
+        return self._ask(request, TransformResponseSuccess)
+
+    def sql(self, request: SqlRequest) -> SqlResponse:
+        """Run a query over whole datasets; raises as `analyze` does."""
+        return self._ask(request, SqlResponseSuccess)
+
+    def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Not in this release.
+
+        Raises:
+            UnsupportedStep: always.
+        """
+        raise UnsupportedStep(
+            f"Preprocessing {', '.join(tables)} with the engine {transform.engine} is part of a later release (0.2)",
+            hint="Preprocess with `engine: datafusion`.",
+        )
+
+    def warm_up(self) -> None:
+        """Start the worker if there is none, without waiting for it.
+
+        Raises:
+            EngineUnavailable: it cannot be started.
+        """
+        self.run.create()
+        if self.run.holder() is None:
+            launch(self.run, self.settings, find_java())
+
+    # --- One request ---
+
+    def _ask(self, job: Job, success: type[R]) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
+        for _ in range(_ATTEMPTS):
+            with closing(self._open()) as channel:  # an interrupted client hangs up, which cancels the job
+                answer = self._converse(channel, job)
+            if isinstance(answer, (success, TransformResponseInvalidQuery, TransformResponseInternalError)):
+                return answer
+            if answer is not None:
+                nonsense = f"{type(answer).__name__} is no answer to {type(job).__name__}"
+                raise EngineUnavailable(f"The engine does not make sense: {nonsense}", hint=self._see_log)
+            self._wait_for_end()
+        raise EngineUnavailable("The engine ends again and again before it takes the request", hint=self._see_log)
+
+    def _wait_for_end(self) -> None:
+        """Until a worker that takes no more jobs has made room."""
+        pid = self.run.holder()
+        deadline = time.monotonic() + self.settings.start_seconds
+        while pid is not None and self.run.holder() == pid and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+
+    def _converse(self, channel: Channel, job: Job) -> Result | None:
+        """The answer, or None when the worker ends before it has begun with the job."""
+        began: float | None = None
+        try:
+            channel.send(job)
+            while True:
+                match channel.receive(Answer):
+                    case Progress() as progress:
+                        if self._on_progress:
+                            self._on_progress(progress)
+                        if progress.stage is Stage.RUNNING:
+                            began = began or time.monotonic()
+                            self._check_time(time.monotonic() - began)
+                    case Refusal(message, retry):
+                        if not retry:
+                            raise EngineUnavailable(f"The engine refuses the request: {message}", hint=self._see_log)
+                        return None
+                    case Breakdown(message):
+                        raise EngineUnavailable(message, hint=self._see_log)
+                    case None:
+                        self._lost(job, "died in the middle of the job")
+                    case result:
+                        return result
+        except TimeoutError:
+            self._lost(job, f"has said nothing for {SILENCE_SECONDS:.0f} s")
+        except ConnectionError:
+            self._lost(job, "died in the middle of the job")
+        except MalformedData as error:
+            raise EngineUnavailable(f"The engine does not make sense: {error.message}", hint=self._see_log) from error
+
+    def _lost(self, job: Job, how: str) -> NoReturn:
+        pid = self.run.holder()
+        reap()
+        self.run.sweep_if_abandoned()
+        remove_output(job)
+        hint = "Try again; a new engine will be started." if pid is None else "`odf engine stop --force` ends it."
+        raise EngineUnavailable(f"The engine {how}", hint=f"{hint} {self._see_log}") from None
+
+    def _check_time(self, seconds: float) -> None:
+        limit = self.settings.job_seconds
+        if limit is not None and seconds > limit:
+            raise EngineError(f"The engine took longer than {limit} s; the job has been cancelled")
+
+    @property
+    def _see_log(self) -> str:
+        return f"The log is {self.run.log}"
+
+    # --- Finding or starting the worker ---
+
+    def _open(self) -> Channel:
+        self.run.create()
+        java = find_java()
+        mine = fingerprint(self.settings, java)
+        deadline = time.monotonic() + self.settings.start_seconds
+        started: int | None = None
+        refusals = 0
+        while True:
+            match greet(self.run):
+                case (channel, Welcome(theirs)):
+                    if theirs == mine:
+                        return channel
+                    channel.close()  # it runs other code or settings than ours: it has to make room
+                    stop_engine(self.run.path)
+                    continue
+                case (channel, Refusal(message)):
+                    channel.close()
+                    refusals += 1  # the first may be due to a worker that is just taking over
+                    if refusals > _ATTEMPTS:
+                        raise EngineUnavailable(f"The engine refuses to talk: {message}", hint=self._see_log)
+            if started is not None and (code := exit_code(started)) is not None:
+                if code:
+                    self._not_started(f"it ended with code {code}")
+                started = None
+            if started is None and self.run.holder() is None:
+                started = launch(self.run, self.settings, java)
+            if time.monotonic() > deadline:
+                self._not_started(f"it was not there within {self.settings.start_seconds} s")
+            time.sleep(POLL_SECONDS)
+
+    def _not_started(self, reason: str) -> NoReturn:
+        words = last_words(self.run)
+        raise EngineUnavailable(
+            f"The engine could not be started: {reason}" + (f"\n{words}" if words else ""), hint=self._see_log
+        )

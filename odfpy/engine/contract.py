@@ -1,0 +1,224 @@
+"""What the coordinator asks of an engine and what it gets back (ODF specification, "Engine Contract").
+
+The values are those of the specification; what odfpy adds stands at the end of a class and says so. Times are in UTC,
+offset intervals are inclusive, paths are absolute paths on the machine of the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import U64
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.transform import Transform
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetInterval:
+    """Rows `start` to `end`, both inclusive."""
+
+    start: U64
+    end: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """At `system_time` it was known that no row at or before `event_time` comes later."""
+
+    system_time: Timestamp
+    event_time: Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformRequestInput:
+    """The new part of one input.
+
+    Attributes:
+        query_alias: name of the input in the query.
+        offset_interval: rows to process, or None when there are no new ones.
+        data_paths: the slices that hold these rows (perhaps among others), in order of offset.
+        schema_file: a Parquet file without rows that has the input's schema in force.
+        explicit_watermarks: watermarks of the input up to the end of the interval, oldest first. The last one is the
+            latest that is known, even when it was set before the interval (odfpy: so queries row by row need no
+            checkpoint to remember it).
+    """
+
+    dataset_id: DatasetId
+    dataset_alias: str
+    query_alias: str
+    vocab: DatasetVocabulary
+    offset_interval: OffsetInterval | None = None
+    data_paths: tuple[str, ...] = ()
+    schema_file: str
+    explicit_watermarks: tuple[Watermark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformRequest:
+    """One run of a derivative dataset's query over what is new in its inputs.
+
+    Attributes:
+        system_time: what goes into the system time column of every new row.
+        vocab: the system columns of the output.
+        query_inputs: in declared order.
+        next_offset: offset of the first new row.
+        prev_checkpoint_path: the engine's state after the previous run.
+        new_checkpoint_path: where to put the state after this run, if there is any.
+        new_data_path: where to put the slice, if there are rows.
+    """
+
+    dataset_id: DatasetId
+    dataset_alias: str
+    system_time: Timestamp
+    vocab: DatasetVocabulary
+    transform: Transform
+    query_inputs: tuple[TransformRequestInput, ...]
+    next_offset: U64
+    prev_checkpoint_path: str | None = None
+    new_checkpoint_path: str
+    new_data_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SliceDescription:
+    """A slice the engine has written, hashed in the same pass; an addition of odfpy."""
+
+    path: str
+    offset_interval: OffsetInterval
+    size: U64
+    physical_hash: Multihash
+    logical_hash: Multihash
+
+
+@dataclass(frozen=True, slots=True)
+class TransformResponseProgress:
+    """Still at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransformResponseSuccess:
+    """Done; without an interval there were no rows, without a watermark it did not move.
+
+    Attributes:
+        slices: the slices written (odfpy).
+        engine_version: version of engine, Spark and settings that made them (odfpy).
+        output_schema: schema of the output with its system columns, also when there were no rows (odfpy).
+    """
+
+    new_offset_interval: OffsetInterval | None = None
+    new_watermark: Timestamp | None = None
+    slices: tuple[SliceDescription, ...] = ()
+    engine_version: str | None = None
+    output_schema: DataSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransformResponseInvalidQuery:
+    """The query is at fault.
+
+    Attributes:
+        fault: `invalid`, `unsupported` or `nondeterministic` (odfpy).
+        hint: what to write instead (odfpy).
+    """
+
+    message: str
+    fault: str = "invalid"
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransformResponseInternalError:
+    """The engine is at fault."""
+
+    message: str
+    backtrace: str | None = None
+
+
+TransformResponse: TypeAlias = (
+    TransformResponseProgress
+    | TransformResponseSuccess
+    | TransformResponseInvalidQuery
+    | TransformResponseInternalError
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputSchema:
+    """An input as the analysis of a query sees it: only its schema (odfpy)."""
+
+    query_alias: str
+    vocab: DatasetVocabulary
+    schema_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeRequest:
+    """Asks what a query is, without running it (odfpy)."""
+
+    transform: Transform
+    vocab: DatasetVocabulary
+    inputs: tuple[InputSchema, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnalysis:
+    """One step: its class of query (for example `row-by-row`), and why it is of that class (odfpy)."""
+
+    alias: str | None
+    query: str
+    query_class: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeResponseSuccess:
+    """The query can be processed (odfpy).
+
+    Attributes:
+        steps: what each query is.
+        output_columns: columns of the output, system columns first.
+        output_schema: schema of the slices it would write.
+        notes: what the author should know, one sentence each.
+    """
+
+    steps: tuple[StepAnalysis, ...]
+    output_columns: tuple[str, ...]
+    output_schema: DataSchema | None = None
+    notes: tuple[str, ...] = ()
+
+
+AnalyzeResponse: TypeAlias = AnalyzeResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTable:
+    """A dataset as a table of an ad hoc query (odfpy)."""
+
+    name: str
+    schema_file: str
+    data_paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRequest:
+    """An ad hoc read-only query; the result goes to `output_path` as an Arrow IPC stream (odfpy)."""
+
+    query: str
+    tables: tuple[SqlTable, ...]
+    output_path: str
+    limit: U64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlResponseSuccess:
+    """The result has been written (odfpy)."""
+
+    num_rows: U64
+
+
+SqlResponse: TypeAlias = SqlResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError

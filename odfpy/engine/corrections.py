@@ -1,0 +1,102 @@
+"""Pairs of corrections in the rows of a result (design: "Steps").
+
+In an input, `-C` is followed at once by its `+C`. A query may lose one half of a pair, when a filter lets only the old
+or only the new row through: then the half that is left is a retraction (`-R`) or an appended row (`+A`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from odfpy.data.vocabulary import OperationType
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRows:
+    """Rows of a result in their final order, and where they come from.
+
+    Attributes:
+        rows: all columns of the result.
+        operation_types: what they had in the input.
+        branches: numbers of the branches of the plan they took; -1 on branches where one row may become several, which
+            makes no pairs.
+        offsets: what they had in the input.
+    """
+
+    rows: pa.RecordBatch
+    operation_types: Numbers
+    branches: Numbers
+    offsets: Numbers
+
+    def part(self, start: int, stop: int) -> CarriedRows:
+        """Rows `start` to `stop`, exclusive."""
+        cut = slice(start, stop)
+        rows = self.rows.slice(start, stop - start)
+        return CarriedRows(rows, self.operation_types[cut], self.branches[cut], self.offsets[cut])
+
+
+def mend_pairs(stream: Iterable[CarriedRows]) -> Iterator[CarriedRows]:
+    """The same rows with their final operation types; how they were cut into batches makes no difference."""
+    waiting: CarriedRows | None = None  # one `-C` at the end of a batch, whose `+C` may begin the next
+    for batch in stream:
+        if not len(batch.offsets):
+            continue
+        if waiting is not None:
+            is_pair = bool(_is_pair(_ends(waiting, batch))[0])
+            yield _retyped(waiting, OperationType.CORRECT_FROM if is_pair else OperationType.RETRACT)
+        else:
+            is_pair = False
+        mended = _mend(batch, first_is_paired=is_pair)
+        last = len(batch.offsets) - 1
+        if batch.operation_types[last] == OperationType.CORRECT_FROM:
+            waiting = mended.part(last, last + 1)
+            mended = mended.part(0, last)
+        else:
+            waiting = None
+        yield mended
+    if waiting is not None:
+        yield _retyped(waiting, OperationType.RETRACT)
+
+
+def _mend(batch: CarriedRows, *, first_is_paired: bool) -> CarriedRows:
+    pairs = _is_pair(batch)
+    paired = np.zeros(len(batch.offsets), dtype=bool)
+    paired[:-1] |= pairs
+    paired[1:] |= pairs
+    paired[0] |= first_is_paired
+    types = batch.operation_types.copy()
+    types[(types == OperationType.CORRECT_FROM) & ~paired] = OperationType.RETRACT
+    types[(types == OperationType.CORRECT_TO) & ~paired] = OperationType.APPEND
+    return CarriedRows(batch.rows, types, batch.branches, batch.offsets)
+
+
+def _is_pair(batch: CarriedRows) -> npt.NDArray[np.bool_]:
+    """Of each row but the last, whether it makes a pair with the next."""
+    before, after = batch.operation_types[:-1], batch.operation_types[1:]
+    same_branch = (batch.branches[:-1] == batch.branches[1:]) & (batch.branches[:-1] >= 0)
+    adjacent = batch.offsets[:-1] + 1 == batch.offsets[1:]
+    is_pair: npt.NDArray[np.bool_] = (
+        (before == OperationType.CORRECT_FROM) & (after == OperationType.CORRECT_TO) & same_branch & adjacent
+    )
+    return is_pair
+
+
+def _ends(waiting: CarriedRows, batch: CarriedRows) -> CarriedRows:
+    """The last row that waits, as it came, and the first of the next batch; without their columns."""
+    return CarriedRows(
+        batch.rows.slice(0, 0),
+        np.array([OperationType.CORRECT_FROM, batch.operation_types[0]]),
+        np.array([waiting.branches[0], batch.branches[0]]),
+        np.array([waiting.offsets[0], batch.offsets[0]]),
+    )
+
+
+def _retyped(row: CarriedRows, operation_type: OperationType) -> CarriedRows:
+    return CarriedRows(row.rows, np.array([int(operation_type)]), row.branches, row.offsets)

@@ -1,0 +1,86 @@
+"""What a query is to DataFusion: whether its logical plan looks at one row at a time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from odfpy.engine.source_text import SourceText
+from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
+
+_ROW_OPERATORS: Final = frozenset(("Projection", "Filter", "Union", "Unnest", "SubqueryAlias", "TableScan"))
+_NO_QUERY: Final = frozenset(("Explain", "Analyze", "DescribeTable"))
+_NO_INPUT: Final = frozenset(("EmptyRelation", "Values"))
+_OTHER: Final[dict[str, str]] = {
+    "Aggregate": "a keyed aggregate (GROUP BY or an aggregate function)",
+    "Distinct": "DISTINCT (or UNION without ALL)",
+    "Join": "a join, EXCEPT or INTERSECT",
+    "WindowExpr": "a window function",
+    "Limit": "a top-N (ORDER BY with LIMIT)",
+    "Sort": "ORDER BY",
+    "RecursiveQuery": "a recursive query",
+}
+_SUBQUERY = re.compile(r"^\s*Subquery:$", re.MULTILINE)
+_ONLY: Final = "this release processes queries row by row only"
+
+
+def operators(plan: Any) -> Iterator[tuple[str, Any]]:
+    """All operators of a logical plan with their names, from the result to its inputs."""
+    variant = plan.to_variant()
+    yield type(variant).__name__, variant
+    for below in plan.inputs():
+        yield from operators(below)
+
+
+def check_is_query(plan: Any, source: SourceText) -> None:
+    """Refuse what reports on a query or a table instead of being one.
+
+    Raises:
+        InvalidQuery: it is no query.
+    """
+    for name, _ in operators(plan):
+        if name in _NO_QUERY:
+            raise InvalidQuery(f"Only queries are allowed, and {name} is none{source.whole()}", hint="Write a SELECT.")
+
+
+def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> str:
+    """Check that every row of the result comes from one row of an input.
+
+    Args:
+        plan: the logical plan, not optimized.
+        tables: names of the inputs.
+        source: the text of the query.
+
+    Returns:
+        why it is so, in words.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: it is not so.
+    """
+    check_is_query(plan, source)
+    found = [name for name, _ in operators(plan)]
+    if "Limit" in found and "Sort" not in found:
+        raise NondeterministicQuery(
+            f"LIMIT without a total order does not give the same rows every time{source.whole()}",
+            hint="Add ORDER BY, or leave LIMIT out.",
+        )
+    if _NO_INPUT.intersection(found) or not set(scans(plan)) <= set(tables):
+        raise UnsupportedQuery(
+            f"The query has rows that come from no input, and would be added again by every pull{source.whole()}",
+            hint="Select from an input; constants may stand beside its columns.",
+        )
+    other = next((name for name in found if name not in _ROW_OPERATORS), None)
+    if other is not None:
+        raise UnsupportedQuery(f"The query has {_OTHER.get(other, other)}; {_ONLY}{source.whole()}")
+    if _SUBQUERY.search(plan.display_indent()):
+        raise UnsupportedQuery(f"The query has a subquery in an expression; {_ONLY}{source.whole()}")
+    words = {"Filter": "filter", "Union": "UNION ALL", "Unnest": "unnest"}
+    used = ["projection", *(word for name, word in words.items() if name in found)]
+    return "every result row comes from one input row: " + ", ".join(used)
+
+
+def scans(plan: Any) -> Counter[str]:
+    """How often a plan reads each table."""
+    return Counter(str(node.table_name()) for name, node in operators(plan) if name == "TableScan")

@@ -1,0 +1,123 @@
+"""Starting a worker: with which program, from which state of the installation, in which environment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import odfpy
+from odfpy.codec.tree import to_tree
+from odfpy.engine.java import JAVA_HOME, JavaRuntime
+from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.jvm import spark_home
+from odfpy.errors import EngineUnavailable
+
+# Everything else of the environment stays outside: credentials, proxies, settings of Spark, Hadoop and Java.
+_INHERITED: Final = frozenset(
+    ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
+)
+_LOG_LINES: Final = 3
+_CODE: Final = ("engine", "data", "dataset", "codec", "state")
+
+_children: set[int] = set()
+
+
+def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
+    """What a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
+    package = Path(odfpy.__file__).parent
+    worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
+    parts = [json.dumps(to_tree(worker_settings)), sys.executable, str(java.home), java.version, str(spark_home())]
+    parts += [f"{package} {odfpy.__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
+    return hashlib.sha3_256("\n".join(parts).encode()).hexdigest()
+
+
+def _stamps(package: Path) -> list[tuple[str, int]]:
+    """Every module of what runs in the worker, with its time."""
+    found = []
+    for part in _CODE:
+        for folder, _, names in os.walk(package / part):
+            for name in names:
+                if name.endswith(".py"):
+                    path = os.path.join(folder, name)  # noqa: PTH118  half the time of a client would go into Path
+                    found.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
+    return found
+
+
+def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime) -> dict[str, str]:
+    """The environment of a worker: what programs need to find their files, and nothing else."""
+    kept = {name: value for name, value in environ.items() if name in _INHERITED}
+    if java.source == JAVA_HOME:
+        kept[JAVA_HOME] = str(java.home)
+    return {
+        **kept,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path),
+        "PYTHONHASHSEED": "0",
+        "PYTHONUNBUFFERED": "1",
+        "TZ": "UTC",
+    }
+
+
+def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
+    """Start a worker, which lives on when this process ends; its process id.
+
+    Raises:
+        EngineUnavailable: it cannot be started.
+    """
+    arguments = [str(run.path.absolute()), fingerprint(settings, java), json.dumps(to_tree(settings))]
+    log = run.open_log()
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "odfpy.engine.worker", *arguments],
+            scrubbed_environment(os.environ, java),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise EngineUnavailable(f"The engine cannot be started: {error}") from error
+    finally:
+        os.close(log)
+    _children.add(pid)
+    return pid
+
+
+def exit_code(pid: int) -> int | None:
+    """How a worker that this process started ended, or None while it runs."""
+    _children.discard(pid)
+    try:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 0
+    if ended:
+        return os.waitstatus_to_exitcode(status)
+    _children.add(pid)
+    return None
+
+
+def reap() -> None:
+    """Let workers that this process started, and that have ended, go from the system's table."""
+    for pid in tuple(_children):
+        with suppress(OSError):
+            exit_code(pid)
+
+
+def last_words(run: RunFolder) -> str:
+    """The end of the log, for a message."""
+    try:
+        lines = run.log.read_text("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-_LOG_LINES:])

@@ -1,0 +1,22 @@
+"""What a request that did not end well may have left in its place."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from odfpy.engine.contract import AnalyzeRequest, SqlRequest, TransformRequest
+
+
+def remove_output(request: AnalyzeRequest | TransformRequest | SqlRequest) -> None:
+    """Remove the files that a request asked for, as far as they are there."""
+    match request:
+        case TransformRequest():
+            paths = [request.new_data_path, request.new_checkpoint_path]
+        case SqlRequest():
+            paths = [request.output_path]
+        case AnalyzeRequest():
+            paths = []
+    for path in paths:
+        with suppress(OSError):
+            Path(path).unlink(missing_ok=True)

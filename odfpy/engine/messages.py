@@ -1,0 +1,206 @@
+"""What clients and the worker of an engine say to each other over its socket: one JSON document per line.
+
+A connection is for one request:
+
+    client   Hello, then one request
+    worker   Welcome or Refusal; then Progress every second or so, and in the end one response
+
+A client that hangs up takes its request back.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
+
+from odfpy.codec.tree import from_tree, to_tagged_tree
+from odfpy.data.scalars import U32, U64
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    AnalyzeResponseSuccess,
+    SqlRequest,
+    SqlResponseSuccess,
+    TransformRequest,
+    TransformResponseInternalError,
+    TransformResponseInvalidQuery,
+    TransformResponseProgress,
+    TransformResponseSuccess,
+)
+from odfpy.errors import MalformedData
+
+LARGEST_MESSAGE = 64 << 20
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first words of a client: the workspace's secret."""
+
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The secret is right.
+
+    Attributes:
+        fingerprint: what the worker was started from, see `odfpy.engine.client`; another one asks for another worker.
+    """
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The request will not be served, and nothing has been done for it.
+
+    Attributes:
+        message: why.
+        retry: another worker may serve it.
+    """
+
+    message: str
+    retry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The engine broke down in the middle of the request, and ends."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRequest:
+    """Asks how the worker is."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Asks the worker to end.
+
+    Attributes:
+        force: at once, instead of after the job it is at.
+    """
+
+    force: bool
+
+
+class Stage(Enum):
+    """Where a job is."""
+
+    STARTING = "starting"
+    QUEUED = "queued"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A job is not done yet.
+
+    Attributes:
+        stage: whether the engine still starts, does other jobs first, or is at this one.
+        tasks_done: tasks of Spark's present stages that are done.
+        tasks: tasks of Spark's present stages.
+    """
+
+    stage: Stage
+    tasks_done: U32 = 0
+    tasks: U32 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How a worker is.
+
+    Attributes:
+        pid: its process.
+        java_pid: Spark's Java process.
+        ready: whether Spark has started.
+        busy: whether a job is running.
+        uptime_millis: since the worker began.
+        start_millis: from the worker's begin until Spark could serve the first job.
+        jobs_done: jobs served so far, with whatever result.
+        memory_bytes: what both processes hold in memory.
+        engine_version: see `odfpy.engine.registry.Engine.version`.
+        java: version of Java, and where it comes from.
+        startup_cache: whether Java runs from a start-up cache.
+    """
+
+    pid: U32
+    java_pid: U32 | None
+    ready: bool
+    busy: bool
+    uptime_millis: U64
+    start_millis: U64 | None
+    jobs_done: U64
+    memory_bytes: U64
+    engine_version: str
+    java: str
+    startup_cache: bool
+
+
+Job: TypeAlias = AnalyzeRequest | TransformRequest | SqlRequest
+FromClient: TypeAlias = Hello | Job | StatusRequest | StopRequest
+Result: TypeAlias = (
+    AnalyzeResponseSuccess
+    | TransformResponseSuccess
+    | SqlResponseSuccess
+    | TransformResponseProgress
+    | TransformResponseInvalidQuery
+    | TransformResponseInternalError
+)
+Answer: TypeAlias = Refusal | Breakdown | Progress | Result
+FromWorker: TypeAlias = Welcome | Status | Answer
+
+
+class Channel:
+    """Messages over a connected socket. Sending is safe from one thread while another one receives.
+
+    Attributes:
+        socket: the socket.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self._received = bytearray()
+
+    def send(self, message: FromClient | FromWorker) -> None:
+        """Send a message.
+
+        Raises:
+            OSError: the other side is gone, or does not listen for longer than the socket's time-out.
+        """
+        self.socket.sendall(json.dumps(to_tagged_tree(message), separators=(",", ":")).encode() + b"\n")
+
+    def receive(self, of: type[T] | Any) -> T | None:
+        """The next message, which must be of a type or union; None at the end of the connection.
+
+        Raises:
+            MalformedData: something else came.
+            OSError: the connection broke, or the socket's time-out has passed; what came in part is kept.
+        """
+        seen = 0
+        while (end := self._received.find(b"\n", seen)) < 0:
+            seen = len(self._received)
+            if seen > LARGEST_MESSAGE:
+                raise MalformedData(f"A message to or from the engine is longer than {LARGEST_MESSAGE} bytes")
+            chunk = self.socket.recv(1 << 16)
+            if not chunk:
+                return None
+            self._received += chunk
+        line = bytes(self._received[:end])
+        del self._received[: end + 1]
+        try:
+            tree = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise MalformedData(f"A message to or from the engine is not JSON: {line[:80]!r}") from error
+        value: T = from_tree(of, tree)
+        return value
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()

@@ -1,0 +1,179 @@
+"""What every engine does with the rows of a result: system columns, their final types, one slice.
+
+The columns of a slice are offset, operation type, system time, event time, then those of the result in its order
+(ODF specification, "Common Data Schema").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.data.arrow import from_arrow, plain_array, plain_type
+from odfpy.data.logical_hash import LogicalHasher
+from odfpy.data.slice import SliceWriter
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.contract import OffsetInterval, SliceDescription
+from odfpy.errors import InvalidQuery, SchemaError, UnsupportedQuery, did_you_mean
+
+_TIME = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """The final form of a result.
+
+    Attributes:
+        vocab: names of the system columns.
+        schema: all columns of the slice.
+        sources: for each column from the event time on, its position in the result.
+        operation_type: position of the operation type in the result, if the query selects it.
+    """
+
+    vocab: DatasetVocabulary
+    schema: pa.Schema
+    sources: tuple[int, ...]
+    operation_type: int | None
+
+
+def output_form(result: pa.Schema, vocab: DatasetVocabulary) -> OutputForm:
+    """The form of the slice for a result with these columns.
+
+    Args:
+        result: columns of the query.
+        vocab: names of the system columns of the output.
+
+    Raises:
+        InvalidQuery: system columns are missing, or there where the engine makes them; two columns of a name.
+        UnsupportedQuery: a column has a type that no slice can hold.
+    """
+    names = result.names
+    _check_names(names, vocab)
+    event_time = names.index(vocab.event_time_column)
+    found = result.field(event_time).type
+    if not (pa.types.is_timestamp(found) or pa.types.is_date(found)):
+        raise InvalidQuery(
+            f"The event time column `{vocab.event_time_column}` has type {found}",
+            hint=f"Cast it: `CAST(... AS TIMESTAMP) AS {vocab.event_time_column}`, or to DATE.",
+        )
+    operation_type = names.index(vocab.operation_type_column) if vocab.operation_type_column in names else None
+    sources = (event_time, *(at for at in range(len(names)) if at not in (event_time, operation_type)))
+    data = [_final_field(result.field(at)) for at in sources]
+    system = [
+        pa.field(vocab.offset_column, pa.int64(), nullable=False),
+        pa.field(vocab.operation_type_column, pa.int32(), nullable=False),
+        pa.field(vocab.system_time_column, _TIME, nullable=False),
+        data[0].with_nullable(False),
+    ]
+    return OutputForm(vocab, _storable(pa.schema(system + data[1:])), sources, operation_type)
+
+
+def _check_names(names: Sequence[str], vocab: DatasetVocabulary) -> None:
+    for name in (vocab.offset_column, vocab.system_time_column):
+        if name in names:
+            raise InvalidQuery(
+                f"The result has a column `{name}`, which the engine assigns",
+                hint="Leave it out or rename it, and list the columns where the query says `*`.",
+            )
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise InvalidQuery(f"The result has two columns `{twice}`", hint="Rename one of them with AS.")
+    if vocab.event_time_column not in names:
+        hint = did_you_mean(vocab.event_time_column, names)
+        raise InvalidQuery(
+            f"The result has no event time: no column `{vocab.event_time_column}` among {', '.join(names)}",
+            hint=hint or f"Select the time that a row is about AS {vocab.event_time_column}.",
+        )
+
+
+def _final_field(field: pa.Field) -> pa.Field:
+    arrow = plain_type(field.type)
+    final = _TIME if pa.types.is_timestamp(arrow) else pa.date32() if pa.types.is_date(arrow) else arrow
+    return pa.field(field.name, final, nullable=field.nullable)
+
+
+def _storable(schema: pa.Schema) -> pa.Schema:
+    try:
+        from_arrow(schema)
+        LogicalHasher(schema)
+    except SchemaError as error:
+        raise UnsupportedQuery(
+            f"The result cannot be stored: {error.message}", hint="Cast the column, or leave it out."
+        ) from error
+    return schema
+
+
+class OutputSlice(AbstractContextManager["OutputSlice"]):
+    """Writes the rows of a result, given in their final order, to one slice; no rows, no file.
+
+    Use it as a context manager and call `finish`; leaving it without removes the file.
+    """
+
+    def __init__(self, path: str, form: OutputForm, *, next_offset: int, system_time: Timestamp) -> None:
+        self._path = Path(path)
+        self._form = form
+        self._next_offset = next_offset
+        self._system_time = system_time.millis
+        self._writer: SliceWriter | None = None
+
+    def write(
+        self, rows: pa.RecordBatch, operation_types: pa.Array, where: Callable[[int], str] = lambda _: ""
+    ) -> None:
+        """Append rows.
+
+        Args:
+            rows: columns of the result, of which more than those of the form may be there behind them.
+            operation_types: of the rows, as int32.
+            where: says of a row, by its position in the batch, which input row it stands for.
+
+        Raises:
+            InvalidQuery: a row has no event time; SchemaError: a value does not fit.
+        """
+        if not rows.num_rows:
+            return
+        columns = [
+            _final(rows.column(at), self._form.schema.field(position).type)
+            for position, at in enumerate(self._form.sources, start=3)
+        ]
+        if columns[0].null_count:
+            first = pc.index(columns[0].is_null(), value=True).as_py()
+            raise InvalidQuery(
+                f"The event time `{self._form.vocab.event_time_column}` of a row is null{where(first)}",
+                hint="Filter such rows out, or give them a time with `coalesce`.",
+            )
+        offsets = pa.array(np.arange(self._next_offset, self._next_offset + rows.num_rows, dtype=np.int64))
+        system_time = pa.array(np.full(rows.num_rows, self._system_time, dtype=np.int64)).cast(_TIME)
+        if self._writer is None:
+            self._writer = SliceWriter(self._path, self._form.schema, self._form.vocab)
+        self._writer.write(pa.record_batch([offsets, operation_types, system_time, *columns], schema=self._form.schema))
+        self._next_offset += rows.num_rows
+
+    def finish(self) -> tuple[SliceDescription, ...]:
+        """Complete the file; nothing when there were no rows."""
+        if self._writer is None:
+            return ()
+        info = self._writer.finish()
+        interval = OffsetInterval(info.offset_start, info.offset_end)
+        return (SliceDescription(str(self._path), interval, info.size, info.physical_hash, info.logical_hash),)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+
+
+def _final(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Values in plain layout; timestamps cut to milliseconds, downwards also before 1970."""
+    plain = plain_array(array)
+    if pa.types.is_timestamp(plain.type) and plain.type.unit in ("us", "ns"):
+        plain = pc.floor_temporal(plain, unit="millisecond")
+    return plain if plain.type.equals(wanted) else plain.cast(wanted)

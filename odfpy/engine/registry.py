@@ -1,0 +1,116 @@
+"""Engines by the name that queries give them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    AnalyzeResponse,
+    SqlRequest,
+    SqlResponse,
+    TransformRequest,
+    TransformResponse,
+)
+from odfpy.errors import EngineNotFound, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.dataset.transform import Transform
+    from odfpy.engine.client import ProgressListener
+    from odfpy.engine.settings import EngineSettings
+
+
+class Engine(Protocol):
+    """Runs queries. A user's mistake is a response; what goes wrong otherwise is a response or an `EngineError`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in queries."""
+
+    @property
+    def version(self) -> str:
+        """Everything that results depend on besides query and inputs, as recorded with every transform."""
+
+    def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
+        """What the queries of a transform are, without running them.
+
+        Raises:
+            EngineUnavailable: the engine cannot be reached.
+        """
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """Run the queries of a transform over the new rows of its inputs.
+
+        Raises:
+            EngineUnavailable: the engine cannot be reached.
+        """
+
+    def sql(self, request: SqlRequest) -> SqlResponse:
+        """Run a query over whole datasets.
+
+        Raises:
+            EngineUnavailable: the engine cannot be reached.
+        """
+
+    def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Run the queries of an ingest over what was read, in this process.
+
+        Raises:
+            EngineError: as it says.
+            UnsupportedStep: the engine does not preprocess.
+        """
+
+
+class EngineRegistry:
+    """Engines by name; each is made when it is first asked for."""
+
+    def __init__(self, factories: Mapping[str, Callable[[], Engine]]) -> None:
+        self._factories = dict(factories)
+        self._engines: dict[str, Engine] = {}
+
+    @classmethod
+    def standard(
+        cls, run_dir: Path, settings: EngineSettings | None = None, on_progress: ProgressListener | None = None
+    ) -> EngineRegistry:
+        """The engines of this release.
+
+        Args:
+            run_dir: the workspace's folder for what runs.
+            settings: of the Spark engine.
+            on_progress: hears how the Spark engine gets on.
+        """
+
+        def spark() -> Engine:
+            from odfpy.engine.client import SparkEngine
+
+            return SparkEngine(run_dir, settings, on_progress)
+
+        def datafusion() -> Engine:
+            from odfpy.engine.datafusion.engine import DataFusionEngine
+
+            return DataFusionEngine()
+
+        return cls({"spark": spark, "datafusion": datafusion})
+
+    @property
+    def names(self) -> list[str]:
+        """What there is."""
+        return sorted(self._factories)
+
+    def get(self, name: str) -> Engine:
+        """The engine of that name; case does not matter.
+
+        Raises:
+            EngineNotFound: with a suggestion.
+        """
+        key = name.lower()
+        if key not in self._factories:
+            known = f"Engines of this release: {', '.join(self.names)}."
+            raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, self.names, otherwise=known))
+        if key not in self._engines:
+            self._engines[key] = self._factories[key]()
+        return self._engines[key]

@@ -1,0 +1,177 @@
+"""The worker's side of the socket: connections are received, admitted, and followed until their request is answered.
+
+Every connection has a thread, which hears when its client hangs up; jobs are done elsewhere, one by one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import select
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from odfpy.engine.contract import AnalyzeRequest, SqlRequest, TransformRequest
+from odfpy.engine.messages import (
+    Channel,
+    FromClient,
+    FromWorker,
+    Hello,
+    Job,
+    Progress,
+    Refusal,
+    Stage,
+    Status,
+    StatusRequest,
+    StopRequest,
+    Welcome,
+)
+from odfpy.errors import OdfError
+
+PROGRESS_SECONDS: Final = 1.0
+"""A client with a job hears from the worker at least so often."""
+
+_HELLO_SECONDS: Final = 30.0
+_SEND_SECONDS: Final = 30.0
+
+
+class PendingJob:
+    """A job and the client who waits for it.
+
+    Attributes:
+        request: what is to be done.
+        stage: where it is.
+        finished: set when the client has its answer, or does not want it any more and the work has stopped.
+    """
+
+    def __init__(self, request: Job, channel: Channel) -> None:
+        self.request = request
+        self.stage = Stage.QUEUED
+        self.finished = threading.Event()
+        self._channel = channel
+        self._abandoned = threading.Event()
+        self._sending = threading.Lock()
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._abandoned.is_set()
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more."""
+        self._abandoned.set()
+
+    def report(self, tasks: tuple[int, int]) -> None:
+        """Tell the client that the job is not done yet."""
+        with self._sending:
+            if not self.finished.is_set():
+                self._channel.send(Progress(self.stage, *tasks))
+
+    def answer(self, message: FromWorker) -> None:
+        """Give the client the last message; a client that is gone is none of our concern."""
+        with self._sending, suppress(OSError):
+            if not self.finished.is_set():
+                self.finished.set()
+                if not self.is_abandoned:
+                    self._channel.send(message)
+                self._channel.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that follows the client
+
+    def follow(self, tasks: Callable[[], tuple[int, int]]) -> bool:
+        """Keep the client informed until the job is finished; False when the client hangs up before."""
+        poll = select.poll()
+        poll.register(self._channel.socket, select.POLLIN)
+        try:
+            while not self.finished.is_set():
+                if poll.poll(PROGRESS_SECONDS * 1000):
+                    if not self._channel.socket.recv(1 << 16):
+                        break
+                else:
+                    self.report(tasks() if self.stage is Stage.RUNNING else (0, 0))
+        except OSError:
+            pass
+        return self.finished.is_set()
+
+
+class Work(Protocol):
+    """What the server needs of the worker."""
+
+    def submit(self, job: PendingJob) -> bool:
+        """Take a job into the queue; False when no more jobs are taken."""
+
+    def tasks(self) -> tuple[int, int]:
+        """Tasks done and tasks in all of the running job."""
+
+    def cancel(self, job: PendingJob) -> None:
+        """Stop a job that nobody waits for any more; returns when it has stopped."""
+
+    def status(self) -> Status:
+        """How the worker is."""
+
+    def stop(self, *, force: bool) -> None:
+        """End after the running job, or at once."""
+
+
+class Server:
+    """Serves the connections of a listening socket.
+
+    Attributes:
+        work: who does the jobs.
+    """
+
+    def __init__(self, listener: socket.socket, secret: str, fingerprint: str, work: Work) -> None:
+        self.work = work
+        self._listener = listener
+        self._secret = secret
+        self._fingerprint = fingerprint
+
+    def start(self) -> None:
+        """Begin to serve, in threads that do not keep the process alive."""
+        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connected, _ = self._listener.accept()
+            except OSError:
+                return  # the worker ends
+            threading.Thread(target=self._serve, args=(connected,), name="client", daemon=True).start()
+
+    def _serve(self, connected: socket.socket) -> None:
+        channel = Channel(connected)
+        with connected, suppress(OSError):
+            connected.settimeout(_HELLO_SECONDS)
+            try:
+                hello = channel.receive(FromClient)
+                if not isinstance(hello, Hello):
+                    return
+                if not hmac.compare_digest(hello.secret.encode(), self._secret.encode()):
+                    channel.send(Refusal("The secret is wrong", retry=False))
+                    return
+                channel.send(Welcome(self._fingerprint))
+                request = channel.receive(FromClient)
+            except OdfError as error:
+                channel.send(Refusal(f"Not understood: {error.message}", retry=False))
+                return
+            connected.settimeout(_SEND_SECONDS)
+            self._answer(channel, request)
+
+    def _answer(self, channel: Channel, request: FromClient | None) -> None:
+        match request:
+            case StatusRequest():
+                channel.send(self.work.status())
+            case StopRequest(force):
+                channel.send(self.work.status())
+                self.work.stop(force=force)
+            case AnalyzeRequest() | TransformRequest() | SqlRequest():
+                job = PendingJob(request, channel)
+                if not self.work.submit(job):
+                    channel.send(Refusal("The engine is ending", retry=True))
+                elif not job.follow(self.work.tasks):
+                    job.abandon()
+                    self.work.cancel(job)
+            case Hello():
+                channel.send(Refusal("A request was expected", retry=False))
+            case None:
+                pass

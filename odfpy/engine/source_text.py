@@ -1,0 +1,48 @@
+"""Places in the text of a query, as error messages show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MOST_CARETS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text of one query.
+
+    Attributes:
+        text: as the author wrote it.
+        label: which query of several it is, for example "step 2 (`shouted`)", or None when there is only one.
+    """
+
+    text: str
+    label: str | None = None
+
+    def at(self, start: int, end: int | None = None) -> str:
+        """Line, column and the line itself with carets below.
+
+        Args:
+            start: position of the first character, from 0.
+            end: position after the last character.
+        """
+        start = min(max(start, 0), len(self.text))
+        line = self.text.count("\n", 0, start)
+        begin = self.text.rfind("\n", 0, start) + 1
+        return self._render(line, start - begin, (end or start + 1) - start)
+
+    def at_line(self, line: int, column: int) -> str:
+        """The same for a line, from 1, and a column, from 0."""
+        return self._render(line - 1, column, 1)
+
+    def whole(self) -> str:
+        """Only the label, for what has no place of its own; empty when there is one query only."""
+        return f" (in {self.label})" if self.label else ""
+
+    def _render(self, line: int, column: int, width: int) -> str:
+        lines = self.text.split("\n")
+        shown = lines[line] if line < len(lines) else ""
+        where = f"line {line + 1}, column {column + 1}" + (f" of {self.label}" if self.label else "")
+        carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
+        gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
+        return f" ({where})\n    {shown}\n    {gap}{carets}"

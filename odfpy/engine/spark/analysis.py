@@ -1,0 +1,197 @@
+"""What a transform's queries are: parsed and analyzed by Spark, checked, classified (design: "Steps").
+
+Everything is decided on Spark's analyzed plan, never on the text. The text is looked at only to show places in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.dataset.transform import SqlQueryStep, TransformSql
+from odfpy.engine.source_text import SourceText
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
+from odfpy.engine.spark.classes import CLASSES
+from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
+from odfpy.engine.spark.determinism import check_deterministic, place
+from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.functions import why_unsafe
+from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
+from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
+
+_RELATION: Final = "analysis.UnresolvedRelation"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedStep:
+    """A step, its class, and why it is of that class."""
+
+    step: Step
+    query_class: QueryClass
+    reason: str
+
+
+def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]) -> list[ClassifiedStep]:
+    """Analyze all steps of a transform; each sees the inputs and the steps before it.
+
+    Args:
+        catalyst: a session in which the inputs have been named.
+        transform: the queries.
+        inputs: names of the inputs.
+
+    Raises:
+        InvalidQuery: a query does not parse, or names what is not there.
+        UnsupportedQuery: a query is of no class that can be processed.
+        NondeterministicQuery: a query's result would not be a function of its inputs.
+    """
+    if transform.temporal_tables:
+        raise UnsupportedQuery("Temporal table joins are not supported by this release; a later one brings them")
+    steps = transform.steps
+    _check_aliases(steps, inputs)
+    known, classified = list(inputs), []
+    for number, step in enumerate(steps, start=1):
+        source = SourceText(step.query, _label(number, step, len(steps)))
+        with spark_errors([source]):
+            found = _classify(catalyst, _analyzed(catalyst, step.alias, source, known))
+            if number < len(steps) and step.alias is not None:
+                catalyst.name_view(step.alias, found.step.plan)
+                known.append(step.alias)
+        classified.append(found)
+    return classified
+
+
+def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str]) -> Node:
+    """The analyzed plan of one query of any class.
+
+    Raises:
+        InvalidQuery: it does not parse, is no query, names what is not there, or would run code from elsewhere.
+    """
+    with spark_errors([source]):
+        parsed = catalyst.parse(_with_plain_names(catalyst, source.text, tables))
+        _check_is_query(parsed, source)
+        plan = catalyst.analyze(parsed)
+        for operator in with_subqueries(plan):
+            for name, node in operator.expressions:
+                if (reason := why_unsafe(name)) is not None:
+                    raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, source)}")
+        return plan
+
+
+def _label(number: int, step: SqlQueryStep, count: int) -> str | None:
+    if count == 1:
+        return None
+    return f"step {number} (`{step.alias}`)" if step.alias else f"step {number}"
+
+
+def _check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
+    taken = set(inputs)
+    if len(taken) < len(inputs):
+        raise InvalidQuery("Two inputs have the same alias", hint="Give each input an alias of its own.")
+    for number, step in enumerate(steps[:-1], start=1):
+        if step.alias is None:
+            raise InvalidQuery(
+                f"Step {number} has no alias, so that no later step can use it", hint="Only the last may."
+            )
+        if step.alias in taken:
+            raise InvalidQuery(f"Step {number} has the alias `{step.alias}`, which is taken already")
+        taken.add(step.alias)
+
+
+def _analyzed(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
+    parsed = catalyst.parse(_with_plain_names(catalyst, source.text, known))
+    _check_is_query(parsed, source)
+    for name, node in _parsed_operators(parsed):
+        if name == "UnresolvedHint":
+            raise NondeterministicQuery(
+                f"Hints are not allowed{place(node, source)}", hint="Leave it out: a hint says how to run, not what."
+            )
+    plan = catalyst.analyze(parsed)
+    return Step(alias, source, plan, tuple(operators(plan)))
+
+
+def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
+    _check_names(step)
+    check_deterministic(catalyst, step.plan, step.operators, step.source)
+    for query_class in CLASSES:
+        reason = query_class.classify(step)
+        if reason is not None:
+            return ClassifiedStep(step, query_class, reason)
+    raise _refusal(step)
+
+
+def _refusal(step: Step) -> UnsupportedQuery | NondeterministicQuery:
+    """What stands in the way: first whatever would make the result random, then the outermost operator."""
+    found = [
+        what
+        for at, operator in enumerate(step.operators)
+        if (what := obstacle(operator, step.operators[at + 1 :])) is not None
+    ]
+    for what in found:
+        if not what.deterministic:
+            message = f"{what.what} does not give the same rows every time{place(what.node, step.source)}"
+            return NondeterministicQuery(message, hint=what.hint)
+    first = next((what for what in found if what.what != "ORDER BY"), found[0])
+    return UnsupportedQuery(
+        f"The query has {first.what}; this release processes queries row by row only{place(first.node, step.source)}",
+        hint=first.hint or "Row by row are SELECT, WHERE, UNION ALL and explode; a later release brings more classes.",
+    )
+
+
+def _check_names(step: Step) -> None:
+    """Refuse names that are the engine's own, and the file metadata that Spark shows beside a table's columns."""
+    for operator in step.operators:
+        made = items(operator.node.generatorOutput()) if operator.name == "Generate" else []
+        if any(column.name().startswith(RESERVED_PREFIX) for column in made):
+            raise _reserved(operator.node, step)
+        for name, node in operator.expressions:
+            if name == "Alias" and node.name().startswith(RESERVED_PREFIX):
+                raise _reserved(node, step)
+            if name == "AttributeReference" and node.metadata().contains("__metadata_col"):
+                raise NondeterministicQuery(
+                    f"`{node.name()}` depends on how the data lies in files{place(node, step.source)}"
+                )
+
+
+def _reserved(node: Node, step: Step) -> InvalidQuery:
+    return InvalidQuery(f"Names that begin with {RESERVED_PREFIX} are reserved{place(node, step.source)}")
+
+
+def _check_is_query(parsed: Node, source: SourceText) -> None:
+    for name, node in _parsed_operators(parsed):
+        if name not in QUERY_OPERATORS:
+            what = name.rsplit(".", 1)[-1]
+            raise InvalidQuery(
+                f"Only queries are allowed, and {what} is none{place(node, source)}",
+                hint="Write a SELECT; statements such as SET, CREATE, INSERT or scripts are not run.",
+            )
+
+
+def _parsed_operators(plan: Node) -> Iterator[tuple[str, Node]]:
+    yield operator_name(plan), plan
+    below = children(plan)
+    if operator_name(plan) == "UnresolvedWith":
+        below += items(plan.innerChildren())
+    for child in below:
+        yield from _parsed_operators(child)
+
+
+def _with_plain_names(catalyst: Catalyst, query: str, known: Sequence[str]) -> str:
+    """The query with names such as `org.example.trades`, written without quotes, as names of tables.
+
+    To Spark they are tables in a catalog `org`. The dots become underscores, so that all places in the text stay
+    where they are; the view gets that second name.
+    """
+    dotted = {name for name in known if "." in name and name in query}
+    if not dotted:
+        return query
+    text = query
+    for name, node in _parsed_operators(catalyst.parse(query)):
+        written = ".".join(items(node.multipartIdentifier())) if name == _RELATION else ""
+        place_in_text = text_range(node)
+        if written in dotted and place_in_text is not None and query[slice(*place_in_text)] == written:
+            plain = written.replace(".", "_")
+            if plain not in known:
+                catalyst.name_view(plain, catalyst.plan(catalyst.spark.table(f"`{written}`")))
+                text = text[: place_in_text[0]] + plain + text[place_in_text[1] :]
+    return text

@@ -1,0 +1,191 @@
+"""Spark's logical plans, seen from Python: the one module that reaches into Spark's own classes.
+
+A plan is a tree of JVM objects. Plans are parsed and analyzed by Spark itself; here they are walked, and nodes are put
+around them. Plans and expressions are typed `Node`, since py4j gives them no types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Node: TypeAlias = Any
+
+_CATALYST = "org.apache.spark.sql.catalyst."
+_PLANS = _CATALYST + "plans.logical."
+_EXPRESSIONS = _CATALYST + "expressions."
+
+
+class Catalyst:
+    """Spark's parser, analyzer and plan nodes, for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._session: Node = spark._jsparkSession  # noqa: SLF001
+        self._jvm: Node = spark._jvm  # noqa: SLF001
+        self._known: dict[str, Node] = {}
+        # The parser asks the active session for the settings.
+        self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session)
+
+    def _class(self, name: str) -> Node:
+        """A class of Java. To find one takes several questions to the JVM, so it is remembered."""
+        if name not in self._known:
+            found = self._jvm
+            for part in name.split("."):
+                found = getattr(found, part)
+            self._known[name] = found
+        return self._known[name]
+
+    def _plan(self, name: str) -> Node:
+        return self._class(_PLANS + name)
+
+    def _expression(self, name: str) -> Node:
+        return self._class(_EXPRESSIONS + name)
+
+    def _rule(self, name: str) -> Node:
+        return self._class(_CATALYST + "optimizer." + name)
+
+    def _data_type(self, name: str) -> Node:
+        return self._class("org.apache.spark.sql.types." + name)
+
+    # --- Parse, analyze, run ---
+
+    def parse(self, query: str) -> Node:
+        """The plan that the text says, nothing resolved."""
+        return self._session.sessionState().sqlParser().parsePlan(query)
+
+    def analyze(self, parsed: Node) -> Node:
+        """The plan with all names and types resolved; nothing is executed."""
+        skip = self._class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+        execution = self._session.sessionState().executePlan(parsed, skip)
+        execution.assertAnalyzed()
+        return execution.analyzed()
+
+    def dataframe(self, plan: Node) -> DataFrame:
+        """The rows of a plan."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._class("org.apache.spark.sql.classic.Dataset").ofRows(self._session, plan), self.spark)
+
+    def plan(self, frame: DataFrame) -> Node:
+        """The analyzed plan of a data frame."""
+        return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+
+    def empty(self, schema: StructType) -> Node:
+        """A relation of that schema without rows."""
+        no_rows = self._class("java.util.ArrayList")()
+        parsed = self._data_type("DataType").fromJson(schema.json())
+        return self._session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
+
+    def name_view(self, name: str, plan: Node) -> None:
+        """Let queries of this session see the plan under a name, which may have dots."""
+        self.dataframe(plan).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+
+    def depends_on_clock(self, plan: Node) -> bool:
+        """Whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
+        plain = self._rule("ReplaceExpressions").apply(plan)
+        rules = (self._rule("ComputeCurrentTime"), self._rule("SpecialDatetimeValues"))
+        return not all(rule.apply(plain).fastEquals(plain) for rule in rules)
+
+    # --- Build ---
+
+    def seq(self, items: Iterable[Node]) -> Node:
+        """A Scala sequence."""
+        return self._class("org.apache.spark.api.python.PythonUtils").toSeq(list(items))
+
+    def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
+        """An expression as a column, with an identity of its own unless one is given."""
+        return self._expression("Alias")(
+            expression,
+            name,
+            expr_id or self._expression("NamedExpression").newExprId(),
+            self.seq([]),
+            self._class("scala.Option").empty(),
+            self.seq([]),
+        )
+
+    def integer(self, value: int) -> Node:
+        """A constant of type INT."""
+        return self._expression("Literal")(value, self._data_type("DataTypes").IntegerType)
+
+    def time(self, micros: int, data_type: Node) -> Node:
+        """A constant of type DATE, TIMESTAMP or TIMESTAMP_NTZ, from microseconds since the epoch, rounded down."""
+        if data_type.typeName() == "date":
+            return self._expression("Literal").create(
+                self._class("java.lang.Integer")(micros // 86_400_000_000), data_type
+            )
+        return self._expression("Literal").create(self._class("java.lang.Long")(micros), data_type)
+
+    def never_null(self, expression: Node) -> Node:
+        """An expression that is known to have no nulls."""
+        return self._expression("KnownNotNull")(expression)
+
+    def project(self, columns: Iterable[Node], child: Node) -> Node:
+        """SELECT columns FROM child."""
+        return self._plan("Project")(self.seq(columns), child)
+
+    def union(self, children: Iterable[Node]) -> Node:
+        """UNION ALL by position."""
+        return self._plan("Union")(self.seq(children), False, False)
+
+    def one_row(self) -> Node:
+        """One row without columns."""
+        return self._plan("OneRowRelation")()
+
+
+# --- Look -------------------------------------------------------------------------------------------------------------
+
+
+def operator_name(plan: Node) -> str:
+    """Name of an operator, for example `Project`, or with its package, as `analysis.UnresolvedRelation`."""
+    name: str = plan.getClass().getName()
+    return name.removeprefix(_PLANS).removeprefix(_CATALYST).removesuffix("$")
+
+
+def expression_name(expression: Node) -> str:
+    """Name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
+    name: str = expression.getClass().getName()
+    return name.removeprefix(_EXPRESSIONS).removesuffix("$")
+
+
+def items(sequence: Node) -> list[Node]:
+    """A Scala sequence as a list."""
+    return [sequence.apply(at) for at in range(sequence.size())]
+
+
+def children(node: Node) -> list[Node]:
+    """What a plan or an expression is made of."""
+    return items(node.children())
+
+
+def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
+    """The expression and all inside of it, each with its name."""
+    yield expression_name(expression), expression
+    for child in children(expression):
+        yield from subtree(child)
+
+
+def columns(plan: Node) -> list[Node]:
+    """The output columns of a plan."""
+    return items(plan.output())
+
+
+def same_column(left: Node, right: Node) -> bool:
+    """Whether two attributes are one column."""
+    return bool(left.exprId().equals(right.exprId()))
+
+
+def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
+    """Position of a column among others."""
+    return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)
+
+
+def text_range(node: Node) -> tuple[int, int] | None:
+    """Where a plan or expression stands in the text it came from: first character and the one after the last."""
+    origin = node.origin()
+    start, stop = origin.startIndex(), origin.stopIndex()
+    return (start.get(), stop.get() + 1) if start.isDefined() and stop.isDefined() else None

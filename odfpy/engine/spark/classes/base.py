@@ -1,0 +1,76 @@
+"""The one interface of query classes: one function to classify, one to run (design: "Steps")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from odfpy.engine.source_text import SourceText
+from odfpy.engine.spark.catalyst import Catalyst, Node
+from odfpy.engine.spark.operators import Operator
+
+CARRIED = ("__odf_input", "__odf_branch", "__odf_offset", "__odf_op")
+"""Columns that travel with every row unseen by the query: which input it came from, through which branch of the plan,
+and the offset and operation type it had there."""
+
+RESERVED_PREFIX = "__odf_"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One query of a transform, analyzed by Spark.
+
+    Attributes:
+        alias: name under which later steps see it.
+        source: its text.
+        plan: its analyzed plan.
+        operators: the operators of the plan, from the result to its inputs.
+    """
+
+    alias: str | None
+    source: SourceText
+    plan: Node
+    operators: tuple[Operator, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way through the plan from an input to the result.
+
+    Attributes:
+        input: position of the input among those declared.
+        fans_out: whether one row of the input may become several.
+    """
+
+    input: int
+    fans_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a step adds to its output.
+
+    Attributes:
+        plan: its rows, the output columns of the query first, then `CARRIED`, in no particular order.
+        branches: by the number in the column `__odf_branch`.
+    """
+
+    plan: Node
+    branches: tuple[Branch, ...]
+
+
+class QueryClass(Protocol):
+    """A class of queries that the engine can process incrementally."""
+
+    @property
+    def name(self) -> str:
+        """As `odf inspect query` shows it."""
+        ...
+
+    def classify(self, step: Step) -> str | None:
+        """Why the step is of this class, in words, or None when it is not."""
+        ...
+
+    def run(self, catalyst: Catalyst, step: Step) -> Delta:
+        """The rows that the step adds for the new rows of its inputs."""
+        ...

@@ -1,0 +1,115 @@
+"""Row by row: SELECT, WHERE, UNION ALL, explode. No state; operation types pass through.
+
+The plan is run as Spark analyzed it, only that no operator may drop the columns in `CARRIED`: they are put beside the
+columns that each projection selects, from the inputs up. So it is known of every result row which row of which input
+it stands for, whatever the query selects (see the decision record "op in row-by-row queries").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name
+from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Step
+from odfpy.engine.spark.operators import ROW_OPERATORS
+from odfpy.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class RowByRow:
+    """Queries of which every result row comes from one input row."""
+
+    name: str = "row-by-row"
+
+    def classify(self, step: Step) -> str | None:
+        """Why the step is of this class, or None when it is not."""
+        if any(found.name not in ROW_OPERATORS or found.subquery is not None for found in step.operators):
+            return None
+        words = {"Filter": "filter", "Union": "UNION ALL", "Generate": "explode"}
+        names = {found.name for found in step.operators}
+        used = ["projection", *(word for name, word in words.items() if name in names)]
+        return "every result row comes from one input row: " + ", ".join(used)
+
+    def run(self, catalyst: Catalyst, step: Step) -> Delta:
+        """The query over the new rows, with the carried columns beside its own."""
+        carrier = _Carrier(catalyst)
+        plan = carrier.carry(step.plan).plan
+        return Delta(catalyst.project(columns(step.plan) + _carried(plan), plan), tuple(carrier.branches))
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A plan that has the carried columns too, and the branches it takes rows from."""
+
+    plan: Node
+    branches: tuple[int, ...]
+
+
+class _Carrier:
+    def __init__(self, catalyst: Catalyst) -> None:
+        self._catalyst = catalyst
+        self._definitions: dict[int, Node] = {}
+        self.branches: list[Branch] = []
+
+    def carry(self, plan: Node) -> _Carried:
+        """The same plan with the carried columns in its output, without aliases, views and CTEs."""
+        match operator_name(plan):
+            case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+                return self.carry(plan.child())
+            case "Project":
+                return self._project(plan)
+            case "Filter":
+                below = self.carry(plan.child())
+                return _Carried(self._on(plan, below), below.branches)
+            case "Generate":
+                below = self.carry(plan.child())
+                for branch in below.branches:
+                    self.branches[branch] = Branch(self.branches[branch].input, fans_out=True)
+                return _Carried(self._on(plan, below), below.branches)
+            case "Union":
+                return self._union(plan)
+            case "WithCTE":
+                for definition in items(plan.cteDefs()):
+                    self._definitions[definition.id()] = definition.child()
+                return self.carry(plan.plan())
+            case "CTERelationRef":
+                return self._reference(plan)
+            case other:
+                raise InternalError(f"{other} is no operator of a query row by row")
+
+    def _on(self, plan: Node, below: _Carried) -> Node:
+        return plan.withNewChildren(self._catalyst.seq([below.plan]))
+
+    def _project(self, plan: Node) -> _Carried:
+        selected = items(plan.projectList())
+        introduced = {column.name(): column for column in selected if column.name().startswith(RESERVED_PREFIX)}
+        if introduced:
+            return self._input(plan, selected, introduced["__odf_input"])
+        below = self.carry(plan.child())
+        return _Carried(self._catalyst.project(selected + _carried(below.plan), below.plan), below.branches)
+
+    def _input(self, plan: Node, selected: list[Node], marker: Node) -> _Carried:
+        """An input, where the carried columns begin; it is told which branch of the plan it feeds."""
+        number = len(self.branches)
+        self.branches.append(Branch(int(marker.child().value()), fans_out=False))
+        branch = self._catalyst.alias(self._catalyst.integer(number), "__odf_branch")
+        return _Carried(self._catalyst.project([*selected, branch], plan.child()), (number,))
+
+    def _union(self, plan: Node) -> _Carried:
+        parts = [(columns(child), self.carry(child)) for child in children(plan)]
+        aligned = [self._catalyst.project(own + _carried(part.plan), part.plan) for own, part in parts]
+        return _Carried(self._catalyst.union(aligned), tuple(number for _, part in parts for number in part.branches))
+
+    def _reference(self, plan: Node) -> _Carried:
+        """A use of a CTE: its definition in place, under the identities that this use gave to its columns."""
+        definition = self._definitions[plan.cteId()]
+        below = self.carry(definition)
+        pairs = zip(columns(definition), columns(plan), strict=True)
+        renamed = [self._catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
+        return _Carried(self._catalyst.project(renamed + _carried(below.plan), below.plan), below.branches)
+
+
+def _carried(plan: Node) -> list[Node]:
+    """The carried columns of a plan, in their order."""
+    by_name = {column.name(): column for column in columns(plan)}
+    return [by_name[name] for name in CARRIED]

@@ -1,0 +1,75 @@
+"""Whether a step is a function of its inputs, seen from its analyzed plan (specification: "Determinism and sandbox").
+
+The flag `deterministic` of Spark's expressions is not enough: by it the current date, the user and the version of
+Spark are constants. So every expression must be known, see `odfpy.engine.spark.functions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from odfpy.engine.spark.catalyst import Catalyst, Node, text_range
+from odfpy.engine.spark.functions import why_not_deterministic
+from odfpy.engine.spark.operators import Operator, belongs_to_class
+from odfpy.errors import NondeterministicQuery
+
+if TYPE_CHECKING:
+    from odfpy.engine.source_text import SourceText
+
+_CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_TIME_LITERAL = re.compile(r"""(?:date|timestamp\w*)\s*r?["'](?!\s*(?:[-+]?\d|epoch\b))""", re.IGNORECASE)
+_TIME_TYPES = ("date", "timestamp", "timestamp_ntz")
+_INSTEAD = "Take the time from a column of an input, for example its event time."
+
+
+def check_deterministic(catalyst: Catalyst, plan: Node, found: Iterable[Operator], source: SourceText) -> None:
+    """Refuse what is not known to give the same result everywhere and always.
+
+    Args:
+        catalyst: the session that analyzed the plan.
+        plan: the analyzed plan.
+        found: its operators.
+        source: the text it came from.
+
+    Raises:
+        NondeterministicQuery: the message names the function and its place.
+    """
+    expressions = [part for operator in found for part in operator.expressions]
+    for name, expression in expressions:
+        reason = None if belongs_to_class(name) else why_not_deterministic(name)
+        if reason is not None:
+            raise NondeterministicQuery(f"`{_text_of(expression, source)}` {reason}{place(expression, source)}")
+    for name, expression in expressions:
+        if name == "Literal" and _is_clock_literal(expression, source):
+            raise _reads_clock(expression, source)
+    if catalyst.depends_on_clock(plan):
+        words = (node for name, node in expressions if name == "Literal" and _CLOCK_WORDS.match(str(node.value())))
+        raise _reads_clock(next(words, plan), source)
+
+
+def place(node: Node, source: SourceText) -> str:
+    """Where a node stands in the text, as the end of a message."""
+    found = text_range(node)
+    return source.whole() if found is None else source.at(*found)
+
+
+def _reads_clock(node: Node, source: SourceText) -> NondeterministicQuery:
+    return NondeterministicQuery(f"`{_text_of(node, source)}` reads the clock{place(node, source)}", hint=_INSTEAD)
+
+
+def _is_clock_literal(literal: Node, source: SourceText) -> bool:
+    """Whether a time was written as TIMESTAMP'now' or the like: Spark's parser replaces the word by the time.
+
+    Whatever does not begin with a digit is such a word. (Other literals stand for the defaults of a function.)
+    """
+    if literal.dataType().typeName() not in _TIME_TYPES or literal.value() is None:
+        return False
+    found = text_range(literal)
+    return found is not None and _TIME_LITERAL.match(source.text[slice(*found)]) is not None
+
+
+def _text_of(node: Node, source: SourceText) -> str:
+    found = text_range(node)
+    return str(node.prettyName()) if found is None else " ".join(source.text[slice(*found)].split())

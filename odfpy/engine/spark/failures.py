@@ -1,0 +1,106 @@
+"""Spark's exceptions as our errors: a user's mistake with its place in the text, or a failure of the engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from odfpy.engine.source_text import SourceText
+from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError
+
+_CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
+_NONDETERMINISTIC = re.compile("NON_?DETERMINISTIC")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
+
+_HINTS: Final = {
+    "TABLE_OR_VIEW_NOT_FOUND": "Queries see inputs and earlier steps by alias; files cannot be read by path.",
+    "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
+    "PARSE_SYNTAX_ERROR": "A step is one SELECT in Spark SQL, without a second statement after it.",
+    "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
+    "CAST_INVALID_INPUT": "Use `try_cast`, which gives NULL instead.",
+    "CAST_OVERFLOW": "Use a wider type, or `try_cast`, which gives NULL instead.",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "Use a wider type, or `try_cast`, which gives NULL instead.",
+    "ARITHMETIC_OVERFLOW": "Cast to a wider type, or use `try_add` and the like, which give NULL instead.",
+}
+
+
+@contextmanager
+def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
+    """Turn whatever Spark raises inside the block into an `OdfError`.
+
+    Args:
+        sources: the texts of the queries that may be at fault; one while it is analyzed, all when they run.
+
+    Raises:
+        InvalidQuery, NondeterministicQuery: a query is at fault, or the data does not fit it.
+        EngineError: something else went wrong.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except OdfError:
+        raise
+    except Py4JJavaError as error:
+        raise _translated(error.java_exception, sources) from error
+    except PySparkException as error:
+        origin = getattr(error, "_origin", None)
+        raise (EngineError(f"Spark: {error}") if origin is None else _translated(origin, sources)) from error
+    except (Py4JError, ConnectionError) as error:
+        raise EngineError(f"The engine's Java process does not answer: {error}") from error
+
+
+def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
+    cause = _telling_cause(exception)
+    message = _message(cause)
+    match = _CONDITION.match(message)
+    condition = match.group(1) if match else ""
+    if not condition or condition.startswith(_OUR_FAULT):
+        return EngineError(f"Spark: {message.splitlines()[0]}")
+    sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
+    sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
+    hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
+    kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
+    return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _telling_cause(exception: Any) -> Any:
+    """The innermost exception that carries one of Spark's error conditions, or the outermost one."""
+    telling, current = exception, exception
+    while current is not None:
+        if _CONDITION.match(_message(current)):
+            telling = current
+        current = current.getCause()
+    return telling
+
+
+def _message(exception: Any) -> str:
+    return str(exception.getMessage() or exception).strip()
+
+
+def _place(exception: Any, sources: Sequence[SourceText]) -> str:
+    """Where in the text, if Spark knows: by the quoted fragment, else by line and column."""
+    contexts = list(exception.getQueryContext()) if hasattr(exception, "getQueryContext") else []
+    for context in contexts:
+        if str(context.contextType()) != "SQL":
+            continue
+        start, end = int(context.startIndex()), int(context.stopIndex()) + 1
+        for source in sources:
+            if source.text[start:end] == context.fragment():
+                return source.at(start, end)
+    line, column = _line_of(exception)
+    if line is not None and len(sources) == 1:
+        return sources[0].at_line(line, column)
+    return sources[0].whole() if len(sources) == 1 else ""
+
+
+def _line_of(exception: Any) -> tuple[int | None, int]:
+    if not exception.getClass().getSimpleName().endswith(("AnalysisException", "ParseException")):
+        return None, 0
+    line, column = exception.line(), exception.startPosition()
+    return (int(line.get()), int(column.get()) if column.isDefined() else 0) if line.isDefined() else (None, 0)

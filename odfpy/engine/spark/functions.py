@@ -1,0 +1,121 @@
+"""Spark's expressions, reviewed one by one: which give the same value for the same arguments everywhere.
+
+The names are those of classes in `org.apache.spark.sql.catalyst.expressions`, as they stand in an analyzed plan; they
+come from Spark's own registry of functions, and a test compares the two, so that a new Spark brings no function in
+unseen. What stands in neither list is refused too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DETERMINISTIC: Final = frozenset(
+    """
+    Alias AttributeReference Literal Cast KnownNotNull KnownNullable With CommonExpressionDef CommonExpressionRef
+    LambdaFunction NamedLambdaVariable SortOrder GeneratorOuter PipeExpression TryEval
+    GetStructField GetArrayStructFields GetArrayItem GetMapValue CreateNamedStruct CreateArray CreateMap
+
+    And Or Not EqualTo EqualNullSafe EqualNull LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual Between
+    In InSet IsNull IsNotNull IsNaN AtLeastNNonNulls Like ILike RLike LikeAll NotLikeAll LikeAny NotLikeAny
+    If CaseWhen Coalesce NullIf NullIfResult NullIfZero ZeroIfNull Nvl Nvl2 NaNvl Least Greatest
+    AssertTrue RaiseError TypeOf
+
+    Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus UnaryPositive Abs
+    TryAdd TrySubtract TryMultiply TryDivide TryMod
+    Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Ceil Conv Cos Cosh Cot Csc EulerNumber Exp Expm1 Factorial Floor Hypot
+    Log Log10 Log1p Log2 Logarithm Pi Pow Rint Round BRound RoundCeil RoundFloor Sec Signum Sin Sinh Sqrt Tan Tanh
+    ToDegrees ToRadians WidthBucket Bin Hex Unhex
+    BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitwiseCount BitwiseGet ShiftLeft ShiftRight ShiftRightUnsigned
+    BitmapBitPosition BitmapBucketNumber BitmapCount
+
+    Ascii Base32 Base64 UnBase32 UnBase64 BinaryPad BinaryPredicate BitLength Chr Collate Collation ResolvedCollation
+    Concat ConcatWs Contains StartsWith EndsWith Decode StringDecode Encode Elt FindInSet FormatNumber FormatString
+    InitCap IsValidUTF8 MakeValidUTF8 ValidateUTF8 TryValidateUTF8 JaroWinkler Left Right Length OctetLength
+    Levenshtein Lower Upper Luhncheck Mask Overlay Quote RegExpCount RegExpExtract RegExpExtractAll RegExpInStr
+    RegExpReplace RegExpSubStr Sentences SoundEx SplitPart StringInstr StringInstrWithOccurrence StringLPad StringRPad
+    StringLocate StringRepeat StringReplace StringSpace StringSplit StringTranslate StringTrim StringTrimBoth
+    StringTrimLeft StringTrimRight Substring SubstringIndex ToBinary TryToBinary ToCharacter ToNumber TryToNumber
+    Crc32 Md5 Murmur3Hash Sha1 Sha2 XxHash64 Hmac AesDecrypt TryAesDecrypt
+    ParseUrl TryParseUrl UrlDecode TryUrlDecode UrlEncode
+
+    AddMonths ConvertTimezone DateAdd DateSub DateDiff DateAddInterval DateAddYMInterval DateFormatClass
+    DateFromUnixDate DatetimeSub DayName DayOfMonth DayOfWeek DayOfYear Extract FromUTCTimestamp ToUTCTimestamp
+    FromUnixTime Hour Minute Second SecondWithFraction Month MonthName MonthsBetween Quarter WeekDay WeekOfYear Year
+    YearOfWeek LastDay NextDay HoursOfTime MinutesOfTime SecondsOfTime SecondsOfTimeWithFraction
+    MakeDate MakeTime MakeTimestamp MakeTimestampNTZ MakeTimestampFromDateTime TryMakeTimestamp
+    TryMakeTimestampFromDateTime MakeDTInterval MakeYMInterval MakeInterval TryMakeInterval
+    MicrosToTimestamp MillisToTimestamp SecondsToTimestamp NanosToTimestamp PreciseTimestampConversion
+    ParseToDate ParseToTimestamp GetTimestamp ToTime ToTimeParser ToUnixTimestamp UnixTimestamp UnixDate UnixMicros
+    UnixMillis UnixNanos UnixSeconds TruncDate TruncTimestamp TimeTrunc TimeBucket TimeDiff TimeAddInterval
+    TimeFromMicros TimeFromMillis TimeFromSeconds TimeToMicros TimeToMillis TimeToSeconds
+    TimestampAdd TimestampDiff TimestampAddInterval TimestampAddYMInterval TimeAdd
+    SubtractDates SubtractTimes SubtractTimestamps MultiplyInterval DivideInterval MultiplyDTInterval
+    MultiplyYMInterval DivideDTInterval DivideYMInterval
+    ExtractANSIIntervalDays ExtractANSIIntervalHours ExtractANSIIntervalMinutes ExtractANSIIntervalMonths
+    ExtractANSIIntervalSeconds ExtractANSIIntervalYears ExtractIntervalDays ExtractIntervalHours
+    ExtractIntervalMinutes ExtractIntervalMonths ExtractIntervalSeconds ExtractIntervalYears
+
+    ArrayAppend ArrayCompact ArrayContains ArrayDistinct ArrayExcept ArrayInsert ArrayIntersect ArrayJoin ArrayMax
+    ArrayMin ArrayPosition ArrayPrepend ArrayRemove ArrayRepeat ArraySize ArrayUnion ArraysOverlap ArraysZip Flatten
+    Get Sequence Slice SortArray ElementAt TryElementAt Reverse Size
+    MapConcat MapContainsKey MapEntries MapFromArrays MapFromEntries MapKeys MapValues StringToMap
+    ArrayAggregate ArrayExists ArrayFilter ArrayForAll ArraySort ArrayTransform MapFilter MapZipWith TransformKeys
+    TransformValues ZipWith
+    Explode PosExplode Inline Stack JsonTuple variant.VariantExplode
+    VectorAvg VectorCosineSimilarity VectorInnerProduct VectorL2Distance VectorNorm VectorNormalize VectorSum
+
+    GetJsonObject JsonObjectKeys JsonToStructs LengthOfJsonArray SchemaOfJson StructsToJson
+    CsvToStructs SchemaOfCsv StructsToCsv SchemaOfXml StructsToXml XmlToStructs
+    xml.XPathBoolean xml.XPathDouble xml.XPathFloat xml.XPathInt xml.XPathList xml.XPathLong xml.XPathShort
+    xml.XPathString
+    variant.IsValidVariant variant.IsVariantNull variant.ParseJson variant.SchemaOfVariant variant.ToVariantObject
+    variant.VariantArrayAppend variant.VariantDelete variant.VariantGet variant.VariantInsert variant.VariantSet
+    variant.VariantStripNulls
+    st.ST_AsBinary st.ST_GeogFromWKB st.ST_GeomFromWKB st.ST_SetSrid st.ST_Srid
+    """.split()  # noqa: SIM905
+)
+
+_CLOCK = "reads the clock"
+_RANDOM = "is random"
+_PLACE = "depends on how the data lies in files and partitions"
+_ENVIRONMENT = "depends on the environment of the engine"
+_CODE = "runs code from outside of the query"
+_FILES = "reads files that are not among the inputs"
+
+REFUSED: Final[dict[str, str]] = {
+    **dict.fromkeys(("CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"), _CLOCK),
+    **dict.fromkeys(("Rand", "Randn", "RandStr", "Uniform", "Shuffle", "Uuid"), _RANDOM),
+    "AesEncrypt": "uses a random initialization vector",
+    **dict.fromkeys(("InputFileName", "InputFileBlockStart", "InputFileBlockLength"), _PLACE),
+    **dict.fromkeys(("MonotonicallyIncreasingID", "SparkPartitionID"), _PLACE),
+    **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "CurrentPath"), _ENVIRONMENT),
+    **dict.fromkeys(
+        ("CurrentTimeZone", "SparkVersion", "Collations", "SQLKeywords", "VariableReference"), _ENVIRONMENT
+    ),
+    **dict.fromkeys(("CallMethodViaReflection", "TryReflect", "StaticInvoke", "Invoke", "NewInstance"), _CODE),
+    **dict.fromkeys(("PythonUDF", "ScalaUDF", "ApplyFunctionExpression", "PythonUDTF"), _CODE),
+    **dict.fromkeys(("FromProtobuf", "ToProtobuf", "FromAvro", "ToAvro", "SchemaOfAvro"), _FILES),
+}
+"""Expressions that are known not to be functions of their arguments, each with its reason, as in `rand() is random`."""
+
+_UNSAFE = (_CODE, _FILES)
+_APPROXIMATE = ("ApproxTopK", "Hll", "Kll", "Theta", "Tuple")
+
+
+def why_not_deterministic(expression: str) -> str | None:
+    """Why an expression may not be used, as the rest of a sentence that begins with it, or None when it may.
+
+    Args:
+        expression: name of its class, relative to Spark's package of expressions.
+    """
+    if expression in DETERMINISTIC:
+        return None
+    if expression.startswith(_APPROXIMATE):
+        return "is approximate"
+    return REFUSED.get(expression, "is not among the functions that are known to be deterministic")
+
+
+def why_unsafe(expression: str) -> str | None:
+    """Why an expression may not even be used in an ad hoc query, or None when it may; names as above."""
+    reason = REFUSED.get(expression)
+    return reason if reason in _UNSAFE else None

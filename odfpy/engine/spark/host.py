@@ -1,0 +1,205 @@
+"""Spark in this process: starting it, letting it serve requests one by one, cancelling, ending."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.engine.contract import AnalyzeRequest, SqlRequest, TransformRequest
+from odfpy.engine.java import JavaRuntime
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
+from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.errors import EngineUnavailable, OdfError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odfpy.engine.messages import Job, Result
+
+_END_SECONDS: Final = 10.0
+_DEATH_SECONDS: Final = 1.0
+_SETTLE_POLL_SECONDS: Final = 0.02
+
+
+class SparkHost:
+    """Spark, started from and reached by this process. Not for more than one job at a time.
+
+    Attributes:
+        java: the Java runtime it runs on.
+        cache: the start-up cache, or None when there cannot be one.
+        uses_cache: whether Java runs from it.
+        timings: seconds from the beginning of the start to the end of each of its parts.
+    """
+
+    def __init__(self, settings: EngineSettings, java: JavaRuntime, scratch: Path, log: int) -> None:
+        self.java = java
+        self.cache: StartupCache | None = None
+        if settings.startup_cache:
+            self.cache = StartupCache.of(java, spark_home(), os.environ, settings.memory)
+        self.uses_cache = False
+        self.timings: dict[str, float] = {}
+        self._settings = settings
+        self._begin = 0.0
+        self._scratch = scratch
+        self._log = log
+        self._connection = scratch / "connection"
+        self._jvm: Jvm | None = None
+        self._spark: SparkSession | None = None
+        self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
+
+    @property
+    def java_pid(self) -> int | None:
+        """Process id of the Java process while it runs."""
+        return self._jvm.process.pid if self._jvm else None
+
+    def start(self, options: Sequence[str] | None = None) -> None:
+        """Start Spark; call it from the main thread, since Java ends with the thread that started it.
+
+        Args:
+            options: options of Java instead of those for the start-up cache.
+
+        Raises:
+            EngineUnavailable: it does not start.
+        """
+        self.start_java(options)
+        try:
+            self._spark = self._open_session()
+        except BaseException:
+            self.end(0)
+            raise
+        self._note("spark")
+
+    def start_java(self, options: Sequence[str] | None = None) -> None:
+        """The first half of a start: Java runs, and Spark's classes can be reached."""
+        self._begin = time.monotonic()
+        deadline = self._begin + self._settings.start_seconds
+        cached = self.cache.options if self.cache and options is None else ()
+        process = self._spawn(cached if options is None else options)
+        try:
+            self._import_operations()  # while Java starts
+            self._note("python")
+            try:
+                self._jvm = connect(process, self._connection, deadline - time.monotonic())
+            except JvmDied:
+                if self.cache is None or not cached:
+                    raise
+                cached = ()
+                process = self._spawn(cached)
+                self._jvm = connect(process, self._connection, deadline - time.monotonic())
+                self.cache.discard()  # now that it is known to be at fault
+        except BaseException:
+            end(process, 0)
+            raise
+        self.uses_cache = bool(cached)
+        self._note("java")
+
+    def _note(self, part: str) -> None:
+        self.timings[part] = time.monotonic() - self._begin
+
+    def _spawn(self, options: Sequence[str]) -> Any:
+        home = spark_home()
+        command = java_command(self.java, home, self._scratch, memory=self._settings.memory, options=options)
+        return spawn(command, java_environment(os.environ, home, self._scratch, self._connection), self._log)
+
+    def _import_operations(self) -> None:
+        import pyspark.sql  # noqa: F401
+
+        from odfpy.engine.spark import operations
+
+        self._operations = {
+            AnalyzeRequest: operations.analyze,
+            TransformRequest: operations.transform,
+            SqlRequest: operations.sql,
+        }
+
+    def _open_session(self) -> SparkSession:
+        from odfpy.engine.spark.session import open_session
+
+        if self._jvm is None:
+            raise EngineUnavailable("Spark's Java process has not been started")
+        self._jvm.offer_to_pyspark()
+        places = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.warehouse.dir": str(self._scratch / "warehouse"),
+        }
+        try:
+            if self._settings.master.startswith("local"):
+                _be_nobody()
+            return open_session(self._settings.master, places)
+        except OdfError:
+            raise
+        except Exception as error:
+            cause = str(getattr(error, "java_exception", error)).strip().split("\n")[0]
+            death = self._jvm.death(_DEATH_SECONDS)
+            raise EngineUnavailable(f"Spark could not start: {f'Java {death}' if death else cause}") from error
+
+    # --- Serving ---
+
+    def serve(self, job: Job) -> Result:
+        """Do a job; whatever goes wrong in it is in the result, or an exception if the operation has a bug."""
+        if self._spark is None:
+            raise EngineUnavailable("Spark has not been started")
+        return self._operations[type(job)](self._spark, job)
+
+    def cancel(self) -> None:
+        """Cancel what Spark is doing; from another thread than the one that serves."""
+        if self._spark is not None:
+            self._spark.sparkContext.cancelAllJobs()
+
+    def settles(self, seconds: float) -> bool:
+        """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        deadline = time.monotonic() + seconds
+        with suppress(Exception):
+            while self._running_tasks() > 0:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_SETTLE_POLL_SECONDS)
+        return True
+
+    def _running_tasks(self) -> int:
+        if self._spark is None:
+            return 0
+        scala_context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001  Python's status tracker does not tell
+        return sum(info.numRunningTasks() for info in scala_context.statusTracker().getExecutorInfos())
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        if self._spark is None:
+            return 0, 0
+        tracker = self._spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+    def death(self, *, suspected: bool = False) -> str | None:
+        """How the Java process ended, or None while it lives; a suspected death is waited for."""
+        return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
+
+    def end(self, wait_seconds: float = _END_SECONDS) -> None:
+        """End Spark."""
+        if self._jvm is not None:
+            logging.disable()  # PySpark's complaints that Java is gone
+            self._jvm.end(wait_seconds)
+            self._spark = None
+
+    def kill(self) -> None:
+        """End Spark at once, whatever it does."""
+        if self._jvm is not None:
+            self._jvm.process.kill()
+            self._jvm.process.wait()
+
+
+def _be_nobody() -> None:
+    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    users = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
+    users.setLoginUser(users.createRemoteUser("odf"))

@@ -1,0 +1,161 @@
+"""What the operators of an analyzed plan mean to the engine: which class of query each of them belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Node, children, columns, items, operator_name, subtree
+
+INPUT: Final = "View"
+"""Inputs and earlier steps are views, which is where a step ends."""
+
+QUERY_OPERATORS: Final = frozenset(
+    """
+    Aggregate AsOfJoin Distinct Except Filter Generate GlobalLimit Intersect Join LateralJoin LocalLimit LocalRelation
+    Offset OneRowRelation Pivot Project RepartitionByExpression Sample Sort SubqueryAlias Tail Union Unpivot
+    WithWindowDefinition
+    analysis.UnresolvedHaving
+    analysis.UnresolvedInlineTable
+    analysis.UnresolvedQualify analysis.UnresolvedRelation
+    analysis.UnresolvedSubqueryColumnAliases
+    analysis.UnresolvedTableValuedFunction
+    expressions.PipeOperator UnresolvedHint UnresolvedWith
+    """.split()  # noqa: SIM905
+)
+"""What a parsed query may be made of. Statements, scripts, commands and programs (TRANSFORM) are none of these."""
+
+ROW_OPERATORS: Final = frozenset(
+    "Project Filter Union Generate SubqueryAlias WithCTE CTERelationDef CTERelationRef expressions.PipeOperator".split()  # noqa: SIM905
+)
+"""Operators that look at one row at a time."""
+
+_LATER: Final[dict[str, str]] = {
+    "Aggregate": "a keyed aggregate (GROUP BY or an aggregate function)",
+    "Distinct": "DISTINCT (or UNION without ALL)",
+    "Deduplicate": "DISTINCT",
+    "Except": "EXCEPT",
+    "Intersect": "INTERSECT",
+    "Join": "a join",
+    "LateralJoin": "a lateral join",
+    "AsOfJoin": "an as-of join",
+    "Window": "a window function",
+    "Expand": "UNPIVOT, GROUPING SETS or a sliding window",
+    "Pivot": "PIVOT",
+    "Unpivot": "UNPIVOT",
+    "GlobalLimit": "a top-N (ORDER BY with LIMIT)",
+    "LocalLimit": "a top-N (ORDER BY with LIMIT)",
+    "Offset": "a top-N (ORDER BY with OFFSET)",
+    "Tail": "a top-N (ORDER BY with LIMIT)",
+    "UnionLoop": "a recursive query",
+}
+
+_LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
+_NO_INPUT: Final = ("OneRowRelation", "LocalRelation", "Range")
+_NESTED: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
+_SUBQUERIES: Final = _NESTED | {"InSubquery"}
+_OF_AGGREGATES: Final = ("aggregate.", "Grouping", "Window", "SpecifiedWindowFrame")
+_OF_WINDOWS: Final = frozenset(
+    """
+    CurrentRow UnboundedPreceding UnboundedFollowing Rank DenseRank PercentRank CumeDist NTile RowNumber Lag Lead
+    NthValue CounterDiff CounterDiffWithStartTime
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a step, with its expressions and all that is inside of them."""
+
+    name: str
+    node: Node
+    expressions: tuple[tuple[str, Node], ...]
+
+    @property
+    def subquery(self) -> Node | None:
+        """A query inside of an expression, if there is one."""
+        return next((node for name, node in self.expressions if name in _SUBQUERIES), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a step is not of any class that can be processed.
+
+    Attributes:
+        node: what is in the way.
+        what: what the query has that makes it another class of query.
+        hint: what to write instead, if that is known.
+        deterministic: whether the result is a function of the inputs at all.
+    """
+
+    node: Node
+    what: str
+    hint: str | None = None
+    deterministic: bool = True
+
+
+def operators(plan: Node) -> Iterator[Operator]:
+    """All operators of a step, from the result to its inputs, which are not looked into."""
+    name = operator_name(plan)
+    if name == INPUT:
+        return
+    expressions = tuple(part for expression in items(plan.expressions()) for part in subtree(expression))
+    yield Operator(name, plan, expressions)
+    if name == "WithCTE":
+        for definition in items(plan.cteDefs()):
+            yield from operators(definition)
+        yield from operators(plan.plan())
+        return
+    for child in children(plan):
+        yield from operators(child)
+
+
+def with_subqueries(plan: Node) -> Iterator[Operator]:
+    """All operators of a step, those of queries inside of expressions too."""
+    for operator in operators(plan):
+        yield operator
+        for name, node in operator.expressions:
+            if name in _NESTED:
+                yield from with_subqueries(node.plan())
+
+
+def obstacle(operator: Operator, below: tuple[Operator, ...]) -> Obstacle | None:
+    """What makes an operator more than a step row by row, or None when nothing does.
+
+    Args:
+        operator: the operator.
+        below: the operators that come after it, down to the inputs.
+    """
+    name, node = operator.name, operator.node
+    if name in ROW_OPERATORS:
+        return Obstacle(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
+    if name == "Aggregate" and _is_event_time_window(node):
+        return Obstacle(node, "an event-time window")
+    if name in _LIMITS and not any(other.name == "Sort" for other in below):
+        return Obstacle(node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False)
+    if name == "Sample":
+        return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
+    if name == "Sort":
+        hint = "Leave ORDER BY out: rows are stored in the order of the inputs, and sorted when they are read."
+        return Obstacle(node, "ORDER BY", hint)
+    if name in _NO_INPUT:
+        hint = "Select from an input; constants may stand beside its columns."
+        return Obstacle(node, "rows that come from no input, and would be added again by every pull", hint)
+    if name.startswith("Repartition"):
+        return Obstacle(
+            node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
+        )
+    return Obstacle(node, _LATER.get(name, name))
+
+
+def belongs_to_class(expression: str) -> bool:
+    """Whether an expression comes with an operator of another class, which is then what the refusal is about."""
+    return expression in _SUBQUERIES | _OF_WINDOWS or expression.startswith(_OF_AGGREGATES)
+
+
+def _is_event_time_window(aggregate: Node) -> bool:
+    """Whether rows are grouped by `window` or `session_window`, which Spark marks in the metadata of their column."""
+    marks = ("spark.timeWindow", "spark.sessionWindow")
+    inside = [column for child in children(aggregate) for column in columns(child)]
+    return any(column.metadata().contains(mark) for column in inside for mark in marks)

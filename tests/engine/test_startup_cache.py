@@ -1,0 +1,131 @@
+"""The cache of loaded classes: made once, used when it fits, dropped when it does not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from odfpy.engine.java import find_java
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.host import SparkHost
+from odfpy.engine.spark.jvm import spark_home
+from odfpy.engine.spark.startup_cache import CACHE_SINCE, StartupCache
+
+JAVA = find_java({})
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> StartupCache:
+    cache = StartupCache.of(JAVA, spark_home(), {"XDG_CACHE_HOME": str(tmp_path)}, "1g")
+    assert cache is not None
+    return cache
+
+
+def test_a_java_that_cannot_have_a_cache_goes_without(tmp_path: Path):
+    old = replace(JAVA, version=str(CACHE_SINCE - 1))
+    assert StartupCache.of(old, spark_home(), {"HOME": str(tmp_path)}) is None
+
+
+def test_nobody_without_a_home_gets_a_cache():
+    assert StartupCache.of(JAVA, spark_home(), {}) is None
+
+
+def test_it_is_kept_in_the_cache_folder_of_the_user(tmp_path: Path):
+    by_home = StartupCache.of(JAVA, spark_home(), {"HOME": str(tmp_path)})
+    assert by_home is not None
+    assert by_home.path.parent == tmp_path / ".cache" / "odfpy" / "engine"
+
+
+def test_each_installation_has_its_own(tmp_path: Path, cache: StartupCache):
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert StartupCache.of(JAVA, spark_home(), environment, "1g") == cache
+    assert StartupCache.of(replace(JAVA, version="25.0.99"), spark_home(), environment, "1g") != cache
+    assert StartupCache.of(JAVA, spark_home(), environment, "40g") != cache
+
+
+def test_it_is_wanted_until_it_is_there(cache: StartupCache):
+    assert cache.options == ()
+    assert cache.is_wanted
+    cache.path.write_text("")
+    assert not cache.is_wanted
+    assert f"-XX:AOTCache={cache.path}" in cache.options
+
+
+def test_two_attempts_do_not_meet(cache: StartupCache):
+    assert cache.is_wanted
+    with cache.attempt() as mine, cache.attempt() as theirs:
+        assert mine is not None
+        assert theirs is None
+
+
+def test_a_failed_attempt_leaves_nothing_and_is_not_repeated_at_once(cache: StartupCache):
+    assert cache.is_wanted
+    with cache.attempt() as draft:
+        assert draft is not None
+        draft.write_text("half")
+    assert not draft.exists()
+    assert not cache.is_wanted
+    failed = next(cache.path.parent.glob("*.failed"))
+    os.utime(failed, (0, time.time() - 7200))
+    assert cache.is_wanted
+
+
+def test_a_draft_that_java_cannot_use_is_not_accepted(cache: StartupCache):
+    assert cache.is_wanted
+    with cache.attempt() as draft:
+        assert draft is not None
+        draft.write_bytes(b"no cache" * 1000)
+        assert not cache.accept(draft, JAVA, spark_home())
+    assert not cache.path.exists()
+
+
+@pytest.mark.spark
+def test_a_cache_that_does_not_fit_is_dropped_and_spark_starts_without_it(
+    tmp_path: Path, cache: StartupCache, monkeypatch: pytest.MonkeyPatch
+):
+    assert cache.is_wanted
+    cache.path.write_bytes(b"no cache" * 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with (tmp_path / "log").open("wb") as log:
+        host = SparkHost(EngineSettings(memory="1g"), JAVA, scratch, log.fileno())
+        host.start_java()
+        try:
+            assert host.death() is None
+            assert not host.uses_cache
+        finally:
+            host.end()
+    assert not cache.path.exists()
+
+
+@pytest.mark.spark
+def test_a_training_run_makes_a_cache_that_java_runs_from(
+    tmp_path: Path, cache: StartupCache, monkeypatch: pytest.MonkeyPatch
+):
+    assert cache.is_wanted
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    command = [sys.executable, "-m", "odfpy.engine.spark.training", cache.path, "1g"]
+    trained = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert trained.returncode == 0, trained.stderr
+    assert {path.suffix for path in cache.path.parent.iterdir()} == {".aot", ".lock"}
+    answers = [line for line in trained.stdout.splitlines() if "Response" in line]
+    assert [line.partition("(")[0] for line in answers] == [
+        "AnalyzeResponseSuccess", "TransformResponseSuccess", "SqlResponseSuccess",
+    ] * 2  # fmt: skip
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with (tmp_path / "log").open("wb") as log:
+        host = SparkHost(EngineSettings(memory="1g"), JAVA, scratch, log.fileno())
+        host.start_java()
+        try:
+            assert host.uses_cache
+        finally:
+            host.end()
