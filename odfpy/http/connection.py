@@ -1,0 +1,155 @@
+"""A kept-alive connection to a server, that no server can hold on to forever."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from odfpy.errors import OdfError
+from odfpy.http.url import Origin, Target, parse_url
+
+SLOWEST = 1024
+"""Bytes per second; a server that is slower than that beyond `PATIENCE` is given up."""
+
+PATIENCE = 60.0
+"""Seconds."""
+
+MAX_HEAD = 512 * 1024
+"""Bytes of an answer's headers."""
+
+_HEADERS = {"User-Agent": "odfpy", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Connection:
+    """A connection to an origin, directly or through the proxy that the environment names.
+
+    Attributes:
+        origin: what it leads to.
+    """
+
+    def __init__(
+        self, origin: Origin, *, timeout: float, tls: Callable[[], ssl.SSLContext], error: type[OdfError]
+    ) -> None:
+        self.origin = origin
+        proxy = _proxy_of(origin, error)
+        first = proxy.origin if proxy else origin
+        proxy_headers = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
+        self._absolute = proxy is not None and origin.scheme == "http"
+        self._headers = {**_HEADERS, **(proxy_headers if self._absolute else {})}
+        self._http: http.client.HTTPConnection
+        if origin.scheme == "https":
+            self._http = http.client.HTTPSConnection(first.host, first.port, timeout=timeout, context=tls())
+            if proxy:
+                self._http.set_tunnel(origin.host, origin.port, proxy_headers)
+        else:
+            self._http = http.client.HTTPConnection(first.host, first.port, timeout=timeout)
+        self._http.response_class = _PacedResponse
+        self._socket: socket.socket | None = None
+
+    def exchange(self, method: str, target: Target, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        """Send a request and read the head of its answer.
+
+        Raises:
+            OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
+        """
+        path = str(target) if self._absolute else target.path
+        self._http.request(method, path, headers={**self._headers, **headers})
+        self._socket = self._http.sock
+        return self._http.getresponse()
+
+    def interrupt(self) -> None:
+        """Wake a thread that waits for more bytes; it finds the connection broken."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it may be closed already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.interrupt()
+        self._http.close()
+
+
+class _PacedResponse(http.client.HTTPResponse):
+    """The standard library's answer, over a reader that gives up on trickling servers and endless headers."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self._paced = _Paced(self.fp.detach())
+        self.fp = io.BufferedReader(self._paced)
+
+    def begin(self) -> None:
+        super().begin()
+        self._paced.limit = None
+
+
+class _Paced(io.RawIOBase):
+    """Bytes from a socket. Only the time spent waiting for them counts."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__()
+        self.limit: int | None = MAX_HEAD
+        self._raw = raw
+        self._count = 0
+        self._waited = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        start = time.monotonic()
+        count = self._raw.readinto(buffer) or 0
+        self._waited += time.monotonic() - start
+        self._count += count
+        if self.limit is not None and self._count > self.limit:
+            raise http.client.HTTPException("its headers do not end")
+        if self._waited > PATIENCE + self._count / SLOWEST:
+            raise TimeoutError(f"only {self._count} bytes in {self._waited:.0f} seconds")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def _proxy_of(origin: Origin, error: type[OdfError]) -> Target | None:
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    import urllib.request  # rarely needed, slow to load
+
+    proxies = urllib.request.getproxies_environment()
+    url = proxies.get(origin.scheme) or proxies.get("all")
+    if not url or urllib.request.proxy_bypass(f"{origin.host}:{origin.port}"):
+        return None
+    return parse_url(url if "://" in url else f"http://{url}", error)
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, for a message to people."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted ({error.verify_message})"
+        case http.client.RemoteDisconnected():
+            return "the server closed the connection without an answer"
+        case http.client.IncompleteRead():
+            return "the server closed the connection"
+        case http.client.BadStatusLine():
+            return "the answer is not HTTP"
+        case TimeoutError():
+            return "timed out" if str(error) in ("", "timed out") else str(error)
+        case OSError():
+            return error.strerror or str(error)
+    return str(error) or type(error).__name__
+
+
+def hint(error: Exception) -> str:
+    """What to try."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "If the certificate is from an authority of your own, name its file in SSL_CERT_FILE."
+    return "Is the address right, and is there a network connection?"

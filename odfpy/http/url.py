@@ -1,0 +1,96 @@
+"""http and https URLs, taken apart for a request, and made fit for messages."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from odfpy.errors import OdfError
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[A-Za-z0-9._:%-]+")
+_SAFE = "%/:@!$&'()*+,;=~-._"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a connection leads to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + ("" if _DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart.
+
+    Attributes:
+        origin: what to connect to.
+        path: path and query, quoted.
+        authorization: value for the header of that name, if the URL held a user name.
+        label: what to call it in messages, where path or query may hold secrets.
+    """
+
+    origin: Origin
+    path: str
+    authorization: str | None = None
+    label: str | None = None
+
+    def __str__(self) -> str:
+        """The URL without user and password."""
+        return f"{self.origin}{self.path}"
+
+    @property
+    def shown(self) -> str:
+        """What to call it in messages."""
+        return self.label or str(self)
+
+
+def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Target:
+    """Take an http or https URL apart; `label` is what to call it in messages.
+
+    Raises:
+        error: it is not one.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").encode("idna").decode("ascii"), parts.port
+    except ValueError:
+        host, port = "", None
+    if not _HOST.fullmatch(host) or parts.scheme not in _DEFAULT_PORTS:
+        raise error(f"Not an http or https URL: {label or without_user(url)!r}")
+    path = quote(parts.path or "/", safe=_SAFE) + (f"?{quote(parts.query, safe=_SAFE + '?')}" if parts.query else "")
+    authorization = None
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return Target(Origin(parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme]), path, authorization, label)
+
+
+def follow(target: Target, location: str, error: type[OdfError]) -> Target:
+    """Where a redirect leads to; `location` is the header as the standard library decodes it.
+
+    Raises:
+        error: not to a place that may be followed.
+    """
+    quoted = quote(location.encode("latin-1", "replace"), safe=_SAFE + "?#[]")
+    try:
+        joined = urljoin(str(target), quoted)
+    except ValueError:
+        joined = quoted
+    new = parse_url(joined, error, target.label and f"{target.label} (after a redirect)")
+    if (target.origin.scheme, new.origin.scheme) == ("https", "http"):
+        raise error(f"{target.shown}: redirected from https to {new.origin}, which is not safe")
+    return new
+
+
+def without_user(url: str) -> str:
+    """The URL without user and password, fit for messages."""
+    return re.sub(r"^([^/]*//)[^/]*@", r"\1", url)

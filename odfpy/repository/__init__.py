@@ -1,0 +1,1 @@
+"""Places where participants exchange datasets, and how datasets move between them."""

@@ -1,0 +1,147 @@
+"""How two metadata chains relate: which blocks each side has that the other lacks.
+
+Both chains are walked backwards from their heads in step, by sequence number, until they meet: only the blocks that
+differ are read, and the common ancestor is known when the walk ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import MAX_BLOCK_SIZE
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import check_block_bytes
+from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
+from odfpy.data.multihash import Multihash
+from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBlock:
+    """A block and its own bytes, which go to the other side unaltered."""
+
+    hashed: HashedBlock
+    data: bytes
+
+    @property
+    def number(self) -> int:
+        """Sequence number."""
+        return self.hashed.block.sequence_number
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """What two chains have in common, and what not.
+
+    Attributes:
+        ancestor: the last block of both, None when they have none in common.
+        ancestor_number: its sequence number, -1 when there is none.
+        source: blocks after it that only the source has, oldest first.
+        target: blocks after it that only the target has, oldest first.
+    """
+
+    ancestor: Multihash | None
+    ancestor_number: int
+    source: tuple[EncodedBlock, ...]
+    target: tuple[EncodedBlock, ...]
+
+
+def compare_chains(
+    source: DatasetLayout,
+    source_head: Multihash,
+    target: DatasetLayout,
+    target_head: Multihash | None,
+    on_block: Callable[[], object] = lambda: None,
+) -> Divergence:
+    """Walk back from two heads until the chains meet.
+
+    Args:
+        source: one side.
+        source_head: where it begins.
+        target: the other side.
+        target_head: where it begins, None for an empty one.
+        on_block: called for every block that is read.
+
+    Raises:
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or not what it should be; the
+            message says where it is.
+    """
+    ours = _Walk(source.blocks, source_head, on_block)
+    theirs = _Walk(target.blocks, target_head, on_block)
+    while ours.name != theirs.name:
+        (ours if ours.number >= theirs.number else theirs).step()
+    return Divergence(ours.name, ours.number, ours.passed(), theirs.passed())
+
+
+class _Walk:
+    """One side of the walk.
+
+    Attributes:
+        name: the block where it stands, None when it has gone past the first one.
+        number: the block's sequence number, -1 past the first one. It falls by one with every step, so that a walk
+            ends whatever the links say.
+    """
+
+    def __init__(self, blocks: ObjectStore, head: Multihash | None, on_block: Callable[[], object]) -> None:
+        self.name = head
+        self.number = -1
+        self._blocks = blocks
+        self._on_block = on_block
+        self._passed: list[EncodedBlock] = []
+        self._here: EncodedBlock | None = None
+        if head is not None:
+            self._here = self._read(head)
+            self.number = self._here.number
+
+    def step(self) -> None:
+        """Go to the block before."""
+        assert self.name is not None  # noqa: S101 - two walks that have both ended stand at the same place
+        here = self._here or self._read(self.name)
+        previous = here.hashed.block.prev_block_hash
+        if here.number != self.number or (previous is None) != (here.number == 0):
+            raise IntegrityError(
+                f"Broken chain: {self._blocks.describe(self.name)} has number {here.number} where {self.number} must"
+                f" be, and names {previous or 'no block'} as the one before it"
+            )
+        self._passed.append(here)
+        self._here, self.name, self.number = None, previous, self.number - 1
+
+    def passed(self) -> tuple[EncodedBlock, ...]:
+        """The blocks behind, oldest first."""
+        return tuple(reversed(self._passed))
+
+    def _read(self, name: Multihash) -> EncodedBlock:
+        block = read_block(self._blocks, name)
+        self._on_block()
+        return block
+
+
+def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
+    """A block from a place that is not trusted: bounded, hashed, decoded.
+
+    Raises:
+        ObjectNotFound, HashMismatch, MalformedData, IntegrityError: the message says where it is.
+    """
+    where = blocks.describe(name)
+    try:
+        with blocks.open(name) as stream:
+            data = _read_at_most(stream, MAX_BLOCK_SIZE)
+        return EncodedBlock(check_block_bytes(name, data), data)
+    except (HashMismatch, MalformedData, ObjectTooLarge) as error:
+        raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
+    except InvalidValue as error:
+        raise IntegrityError(f"{where}: {error.message}") from error
+    except OSError as error:
+        raise OdfError(f"Cannot read {where}: {error.strerror}") from error
+
+
+def _read_at_most(stream: BinaryIO, limit: int) -> bytes:
+    data = bytearray()
+    while chunk := stream.read(CHUNK):
+        data += chunk
+        if len(data) > limit:
+            raise ObjectTooLarge(f"More than the {limit} bytes that a block can have")
+    return bytes(data)

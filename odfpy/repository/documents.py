@@ -1,0 +1,74 @@
+"""Small YAML files of a workspace, each a manifest with `kind`, `version` and `content`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any, TypeVar
+
+from odfpy.chain.object_store import sync_folder
+from odfpy.codec.tree import TreeError, from_tree, to_tree
+from odfpy.codec.yaml import dump, load_documents
+from odfpy.errors import MalformedManifest, OdfError
+
+VERSION = 1
+
+T = TypeVar("T")
+
+
+def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
+    """The content of a file, None when there is no such file.
+
+    Raises:
+        MalformedManifest: it is not a manifest of the kind; the message names file and line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise OdfError(f"Cannot read {path}: {error}") from error
+    try:
+        documents = load_documents(text, str(path))
+    except MalformedManifest as error:
+        raise MalformedManifest(error.message, hint=error.hint or _HINT) from error
+    if len(documents) != 1:
+        raise MalformedManifest(f"{path}: one document expected, found {len(documents)}", hint=_HINT)
+    try:
+        return from_tree(type_, _content(documents[0].tree, kind), ("content",))
+    except TreeError as error:
+        line = documents[0].line_of(error.path)
+        raise MalformedManifest(f"{path}, line {line}: {error.message}", hint=error.hint or _HINT) from error
+
+
+def save_document(path: Path, kind: str, content: Any) -> None:
+    """Write a file as a whole, or not at all."""
+    text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
+    temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # URLs may hold passwords
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _content(tree: Any, kind: str) -> Any:
+    if not isinstance(tree, dict) or set(tree) != {"kind", "version", "content"}:
+        raise TreeError((), "expected `kind`, `version` and `content`")
+    if tree["kind"] != kind:
+        raise TreeError(("kind",), f"expected {kind}, found {tree['kind']!r}")
+    if tree["version"] != VERSION:
+        raise TreeError(("version",), f"expected {VERSION}, found {tree['version']!r}")
+    return tree["content"]
+
+
+_HINT = "Correct the file, or remove it and set it up again."

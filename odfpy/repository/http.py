@@ -1,0 +1,153 @@
+"""Reading a dataset from any static file server (ODF specification, "Simple Transfer Protocol", RFC-007).
+
+    <base>/refs/head            the last block
+    <base>/blocks/<hash>        metadata
+    <base>/data/<hash>          slices
+    <base>/checkpoints/<hash>   engine states
+
+The server needs to know nothing of datasets and is not trusted: readers check every object against its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, NoReturn, cast
+
+from odfpy.chain.encoding import MAX_BLOCK_SIZE
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import RefStore, check_name, parse_reference
+from odfpy.data.multihash import Multihash
+from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.url import without_user
+
+_OK = 200
+_ABSENT = (404, 410)
+_MAX_REFERENCE = 4096
+
+
+def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
+    """The dataset at an http or https URL, to read.
+
+    Args:
+        base: the folder of the dataset on the server; a user name and password in it are sent with each request.
+        client: the connections to use; its errors must be `TransferError`.
+    """
+    client = client or HttpClient(TransferError)
+    base = base.rstrip("/")
+    return DatasetLayout(
+        HttpRefStore(f"{base}/refs", client),
+        HttpObjectStore(f"{base}/blocks", client, limit=MAX_BLOCK_SIZE),
+        HttpObjectStore(f"{base}/data", client),
+        HttpObjectStore(f"{base}/checkpoints", client),
+    )
+
+
+class HttpRefStore(RefStore):
+    """References of a dataset on a server."""
+
+    def __init__(self, base: str, client: HttpClient) -> None:
+        self._base = base
+        self._client = client
+
+    def get(self, name: str) -> Multihash | None:
+        url = f"{self._base}/{check_name(name)}"
+        with self._client.get(url, {"Cache-Control": "no-cache"}, max_size=_MAX_REFERENCE) as answer:
+            if answer.status in _ABSENT:
+                return None
+            _require_ok(answer)
+            try:
+                return parse_reference(answer.readall(), answer.url)
+            except IntegrityError as error:
+                raise IntegrityError(error.message, hint="Is it the URL of a dataset?") from error
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        del expected, new
+        _refuse_write(self.describe(name))
+
+    def describe(self, name: str) -> str:
+        return without_user(f"{self._base}/{check_name(name)}")
+
+
+class HttpObjectStore(ObjectStore):
+    """Objects of a dataset on a server."""
+
+    writable = False
+
+    def __init__(self, base: str, client: HttpClient, *, limit: int | None = None) -> None:
+        """
+        Args:
+            base: the URL of the folder of the objects.
+            client: the connections to use.
+            limit: bytes beyond which an object cannot be.
+        """
+        self._base = base
+        self._client = client
+        self._limit = limit
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, Multihash) and self._head(name) is not None
+
+    def __iter__(self) -> Iterator[Multihash]:
+        raise TransferError(f"{without_user(self._base)}: a static file server cannot list its objects")
+
+    def open(self, name: Multihash) -> BinaryIO:
+        answer = self._client.get(self._url(name), max_size=self._limit)
+        if answer.status in _ABSENT:
+            answer.close()
+            raise self._missing(name)
+        _require_ok(answer)
+        return cast("BinaryIO", answer)
+
+    def size(self, name: Multihash) -> int:
+        answer = self._head(name)
+        if answer is None:
+            raise self._missing(name)
+        if answer.length is None:
+            raise TransferError(f"{answer.url}: the server does not say how large it is")
+        return answer.length
+
+    def describe(self, name: Multihash) -> str:
+        return without_user(self._url(name))
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        del stream, size
+        _refuse_write(self.describe(name))
+
+    def insert_file(self, path: object, name: Multihash) -> None:
+        del path
+        _refuse_write(self.describe(name))
+
+    def delete(self, name: Multihash) -> None:
+        _refuse_write(self.describe(name))
+
+    def _head(self, name: Multihash) -> HttpResponse | None:
+        with self._client.head(self._url(name)) as answer:
+            if answer.status in _ABSENT:
+                return None
+            _require_ok(answer)
+            return answer
+
+    def _url(self, name: Multihash) -> str:
+        return f"{self._base}/{name}"
+
+    def _missing(self, name: Multihash) -> ObjectNotFound:
+        return ObjectNotFound(f"Missing object: {self.describe(name)}")
+
+
+def _require_ok(answer: HttpResponse) -> None:
+    if answer.status == _OK:
+        return
+    answer.close()
+    hint = None
+    if answer.status in (401, 403):
+        hint = "A user name and password can stand in the URL: https://user:password@host/..."
+    raise TransferError(f"{answer.url}: the server answers with status {answer.status}", hint=hint)
+
+
+def _refuse_write(where: str) -> NoReturn:
+    raise TransferError(
+        f"{where}: repositories over plain http and https are read-only",
+        hint="Push to a folder that the server serves: a path or a file:// URL.",
+    )

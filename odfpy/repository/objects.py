@@ -1,0 +1,216 @@
+"""Copying from one place to another: blocks, and the files that they speak of."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import BinaryIO, cast
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, ExecuteTransform
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore, ObjectTooLarge
+from odfpy.data.multihash import ALGORITHMS, Multihash
+from odfpy.errors import HashMismatch, IntegrityError, OdfError, TransferError
+from odfpy.repository.divergence import EncodedBlock
+
+MAX_PARALLEL = 8
+"""Objects on their way at the same time."""
+
+BytesProgress = Callable[[int, int], None]
+"""Called with the bytes copied so far and the bytes of all, by one thread at a time."""
+
+
+class ObjectKind(Enum):
+    """What a file is."""
+
+    DATA_SLICE = "DataSlice"
+    CHECKPOINT = "Checkpoint"
+
+    def store(self, layout: DatasetLayout) -> ObjectStore:
+        """Where a dataset keeps files of this kind."""
+        return layout.data if self is ObjectKind.DATA_SLICE else layout.checkpoints
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedObject:
+    """A file that a block speaks of.
+
+    Attributes:
+        kind: what it is.
+        name: its physical hash.
+        size: its size in bytes, as the block announces it.
+        block: the block, for messages.
+    """
+
+    kind: ObjectKind
+    name: Multihash
+    size: int
+    block: Multihash
+
+    def is_in(self, layout: DatasetLayout) -> bool:
+        """Whether a dataset has it, of the announced size."""
+        store = self.kind.store(layout)
+        return self.name in store and store.size(self.name) == self.size
+
+
+def linked_objects(blocks: Iterable[HashedBlock]) -> list[LinkedObject]:
+    """The files that some blocks speak of, each once.
+
+    Raises:
+        IntegrityError: a file that cannot be, by its hash or its sizes; the message names block and file.
+    """
+    found: dict[tuple[ObjectKind, Multihash], LinkedObject] = {}
+    for hashed in blocks:
+        for item in _objects_of(hashed):
+            algorithm = ALGORITHMS.get(item.name.code)
+            if algorithm is None or algorithm.new is None:
+                raise IntegrityError(f"Block {item.block}: its file {item.name} has a hash that cannot be checked")
+            known = found.setdefault((item.kind, item.name), item)
+            if known.size != item.size:
+                raise IntegrityError(
+                    f"Block {item.block}: its file {item.name} has {item.size} bytes, but {known.size} bytes in"
+                    f" block {known.block}"
+                )
+    return list(found.values())
+
+
+def _objects_of(hashed: HashedBlock) -> Iterable[LinkedObject]:
+    event = hashed.block.event
+    if isinstance(event, (AddData, ExecuteTransform)):
+        if event.new_data is not None:
+            data = event.new_data
+            yield LinkedObject(ObjectKind.DATA_SLICE, data.physical_hash, data.size, hashed.hash)
+        if event.new_checkpoint is not None:
+            checkpoint = event.new_checkpoint
+            yield LinkedObject(ObjectKind.CHECKPOINT, checkpoint.physical_hash, checkpoint.size, hashed.hash)
+
+
+def copy_objects(
+    source: DatasetLayout, target: DatasetLayout, objects: list[LinkedObject], progress: BytesProgress
+) -> None:
+    """Copy files, several at a time, each hashed while it flows. All that arrived whole stay, also after an error.
+
+    Raises:
+        OdfError: the first that went wrong, when all others have come to rest; nothing half copied is left.
+    """
+    copying = _Copying(source, target, sum(item.size for item in objects), progress)
+    run_all([partial(copying.copy, item) for item in objects], copying.stop)
+
+
+def copy_blocks(blocks: Iterable[EncodedBlock], target: DatasetLayout) -> None:
+    """Store blocks that a dataset lacks; no chain has them until its head moves, so that their order does not matter.
+
+    Raises:
+        OdfError: the first that went wrong.
+    """
+    missing = [block for block in blocks if block.hashed.hash not in target.blocks]
+    run_all([partial(_copy_block, block, target.blocks) for block in missing])
+
+
+def _copy_block(block: EncodedBlock, target: ObjectStore) -> None:
+    target.insert_stream(io.BytesIO(block.data), block.hashed.hash, size=len(block.data))
+
+
+def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambda: None) -> None:
+    """Do some jobs, several at a time: most of their time is waiting for a network or a disk.
+
+    Args:
+        jobs: what to do.
+        stop: called after the first error, to bring those that run to an early end.
+
+    Raises:
+        BaseException: the first error of any of them, when all have come to rest.
+    """
+    if len(jobs) <= 1:
+        for job in jobs:
+            job()
+        return
+    from concurrent.futures import ThreadPoolExecutor, as_completed  # not needed when nothing is new
+
+    with ThreadPoolExecutor(min(MAX_PARALLEL, len(jobs)), "odf-transfer") as pool:
+        try:
+            for done in as_completed([pool.submit(job) for job in jobs]):
+                done.result()
+        except BaseException:
+            stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _Copying:
+    """Some copies in progress, which are counted together and stopped together."""
+
+    def __init__(self, source: DatasetLayout, target: DatasetLayout, total: int, progress: BytesProgress) -> None:
+        self._source = source
+        self._target = target
+        self._total = total
+        self._progress = progress
+        self._done = 0
+        self._stopped = False
+        self._open: set[BinaryIO] = set()
+        self._lock = threading.RLock()
+
+    def copy(self, item: LinkedObject) -> None:
+        """Copy one file."""
+        source, target = item.kind.store(self._source), item.kind.store(self._target)
+        with source.open(item.name) as stream, self.watching(stream, source.describe(item.name)) as watched:
+            try:
+                target.insert_stream(watched, item.name, size=item.size)
+            except (HashMismatch, ObjectTooLarge) as error:
+                raise type(error)(f"{source.describe(item.name)}: {error.message}", hint=error.hint) from error
+        found = target.size(item.name)
+        if found != item.size:
+            raise IntegrityError(f"Block {item.block}: its file {item.name} has {found} bytes, not {item.size}")
+
+    def stop(self) -> None:
+        """Let every copy fail soon, also those that wait for a server."""
+        with self._lock:
+            self._stopped = True
+            streams = list(self._open)
+        for stream in streams:
+            stream.close()
+
+    @contextmanager
+    def watching(self, stream: BinaryIO, where: str) -> Iterator[BinaryIO]:
+        """The stream, counted and closed when all is stopped."""
+        with self._lock:
+            self._open.add(stream)
+        try:
+            yield cast("BinaryIO", _Watched(self, stream, where))
+        finally:
+            with self._lock:
+                self._open.discard(stream)
+
+    def advance(self, count: int) -> None:
+        with self._lock:
+            self.check()
+            self._done += count
+            self._progress(self._done, self._total)
+
+    def check(self) -> None:
+        if self._stopped:
+            raise TransferError("Stopped, since another file could not be copied")
+
+
+class _Watched:
+    """A stream whose bytes are counted, and whose errors are told as errors of reading."""
+
+    def __init__(self, copying: _Copying, stream: BinaryIO, where: str) -> None:
+        self._copying = copying
+        self._stream = stream
+        self._where = where
+
+    def read(self, size: int) -> bytes:
+        self._copying.check()
+        try:
+            data = self._stream.read(size)
+        except (OSError, ValueError) as error:
+            raise OdfError(f"Cannot read {self._where}: {error}") from error
+        self._copying.advance(len(data))
+        return data

@@ -1,0 +1,216 @@
+"""Named repositories of a workspace, and where each dataset is pulled from and pushed to.
+
+.odf/repos/<name>.yaml                    one repository
+.odf/datasets/<id>/info/aliases.yaml      pull and push aliases of a dataset
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import RemoteUrl, RepositoryName, is_url, parse_remote_ref
+from odfpy.errors import (
+    AlreadyExists,
+    InvalidValue,
+    MalformedManifest,
+    RepositoryNotFound,
+    TransferError,
+    UsageError,
+    did_you_mean,
+)
+from odfpy.http.url import without_user
+from odfpy.repository.documents import load_document, save_document
+from odfpy.repository.open import is_path, normalize_url
+
+AliasKind: TypeAlias = Literal["pull", "push"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A place where datasets are exchanged, under a local name.
+
+    Attributes:
+        name: the name it goes by in this workspace.
+        url: where it is; a dataset is at `<url>/<name>` or `<url>/<account>/<name>`.
+    """
+
+    name: RepositoryName
+    url: str
+
+    @property
+    def public_url(self) -> str:
+        """The URL without user and password, to be shown."""
+        return without_user(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class _RepositoryDocument:
+    name: str
+    url: str
+
+
+class RepositoryRegistry:
+    """The named repositories of a workspace, each a file of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def add(self, name: str, url: str) -> Repository:
+        """Give a path or URL a name.
+
+        Raises:
+            InvalidValue: not a name, or not a place.
+            AlreadyExists: the name is taken.
+        """
+        repository = Repository(RepositoryName(name), normalize_url(url))
+        known = self._load(repository.name)
+        if known is not None:
+            raise AlreadyExists(
+                f"A repository {str(known.name)!r} is there already: {known.public_url}",
+                hint=f"Choose another name, or first run `odf repo delete {known.name}`.",
+            )
+        save_document(self._path(repository.name), "Repository", _RepositoryDocument(name, repository.url))
+        return repository
+
+    def get(self, name: str) -> Repository:
+        """The repository of that name.
+
+        Raises:
+            RepositoryNotFound: with a suggestion.
+        """
+        repository = self._load(RepositoryName(name))
+        if repository is None:
+            names = [str(known.name) for known in self.list()]
+            hint = did_you_mean(name, names, otherwise=f"Add it with `odf repo add {name} URL`.")
+            raise RepositoryNotFound(f"No repository is called {name!r}", hint=hint)
+        return repository
+
+    def list(self) -> tuple[Repository, ...]:
+        """All repositories, in the order of their names."""
+        found = (self._read(path) for path in sorted(self._folder.glob("[!.]*.yaml")))
+        return tuple(sorted((item for item in found if item is not None), key=lambda item: item.name))
+
+    def delete(self, name: str) -> Repository:
+        """Forget a repository; what is in it stays.
+
+        Raises:
+            RepositoryNotFound: with a suggestion.
+        """
+        repository = self.get(name)
+        self._path(repository.name).unlink(missing_ok=True)
+        return repository
+
+    def _load(self, name: RepositoryName) -> Repository | None:
+        return self._read(self._path(name))
+
+    @staticmethod
+    def _read(path: Path) -> Repository | None:
+        document = load_document(path, "Repository", _RepositoryDocument)
+        try:
+            return Repository(RepositoryName(document.name), document.url) if document else None
+        except InvalidValue as error:
+            raise MalformedManifest(f"{path}: {error.message}", hint=error.hint) from error
+
+    def _path(self, name: RepositoryName) -> Path:
+        return self._folder / f"{name.text.lower()}.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class _AliasesDocument:
+    pull: tuple[str, ...] | None = None
+    push: tuple[str, ...] | None = None
+
+
+class Aliases:
+    """Where one dataset is pulled from and pushed to, the latest first. They are local: they do not travel with it."""
+
+    def __init__(self, path: Path) -> None:
+        """
+        Args:
+            path: the file, `info/aliases.yaml` in the dataset's folder; it comes to be with the first alias.
+        """
+        self._path = path
+
+    def list(self, kind: AliasKind) -> tuple[str, ...]:
+        """Remote references and URLs, the latest first."""
+        document = self._load()
+        return (document.pull if kind == "pull" else document.push) or ()
+
+    def add(self, kind: AliasKind, remote: str) -> str:
+        """Remember a place as the latest; gives back the form in which it is remembered.
+
+        Raises:
+            InvalidValue: not a remote reference, path or URL.
+        """
+        remote = normalize_remote(remote)
+        others = tuple(known for known in self.list(kind) if known != remote)
+        self._save(kind, (remote, *others))
+        return remote
+
+    def remove(self, kind: AliasKind, remote: str) -> None:
+        """Forget a place.
+
+        Raises:
+            UsageError: it is not among those remembered.
+        """
+        remote = normalize_remote(remote)
+        known = self.list(kind)
+        if remote not in known:
+            raise UsageError(
+                f"No {kind} alias {remote}", hint=did_you_mean(remote, known, otherwise="`odf show` lists them.")
+            )
+        self._save(kind, tuple(item for item in known if item != remote))
+
+    def _load(self) -> _AliasesDocument:
+        return load_document(self._path, "DatasetAliases", _AliasesDocument) or _AliasesDocument()
+
+    def _save(self, kind: AliasKind, remotes: tuple[str, ...]) -> None:
+        if self.list(kind) != remotes:
+            document = self._load()
+            changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
+            save_document(self._path, "DatasetAliases", changed)
+
+
+def normalize_remote(text: str) -> str:
+    """A remote reference in the form in which it is remembered: `repository/[account/]name`, or a URL.
+
+    Raises:
+        InvalidValue: none of these; relative paths begin with `./` or `../`.
+    """
+    if is_path(text) or is_url(text):
+        return normalize_url(text)
+    return str(parse_remote_ref(text))
+
+
+def resolve_remote(text: str, registry: RepositoryRegistry) -> str:
+    """The URL of a dataset.
+
+    Args:
+        text: `repository/[account/]name`, a URL, or a path that begins with `/`, `./`, `../` or `~`.
+        registry: the named repositories.
+
+    Raises:
+        InvalidValue: none of these.
+        RepositoryNotFound: with a suggestion.
+        TransferError: a kind of place, or a reference by id, that only a later release can look up.
+    """
+    if is_path(text) or is_url(text):
+        return normalize_url(text)
+    ref = parse_remote_ref(text)
+    if isinstance(ref, RemoteUrl):
+        return normalize_url(ref.url)
+    if ref.repository is None or isinstance(ref.dataset, DatasetId):
+        raise TransferError(
+            f"A plain repository finds datasets by name, not by id: {text}",
+            hint="Write repository/name, or the URL of the dataset.",
+        )
+    try:
+        repository = registry.get(str(ref.repository))
+    except RepositoryNotFound as error:
+        if Path(text).exists():
+            raise RepositoryNotFound(error.message, hint=f"For the folder of that name, write ./{text}") from error
+        raise
+    return f"{repository.url}/{ref.dataset}"

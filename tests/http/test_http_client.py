@@ -1,0 +1,405 @@
+"""The HTTP client against real servers on the loopback interface."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gc
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.static_server import StaticServer, cut_after, endless, send, static_server
+
+from odfpy.errors import FetchError
+from odfpy.http import connection
+from odfpy.http.client import MAX_REDIRECTS, HttpClient
+from odfpy.http.url import parse_url, without_user
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StaticServer]:
+    (tmp_path / "small").write_bytes(b"hello")
+    (tmp_path / "large").write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "empty").write_bytes(b"")
+    with static_server(tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def client() -> Iterator[HttpClient]:
+    client = HttpClient(FetchError, timeout=5)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def raw_server() -> Iterator[Callable[[bytes], str]]:
+    """Servers that send given bytes to whoever connects, whatever is asked."""
+    listeners = []
+
+    def serve(answer: bytes) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def run() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                with contextlib.suppress(OSError):
+                    peer.sendall(answer)
+
+        threading.Thread(target=run, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+
+    yield serve
+    for listener in listeners:
+        listener.close()
+
+
+@pytest.mark.parametrize(("name", "size"), [("small", 5), ("large", 1 << 20), ("empty", 0)])
+def test_document_is_read_whole(server: StaticServer, client: HttpClient, name: str, size: int):
+    with client.get(f"{server.url}/{name}") as answer:
+        assert (answer.status, answer.length) == (200, size)
+        assert len(answer.readall()) == size
+
+
+def test_body_is_a_stream(server: StaticServer, client: HttpClient):
+    with client.get(f"{server.url}/large") as answer:
+        first = answer.read(1000)
+        assert 0 < len(first) <= 1000
+        assert len(first + answer.read()) == 1 << 20
+        assert answer.read(10) == b""
+
+
+def test_head_has_the_length_and_no_body(server: StaticServer, client: HttpClient):
+    with client.head(f"{server.url}/large") as answer:
+        assert (answer.length, answer.read()) == (1 << 20, b"")
+
+
+def test_other_statuses_are_answers(server: StaticServer, client: HttpClient):
+    with client.get(f"{server.url}/nothing", max_size=3) as answer:
+        assert answer.status == 404
+
+
+def test_request_headers_are_sent(server: StaticServer, client: HttpClient):
+    server.special["/small"] = lambda handler: send(handler, b"", status=304)
+    with client.get(f"{server.url}/small", {"If-None-Match": '"x"'}) as answer:
+        assert answer.status == 304
+    assert server.headers[0]["If-None-Match"] == '"x"'
+    assert server.headers[0]["Accept-Encoding"] == "identity"
+
+
+def test_connection_is_kept_and_used_again(server: StaticServer, client: HttpClient):
+    for name in ("small", "large", "empty", "small"):
+        with client.get(f"{server.url}/{name}") as answer:
+            answer.readall()
+    with client.head(f"{server.url}/small"):
+        pass
+    assert server.connections == 1
+
+
+def test_kept_connection_that_the_server_closed_is_replaced(server: StaticServer, client: HttpClient):
+    def hang_up(handler):
+        send(handler, b"bye")
+        handler.close_connection = True  # without saying so
+
+    server.special["/bye"] = hang_up
+    for _ in range(3):
+        with client.get(f"{server.url}/bye") as answer:
+            assert answer.readall() == b"bye"
+    assert server.connections == 3
+
+
+def test_unread_body_gives_up_the_connection(server: StaticServer, client: HttpClient):
+    client.get(f"{server.url}/large").close()
+    with client.get(f"{server.url}/small") as answer:
+        assert answer.readall() == b"hello"
+    assert server.connections == 2
+
+
+def test_threads_share_a_client(server: StaticServer, client: HttpClient):
+    sizes = []
+
+    def read():
+        for _ in range(5):
+            with client.get(f"{server.url}/large") as answer:
+                sizes.append(len(answer.readall()))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sizes == [1 << 20] * 20
+    assert server.connections <= 4
+
+
+def test_forgotten_client_closes_its_connections(server: StaticServer):
+    client = HttpClient(FetchError)
+    with client.get(f"{server.url}/small") as answer:
+        answer.readall()
+    del client, answer
+    gc.collect()  # a socket left open would be a ResourceWarning, which is an error here
+
+
+def test_body_cut_short_is_an_error(server: StaticServer, client: HttpClient):
+    server.special["/cut"] = cut_after(b"x" * 1000, 400)
+    with client.get(f"{server.url}/cut") as answer, pytest.raises(FetchError, match="broken off after 400 of 1000"):
+        answer.readall()
+
+
+def test_chunked_body(raw_server, client: HttpClient):
+    url = raw_server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+    with client.get(url) as answer:
+        assert (answer.length, answer.read()) == (None, b"abcde")
+
+
+def test_chunked_body_cut_short_is_an_error(raw_server, client: HttpClient):
+    url = raw_server(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30\r\nabc")
+    with client.get(url) as answer, pytest.raises(FetchError, match="broken off after 3 bytes"):
+        answer.read()
+
+
+def test_announced_length_beyond_the_limit_is_refused_at_once(server: StaticServer, client: HttpClient):
+    with pytest.raises(FetchError, match="1048576 bytes are announced, 1000 are allowed"):
+        client.get(f"{server.url}/large", max_size=1000)
+
+
+def test_endless_body_ends_at_the_limit(server: StaticServer, client: HttpClient):
+    server.special["/endless"] = endless()
+    with client.get(f"{server.url}/endless", max_size=100_000) as answer, pytest.raises(FetchError, match="more than"):
+        answer.readall()
+
+
+def test_encoding_that_was_not_asked_for_is_refused(server: StaticServer, client: HttpClient):
+    server.special["/gz"] = lambda handler: send(handler, b"...", Content_Encoding="gzip")
+    with pytest.raises(FetchError, match="'gzip' encoding"):
+        client.get(f"{server.url}/gz")
+
+
+def test_trickling_server_is_given_up(server: StaticServer, client: HttpClient, monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE", 0.0)
+    monkeypatch.setattr(connection, "SLOWEST", 1e12)
+    with pytest.raises(FetchError, match=r"only \d+ bytes in 0 seconds"):
+        client.get(f"{server.url}/large")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"", "without an answer"),
+        (b"SSH-2.0-OpenSSH\r\n", "not HTTP"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000, "headers do not end"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 500, "more than 100 headers"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100_000, "header line"),
+    ],
+    ids=["nothing", "other-protocol", "endless-continue", "many-headers", "long-header"],
+)
+def test_what_is_no_proper_answer_is_a_clear_error(raw_server, client: HttpClient, answer: bytes, message: str):
+    url = raw_server(answer)
+    with pytest.raises(FetchError, match=f"Cannot read {url}: .*{message}"):
+        client.get(url)
+
+
+def test_length_that_is_no_length_is_no_length(raw_server, client: HttpClient):
+    url = raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nabc")
+    with client.get(url) as answer:
+        assert (answer.length, answer.read()) == (None, b"abc")
+
+
+def test_silent_server_times_out():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        with pytest.raises(FetchError, match="timed out"):
+            HttpClient(FetchError, timeout=0.2).get(url)
+
+
+def test_nobody_listens(client: HttpClient):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(FetchError, match="Connection refused") as caught:
+        client.get(f"http://127.0.0.1:{port}/x")
+    assert caught.value.hint
+
+
+def test_waiting_reader_is_woken_by_closing(server: StaticServer, client: HttpClient):
+    released = threading.Event()
+
+    def stall(handler):
+        send(handler, b"begin", Content_Length=1000)
+        handler.wfile.flush()
+        released.wait(10)
+
+    server.special["/stall"] = stall
+    answer = client.get(f"{server.url}/stall")
+    assert answer.read(10)
+    errors = []
+
+    def read():
+        try:
+            answer.read(10)
+        except FetchError as error:
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    answer.close()
+    reader.join(5)
+    released.set()
+    assert len(errors) == 1
+
+
+# --- Redirects ---
+
+
+def redirect(location: str, status: int = 302):
+    return lambda handler: send(handler, b"moved", status=status, Location=location)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_is_followed_on_the_same_connection(server: StaticServer, client: HttpClient, status: int):
+    server.special["/from"] = redirect("small", status)
+    with client.get(f"{server.url}/from") as answer:
+        assert answer.readall() == b"hello"
+        assert answer.url == f"{server.url}/small"
+    assert server.connections == 1
+
+
+def test_redirects_are_limited(server: StaticServer, client: HttpClient):
+    server.special["/loop"] = redirect("/loop")
+    with pytest.raises(FetchError, match=f"redirected more than {MAX_REDIRECTS} times"):
+        client.get(f"{server.url}/loop")
+    assert len(server.requests) == MAX_REDIRECTS + 1
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://host/x", "http://[::1/x"])
+def test_redirect_out_of_http_is_refused(server: StaticServer, client: HttpClient, location: str):
+    server.special["/from"] = redirect(location)
+    with pytest.raises(FetchError, match="Not an http or https URL"):
+        client.get(f"{server.url}/from")
+
+
+def test_secrets_do_not_follow_a_redirect_to_another_place(server: StaticServer, client: HttpClient, tmp_path: Path):
+    with static_server(tmp_path) as other:
+        server.special["/from"] = redirect(f"{other.url}/small")
+        url = server.url.replace("//", "//alice:s3cret@")
+        with client.get(f"{url}/from", {"Cookie": "a=b"}) as answer:
+            assert answer.readall() == b"hello"
+        assert server.headers[0]["Authorization"] == f"Basic {base64.b64encode(b'alice:s3cret').decode()}"
+        assert not {"Authorization", "Cookie"} & other.headers[0].keys()
+
+
+# --- URLs ---
+
+
+def test_password_is_sent_but_not_shown(server: StaticServer, client: HttpClient):
+    server.special["/cut"] = cut_after(b"x" * 10, 4)
+    url = server.url.replace("//", "//alice:p%40ss@")
+    with client.get(f"{url}/cut") as answer, pytest.raises(FetchError) as caught:
+        answer.readall()
+    assert "alice" not in str(caught.value)
+    assert server.headers[0]["Authorization"] == f"Basic {base64.b64encode(b'alice:p@ss').decode()}"
+
+
+@pytest.mark.parametrize(
+    "url", ["host/x", "ftp://host/x", "http://", "http://a b/x", "http://h:99999/x", "http://a..b/"]
+)
+def test_what_is_no_url_is_refused(client: HttpClient, url: str):
+    with pytest.raises(FetchError):
+        client.get(url)
+
+
+def test_path_is_quoted_once():
+    assert str(parse_url("http://h/a b/ü%20c?q=a b#f", FetchError)) == "http://h/a%20b/%C3%BC%20c?q=a%20b"
+    assert str(parse_url("https://H:443", FetchError)) == "https://h/"
+    assert str(parse_url("http://[::1]:8080/x", FetchError)) == "http://[::1]:8080/x"
+
+
+def test_user_is_left_out_of_messages():
+    assert without_user("https://u:p@h/x@y") == "https://h/x@y"
+    assert without_user("/a//b@c") == "/a//b@c"
+
+
+# --- TLS ---
+
+
+@pytest.fixture
+def tls_server(server: StaticServer, tmp_path: Path) -> Iterator[tuple[StaticServer, Path]]:
+    """The same folder behind TLS with a certificate that nobody knows, and the file of the certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(timezone.utc)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file, key_file = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    file.write_bytes(certificate.public_bytes(Encoding.PEM))
+    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, key_file)
+    with static_server(tmp_path, context) as site:
+        yield site, file
+
+
+def test_unknown_certificate_is_refused(tls_server: tuple[StaticServer, Path], client: HttpClient):
+    with pytest.raises(FetchError, match="certificate is not trusted") as caught:
+        client.get(f"{tls_server[0].url}/small")
+    assert "SSL_CERT_FILE" in (caught.value.hint or "")
+
+
+def test_certificate_of_ones_own_can_be_trusted(tls_server: tuple[StaticServer, Path], client: HttpClient, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tls_server[1]))
+    for _ in range(2):
+        with client.get(f"{tls_server[0].url}/large") as answer:
+            assert len(answer.readall()) == 1 << 20
+
+
+def test_redirect_from_https_to_http_is_refused(
+    tls_server: tuple[StaticServer, Path], server: StaticServer, client: HttpClient, monkeypatch
+):
+    site, certificate = tls_server
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    site.special["/from"] = redirect(f"{server.url}/small")
+    with pytest.raises(FetchError, match=r"redirected from https to http://127.0.0.1:[0-9]+, which is not safe"):
+        client.get(f"{site.url}/from")
+    assert server.requests == []
+
+
+# --- Proxies ---
+
+
+def test_proxy_of_the_environment_is_asked(server: StaticServer, client: HttpClient, monkeypatch):
+    monkeypatch.setenv("http_proxy", server.url.replace("//", "//u:p@"))
+    server.special["http://example.org/small"] = lambda handler: send(handler, b"by proxy")
+    with client.get("http://example.org/small") as answer:
+        assert answer.readall() == b"by proxy"
+    assert server.requests == [("GET", "http://example.org/small")]
+    assert server.headers[0]["Host"] == "example.org"
+    assert server.headers[0]["Proxy-Authorization"].startswith("Basic ")
+
+
+def test_proxy_is_passed_by_where_the_environment_says_so(server: StaticServer, client: HttpClient, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with client.get(f"{server.url}/small") as answer:
+        assert answer.readall() == b"hello"
+
+
+def test_https_goes_through_a_tunnel(server: StaticServer, client: HttpClient, monkeypatch):
+    monkeypatch.setenv("https_proxy", server.url)
+    with pytest.raises(FetchError, match=r"Cannot read https://example.org/x: .*501"):
+        client.get("https://example.org/x")  # this server knows no CONNECT

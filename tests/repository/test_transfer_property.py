@@ -1,0 +1,109 @@
+"""Random pairs of chains: what a transfer comes to, against a model of a few lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.small_datasets import add_slice, contents, image, make_dataset, say
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.errors import DatasetsDiverged, OdfError
+from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, transfer
+
+Steps = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain as what was done to make it: equal stories make equal chains, with a common beginning as far as they agree."""
+
+    number: int
+    steps: Steps
+
+    def build(self) -> DatasetLayout:
+        layout = make_dataset(DatasetLayout.in_memory(), number=self.number)
+        add_slice(layout, b"first")
+        for kind, value in self.steps:
+            if kind == "say":
+                say(layout, str(value) + str(layout.chain.state().sequence_number))
+            else:
+                add_slice(layout, bytes([value]), b"state" if value % 2 else None)
+        return layout
+
+
+steps = st.lists(st.tuples(st.sampled_from(["say", "add"]), st.integers(0, 2)), max_size=4).map(tuple)
+
+
+@st.composite
+def pairs(draw) -> tuple[Chain, Chain]:
+    common, ours, theirs = draw(steps), draw(steps), draw(steps)
+    return Chain(1, common + ours), Chain(draw(st.sampled_from([1, 1, 1, 2])), common + theirs)
+
+
+def expected(source: Chain, target: Chain, *, force: bool) -> TransferOutcome | type[OdfError]:
+    if source.number != target.number:
+        return ForeignDataset
+    if source == target:
+        return TransferOutcome.UP_TO_DATE
+    if force or source.steps[: len(target.steps)] == target.steps:
+        return TransferOutcome.UPDATED
+    if target.steps[: len(source.steps)] == source.steps:
+        return TransferOutcome.TARGET_AHEAD
+    return DatasetsDiverged
+
+
+def outcome(source: DatasetLayout, target: DatasetLayout, *, force: bool) -> TransferOutcome | type[OdfError]:
+    try:
+        return transfer(source, target, force=force).outcome
+    except OdfError as error:
+        return type(error)
+
+
+@given(pairs(), st.booleans())
+def test_outcome_is_that_of_the_model(pair: tuple[Chain, Chain], force: bool):
+    source, target = (chain.build() for chain in pair)
+    source_before, target_before = image(source), image(target)
+    found = outcome(source, target, force=force)
+    assert found == expected(*pair, force=force)
+    assert image(source) == source_before
+    if found is TransferOutcome.UPDATED:
+        assert target.refs.get(HEAD) == source.refs.get(HEAD)
+        assert target.chain.state() == source.chain.state()
+        for ours, theirs in zip(stores(target), stores(source), strict=True):
+            assert contents(ours).items() >= contents(theirs).items()
+    else:
+        assert image(target) == target_before
+    assert outcome(source, target, force=False) in (
+        [TransferOutcome.UP_TO_DATE] if found is TransferOutcome.UPDATED else [expected(*pair, force=False)]
+    )
+
+
+@given(pairs())
+def test_numbers_are_those_of_the_blocks_that_differ(pair: tuple[Chain, Chain]):
+    source, target = (chain.build() for chain in pair)
+    if pair[0].number != pair[1].number:
+        return
+    ours, theirs = ({block.hash for block in side.chain.iter_blocks()} for side in (source, target))
+    files_before = sum(len(list(store)) for store in stores(target)[1:])
+    result = transfer(source, target, force=True)
+    assert result.num_blocks == len(ours - theirs)
+    assert result.num_dropped == len(theirs - ours)
+    assert result.num_objects == sum(len(list(store)) for store in stores(target)[1:]) - files_before
+
+
+@given(steps)
+def test_empty_target_becomes_an_exact_copy(story: Steps):
+    source, target = Chain(1, story).build(), DatasetLayout.in_memory()
+    result = transfer(source, target)
+    assert image(target) == image(source)
+    assert (result.num_blocks, result.num_records) == (
+        source.chain.state().sequence_number + 1,
+        source.chain.state().num_records,
+    )
+
+
+def stores(layout: DatasetLayout):
+    return layout.blocks, layout.data, layout.checkpoints
