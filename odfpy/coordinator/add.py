@@ -1,0 +1,321 @@
+"""From DatasetSnapshot manifests to datasets (ODF specification, "DatasetSnapshot").
+
+1. read the manifests, from files, folders or standard input
+2. put them in dependency order, whatever the order of the files
+3. resolve inputs to ids, normalize queries
+4. let the engine look at each query: what it cannot process is refused here, not at the first pull
+5. make the dataset in a scratch folder, with every chain rule checked
+6. move it into the workspace in one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from odfpy.chain.block import DatasetSnapshot
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    ExecuteTransform,
+    MetadataEvent,
+    Seed,
+    SetDataSchema,
+    SetPollingSource,
+    SetTransform,
+    TransformInput,
+)
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.graph import in_dependency_order
+from odfpy.coordinator.results import AddOutcome, AddResult, DatasetHandle
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.transform import with_version
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId, KeyPair
+from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import DatasetAlias, DatasetRef
+from odfpy.errors import (
+    AlreadyExists,
+    DatasetNotFound,
+    MalformedManifest,
+    NotFound,
+    OdfError,
+    UsageError,
+    did_you_mean,
+)
+
+MANIFEST_SUFFIXES = (".yaml", ".yml")
+_NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
+
+QueryCheck = Callable[[SetTransform, "Planned", ChainState], tuple[str, ...]]
+"""Lets the engine look at a query; returns remarks, raises what it refuses."""
+
+
+# --- 1. Reading ------------------------------------------------------------------------------------------------------
+
+
+def load(
+    paths: Sequence[Path | str], *, recursive: bool = False, stdin: BinaryIO | None = None
+) -> list[DatasetSnapshot]:
+    """All manifests of some files and, with `recursive`, folders; `-` stands for standard input.
+
+    Raises:
+        MalformedManifest: the message names file, line and path.
+    """
+    snapshots: list[DatasetSnapshot] = []
+    for path in paths:
+        if str(path) == "-":
+            snapshots += load_snapshots(_decode(stdin.read() if stdin else b"", "standard input"), "standard input")
+            continue
+        for file in _files(Path(path), recursive=recursive):
+            snapshots += load_snapshots(_decode(_read(file), str(file)), str(file))
+    return snapshots
+
+
+def _files(path: Path, *, recursive: bool) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    if not recursive:
+        raise UsageError(f"{path} is a folder", hint="Add all manifests in it with --recursive.")
+    files = [file for file in sorted(path.rglob("*")) if file.suffix in MANIFEST_SUFFIXES and file.is_file()]
+    if not files:
+        raise NotFound(f"No manifests (*.yaml) in {path}")
+    return files
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"No such file: {file}") from None
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+
+def _decode(data: bytes, source: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
+
+
+# --- 2. to 6. --------------------------------------------------------------------------------------------------------
+
+
+class Planned:
+    """Datasets that the manifests of one `add` will make, next to those that are there."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.states: dict[DatasetId, ChainState] = {}
+        self.names: dict[DatasetAlias, DatasetId] = {}
+
+    def find(self, ref: DatasetRef) -> tuple[DatasetId, ChainState]:
+        """Id and state of a dataset, planned or existing.
+
+        Raises:
+            DatasetNotFound: neither.
+        """
+        planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
+        if planned in self.states:
+            return planned, self.states[planned]
+        dataset = self.storage.get(ref)
+        return dataset.handle.id, dataset.state
+
+    def put(self, alias: DatasetAlias, state: ChainState) -> None:
+        """Remember a dataset."""
+        self.names[alias] = state.dataset_id
+        self.states[state.dataset_id] = state
+
+
+def add(
+    storage: Storage,
+    snapshots: Sequence[DatasetSnapshot],
+    *,
+    check_query: QueryCheck,
+    replace_existing: bool = False,
+    dry_run: bool = False,
+) -> list[AddResult]:
+    """Make datasets of snapshots, all of them or none.
+
+    Raises:
+        OdfError: what is wrong with one of them; nothing was added.
+    """
+    ordered = _in_order(storage, snapshots)
+    with storage.editing():
+        planned = Planned(storage)
+        steps = [
+            _plan(storage, planned, snapshot, check_query, replace_existing=replace_existing) for snapshot in ordered
+        ]
+        return [step.describe() if dry_run else step.carry_out() for step in steps]
+
+
+def _in_order(storage: Storage, snapshots: Sequence[DatasetSnapshot]) -> list[DatasetSnapshot]:
+    by_name: dict[DatasetAlias, DatasetSnapshot] = {}
+    for snapshot in snapshots:
+        if snapshot.name in by_name:
+            raise AlreadyExists(f"Two manifests describe the same dataset {str(snapshot.name)!r}")
+        by_name[snapshot.name] = snapshot
+
+    def inputs_of(name: DatasetAlias) -> Iterable[DatasetAlias]:
+        for item in _inputs(by_name[name]):
+            if isinstance(item.dataset_ref, DatasetAlias):
+                if item.dataset_ref in by_name:
+                    yield item.dataset_ref
+                else:
+                    _require_input(storage, name, item.dataset_ref, by_name)
+
+    return [by_name[name] for name in in_dependency_order(by_name, inputs_of)]
+
+
+def _inputs(snapshot: DatasetSnapshot) -> tuple[TransformInput, ...]:
+    return tuple(item for event in snapshot.metadata if isinstance(event, SetTransform) for item in event.inputs)
+
+
+def _require_input(
+    storage: Storage, name: DatasetAlias, ref: DatasetRef, planned: Iterable[DatasetAlias]
+) -> StoredDataset:
+    try:
+        return storage.get(ref)
+    except DatasetNotFound as error:
+        hint = did_you_mean(str(ref), map(str, planned)) or error.hint
+        raise DatasetNotFound(
+            f"{name}: the input {str(ref)!r} is neither in the workspace nor among the manifests",
+            hint=hint if hint and hint.startswith("Did") else "Add the input first, or in the same command.",
+        ) from error
+
+
+class _Step:
+    """One dataset to be made or changed."""
+
+    def __init__(self, storage: Storage, alias: DatasetAlias, new: NewBlocks, notes: tuple[str, ...]) -> None:
+        self.storage = storage
+        self.alias = alias
+        self.new = new
+        self.notes = notes
+        self.key: KeyPair | None = None
+        self.existing: StoredDataset | None = None
+
+    def describe(self) -> AddResult:
+        state = self.new.state
+        if self.existing is None:
+            outcome = AddOutcome.CREATED
+        else:
+            outcome = AddOutcome.UPDATED if self.new.encoded else AddOutcome.UNCHANGED
+        handle = DatasetHandle(state.dataset_id, self.alias)
+        return AddResult(handle=handle, kind=state.kind, outcome=outcome, notes=self.notes)
+
+    def carry_out(self) -> AddResult:
+        if self.existing is not None:
+            with self.existing.writing() as dataset:
+                dataset.chain.commit(self.new)
+        elif self.key is not None:
+            with self.storage.scratch() as scratch:
+                folder = scratch / "dataset"
+                DatasetLayout.local(folder).chain.commit(self.new)
+                self.storage.save_key(self.key)
+                self.storage.create(self.alias, self.new.state.dataset_id, folder)
+        return self.describe()
+
+
+def _plan(
+    storage: Storage,
+    planned: Planned,
+    snapshot: DatasetSnapshot,
+    check_query: QueryCheck,
+    *,
+    replace_existing: bool,
+) -> _Step:
+    try:
+        step = _plan_existing(storage, planned, snapshot) if replace_existing else None
+        step = step or _plan_new(storage, planned, snapshot)
+        transform = step.new.state.set_transform
+        if transform is not None and step.new.encoded:
+            step.notes = check_query(transform, planned, step.new.state)
+    except OdfError as error:
+        if error.message.startswith(str(snapshot.name)):
+            raise
+        raise type(error)(f"{snapshot.name}: {error.message}", hint=error.hint) from error
+    planned.put(snapshot.name, step.new.state)
+    return step
+
+
+def _plan_new(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step:
+    storage.check_free(snapshot.name)
+    key = KeyPair.generate()
+    now = Timestamp.now()
+    new = NewBlocks(ChainState())
+    new.add(Seed(key.dataset_id, snapshot.kind), now)
+    for event in _events(snapshot, planned):
+        new.add(event, now)
+    step = _Step(storage, snapshot.name, new, ())
+    step.key = key
+    return step
+
+
+def _plan_existing(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step | None:
+    """Append what the manifest changes; history stays."""
+    try:
+        dataset = storage.get(snapshot.name)
+    except DatasetNotFound:
+        return None
+    state = dataset.state
+    if state.kind is not snapshot.kind:
+        raise AlreadyExists(
+            f"the existing dataset is {state.kind.value}, the manifest says {snapshot.kind.value}",
+            hint="Delete the dataset first, or choose another name.",
+        )
+    new = NewBlocks(state)
+    now = commit_time(state)
+    for event in _events(snapshot, planned):
+        if not (isinstance(event, SetTransform) and _is_same_query(event, state.set_transform)):
+            _add_if_new(new, event, now)
+    step = _Step(storage, snapshot.name, new, ())
+    step.existing = dataset
+    return step
+
+
+def _is_same_query(event: SetTransform, recorded: SetTransform | None) -> bool:
+    """Whether only the engine's version differs, which is recorded with every run."""
+    return recorded is not None and with_version(event, "") == with_version(recorded, "")
+
+
+def _add_if_new(new: NewBlocks, event: MetadataEvent, now: Timestamp) -> None:
+    try:
+        new.add(event, now)
+    except NoOpEvent:
+        return
+
+
+def _events(snapshot: DatasetSnapshot, planned: Planned) -> Iterable[MetadataEvent]:
+    kinds = [type(event) for event in snapshot.metadata]
+    if snapshot.kind is DatasetKind.DERIVATIVE and SetTransform not in kinds:
+        raise UsageError("a derivative dataset needs a SetTransform", hint="`odf new --derivative NAME` shows one.")
+    for event in snapshot.metadata:
+        if isinstance(event, _NOT_IN_SNAPSHOTS):
+            raise UsageError(f"{type(event).__name__} cannot stand in a snapshot: it is written by the coordinator")
+        yield _normalized(event, planned)
+
+
+def _normalized(event: MetadataEvent, planned: Planned) -> MetadataEvent:
+    """The event as it is stored: inputs by id with an alias, queries as steps."""
+    if isinstance(event, SetTransform):
+        inputs = tuple(
+            TransformInput(planned.find(item.dataset_ref)[0], item.alias or str(item.dataset_ref))
+            for item in event.inputs
+        )
+        aliases = [str(item.alias).lower() for item in inputs]
+        if len(set(aliases)) < len(aliases):
+            raise UsageError("two inputs have the same alias")
+        return SetTransform(inputs, event.transform.normalized())
+    if isinstance(event, (SetPollingSource, AddPushSource)) and event.preprocess is not None:
+        return replace(event, preprocess=event.preprocess.normalized())
+    return event

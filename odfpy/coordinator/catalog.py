@@ -1,0 +1,252 @@
+"""The datasets of a workspace: looking at them, making, changing and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from odfpy.chain.block import DatasetSnapshot, HashedBlock
+from odfpy.chain.events import SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import IntegrityError, OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.add import Planned
+    from odfpy.coordinator.config import Config
+    from odfpy.engine.contract import AnalyzeResponseSuccess
+    from odfpy.engine.registry import EngineRegistry
+
+
+class Catalog:
+    """What a workspace has; `odfpy.Workspace` adds what moves data.
+
+    Attributes:
+        storage: the workspace's files.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    @property
+    def root(self) -> Path:
+        """The folder that the person works in."""
+        return self.storage.root
+
+    @property
+    def odf(self) -> Path:
+        """The folder `.odf` in it."""
+        return self.storage.odf
+
+    @cached_property
+    def config(self) -> Config:
+        """Settings, from this workspace, the folders above it, the user, and defaults."""
+        from odfpy.coordinator.config import Config
+
+        return Config.load(self.root)
+
+    @cached_property
+    def engines(self) -> EngineRegistry:
+        """The engines that queries can name."""
+        from odfpy.coordinator.engines import engine_registry
+
+        return engine_registry(self.storage, self.config)
+
+    # --- Looking ---
+
+    def datasets(self) -> list[DatasetSummary]:
+        """All datasets, in the order of their names.
+
+        Raises:
+            OdfError: one of them is damaged; `survey` goes on with the others.
+        """
+        found, damaged = self.survey()
+        if damaged:
+            raise damaged[0].error
+        return found
+
+    def survey(self) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
+        """The datasets that can be read, in the order of their names, and those that cannot."""
+        named, damaged = self.storage.scan()
+        found = []
+        for dataset in named:
+            try:
+                found.append(_summary(dataset))
+            except OdfError as error:
+                damaged.append(DamagedDataset(str(dataset.handle), error))
+        return found, damaged
+
+    def summary(self, ref: str) -> DatasetSummary:
+        """One dataset's line of the list."""
+        return _summary(self.storage.get(ref))
+
+    def resolve(self, ref: str) -> DatasetHandle:
+        """Id and name of a dataset.
+
+        Raises:
+            DatasetNotFound: with a suggestion.
+        """
+        return self.storage.get(ref).handle
+
+    def match(self, refs: Sequence[str]) -> list[DatasetHandle]:
+        """The datasets of some ids, names and patterns, each once."""
+        return [dataset.handle for dataset in self.storage.match(list(refs))]
+
+    def state(self, ref: str) -> ChainState:
+        """What the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
+        return self.storage.get(ref).state
+
+    def log(self, ref: str) -> Iterator[HashedBlock]:
+        """The blocks of a dataset, newest first."""
+        dataset = self.storage.get(ref)
+        try:
+            yield from dataset.chain.iter_blocks()
+        except OdfError as error:
+            raise dataset.named(error) from error
+
+    def snapshot(self, ref: str) -> DatasetSnapshot:
+        """A manifest that would make a dataset like this one: what is in force of what manifests can say."""
+        dataset = self.storage.get(ref)
+        state = dataset.state
+        sources = (state.polling_source, *state.push_sources)
+        events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)
+        return DatasetSnapshot(dataset.handle.alias, state.kind, tuple(event for event in events if event is not None))
+
+    def lineage(self, ref: str) -> LineageNode:
+        """A dataset and what it is derived from, as far as that is in the workspace."""
+        return Lineage(self.storage).tree(self.storage.get(ref).handle.id)
+
+    def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
+        """What the engine says of a derivative's query; None when the schema of an input is not known yet.
+
+        Raises:
+            UsageError: the dataset is not derivative.
+        """
+        from odfpy.coordinator.analysis import analyze
+
+        dataset = self.storage.get(ref)
+        if dataset.state.set_transform is None:
+            raise UsageError(f"{dataset.handle} has no query: it is a root dataset")
+        return analyze(self.storage, self.engines, dataset.state.set_transform, dataset.state, self._state_of)
+
+    def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
+        """What a dataset is directly derived from; of inputs that are not in the workspace only the id is known."""
+        return [self._handle_of(item) for item in self.storage.get(ref).input_ids]
+
+    def dependents(self, ref: str) -> list[DatasetHandle]:
+        """The datasets that are directly derived from a dataset."""
+        return Lineage(self.storage).dependents_of(self.storage.get(ref).handle.id)
+
+    # --- Making, changing, removing ---
+
+    def load(
+        self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
+    ) -> list[DatasetSnapshot]:
+        """Manifests of files, folders (`recursive`) and `-`, which is standard input.
+
+        Raises:
+            MalformedManifest: the message names file, line and path.
+        """
+        from odfpy.coordinator.add import load
+
+        return load(paths, recursive=recursive, stdin=stdin)
+
+    def add(
+        self, snapshots: Sequence[DatasetSnapshot], *, replace: bool = False, dry_run: bool = False
+    ) -> list[AddResult]:
+        """Make datasets of snapshots, in dependency order.
+
+        Args:
+            snapshots: manifests, in any order.
+            replace: append what has changed to datasets that exist; their history stays.
+            dry_run: only check.
+
+        Raises:
+            OdfError: what is wrong with one of them; nothing was added.
+        """
+        from odfpy.coordinator.add import add
+
+        return add(
+            self.storage,
+            snapshots,
+            check_query=self._check_query,
+            replace_existing=replace,
+            dry_run=dry_run,
+        )
+
+    def delete(self, refs: Sequence[str], *, force: bool = False) -> list[DatasetHandle]:
+        """Remove datasets.
+
+        Args:
+            refs: names, ids, patterns.
+            force: also when others are derived from them.
+
+        Raises:
+            UsageError: others are derived from them; the message names these.
+        """
+        with self.storage.editing():
+            doomed = self.storage.match(list(refs))
+            ids = {dataset.handle.id for dataset in doomed}
+            lineage = Lineage(self.storage)
+            for dataset in doomed:
+                others = [other for other in lineage.dependents_of(dataset.handle.id) if other.id not in ids]
+                if others and not force:
+                    raise UsageError(
+                        f"{dataset.handle} is an input of {', '.join(map(str, others))}",
+                        hint="Delete these too, or use --force: they could then neither be pulled nor verified.",
+                    )
+            for dataset in doomed:
+                with dataset.writing():
+                    self.storage.delete(dataset)
+            return [dataset.handle for dataset in doomed]
+
+    def rename(self, ref: str, new_name: str) -> DatasetHandle:
+        """Give a dataset another name; its id stays.
+
+        Raises:
+            AlreadyExists: the name is taken.
+        """
+        alias = DatasetAlias.parse(new_name)
+        with self.storage.editing(), self.storage.get(ref).writing() as dataset:
+            return self.storage.rename(dataset, alias).handle
+
+    # --- Pieces ---
+
+    def _handle_of(self, dataset_id: DatasetId) -> DatasetHandle | DatasetId:
+        try:
+            return self.storage.get(dataset_id).handle
+        except OdfError:
+            return dataset_id
+
+    def _state_of(self, dataset_id: DatasetId) -> ChainState:
+        return self.storage.get(dataset_id).state
+
+    def _check_query(self, transform: SetTransform, planned: Planned, state: ChainState) -> tuple[str, ...]:
+        from odfpy.coordinator.analysis import analyze
+
+        found = analyze(self.storage, self.engines, transform, state, lambda item: planned.find(item)[1])
+        if found is None:
+            return ("the query will be checked at the first pull, when the schema of its inputs is known",)
+        return found.notes
+
+
+def _summary(dataset: StoredDataset) -> DatasetSummary:
+    state = dataset.state
+    if state.head is None:
+        raise IntegrityError(f"{dataset.handle} has an empty chain")
+    return DatasetSummary(
+        handle=dataset.handle,
+        kind=state.kind,
+        head=state.head,
+        num_blocks=state.sequence_number + 1,
+        num_records=state.num_records,
+        data_bytes=state.data_bytes,
+        watermark=state.watermark,
+        last_data_time=state.last_data_time,
+    )

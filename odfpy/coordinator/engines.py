@@ -1,0 +1,20 @@
+"""The engines of a workspace, set up from its configuration."""
+
+from __future__ import annotations
+
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.storage import Storage
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.settings import EngineSettings
+
+
+def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
+    """The registry; no engine is started before it is used."""
+    settings = EngineSettings(
+        idle_seconds=config.get("engine.idleTimeout"),
+        start_seconds=config.get("engine.startTimeout"),
+        job_seconds=config.get("engine.jobTimeout"),
+        memory=config.get("engine.memory"),
+        startup_cache=config.get("engine.startupCache"),
+    )
+    return EngineRegistry.standard(storage.run, settings)

@@ -1,0 +1,234 @@
+"""Taking outside data into a root dataset (ODF specification, "Ingestion").
+
+1. fetch     a file and the state of its source, or word that nothing is new   (pull only)
+2. read      bytes to typed rows
+3. preprocess  SQL over `input`
+4. merge     new rows against what the dataset has, and write a slice
+5. commit    schema if it changed, slice, watermark and source state, in one step
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    DataSlice,
+    MetadataEvent,
+    OffsetInterval,
+    SetDataSchema,
+    SetPollingSource,
+    SourceState,
+)
+from odfpy.chain.rules import NoOpEvent, WatermarkWentBack
+from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
+from odfpy.chain.state import ChainState, new_data_of
+from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.slices import slice_paths, slices_of
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import UnsupportedStep, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.ingest.pipeline import IngestedData, IngestStatistics
+
+DEFAULT_SOURCE = "default"
+_PREPROCESSORS = ("datafusion",)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to take in.
+
+    Attributes:
+        path: where its bytes are.
+        name: what it is called in messages.
+        event_time: event time of rows that have none of their own.
+        state: the state of the source once the file has been taken in.
+    """
+
+    path: Path
+    name: str
+    event_time: Timestamp
+    state: SourceState | None = None
+
+
+def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
+    """The push source of that name, or the only one.
+
+    Raises:
+        UsageError: there is no such source, or several to choose from.
+    """
+    sources = {source.source_name: source for source in dataset.state.push_sources}
+    if not sources:
+        how = "it is pulled, not pushed to" if dataset.state.polling_source else "it has no push source"
+        raise UsageError(
+            f"Nothing can be ingested into {dataset.handle}: {how}",
+            hint="Add an AddPushSource event to its manifest, then `odf add --replace`.",
+        )
+    if name is None and len(sources) == 1:
+        return next(iter(sources.values()))
+    chosen = sources.get(name or DEFAULT_SOURCE)
+    if chosen is None:
+        names = ", ".join(sources)
+        raise UsageError(
+            f"{dataset.handle} has no push source {name or DEFAULT_SOURCE!r}; it has {names}",
+            hint=did_you_mean(name or "", sources, otherwise="Name one with --source-name."),
+        )
+    return chosen
+
+
+def ingest_file(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    scratch: Path,
+) -> PullResult:
+    """Steps 2 to 5 for one file; the caller holds the dataset's lock.
+
+    Raises:
+        OdfError: nothing was committed.
+    """
+    from odfpy.ingest.normalize import coerce_inferred_event_time
+    from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.read import read, schema_of
+
+    state = dataset.state
+    rows = read(source.read, file.path, name=file.name)
+    if schema_of(source.read) is None:
+        rows = coerce_inferred_event_time(rows, state.vocab)
+    rows = preprocessed(source.preprocess, rows, engines)
+    system_time = commit_time(state)
+    blocks = dataset.chain.in_order(state.head)
+    ingested = ingest_rows(
+        rows,
+        strategy=source.merge,
+        vocab=state.vocab,
+        schema=state.schema,
+        slices=slice_paths(dataset.layout.data, slices_of(blocks)),
+        next_offset=state.next_offset,
+        system_time=system_time,
+        source_event_time=file.event_time,
+        out=scratch / "data",
+    )
+    return _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
+
+
+def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
+    """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
+
+    Raises:
+        WatermarkWentBack: the watermark is later already.
+    """
+    state = dataset.state
+    if state.watermark is not None and watermark < state.watermark:
+        raise WatermarkWentBack(
+            f"{dataset.handle}: the watermark is at {state.watermark} already and cannot go back to {watermark}",
+            hint="Watermarks only move forward; derivatives may have relied on this one.",
+        )
+    event = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=watermark,
+    )
+    return _append(dataset, state, [event], commit_time(state))
+
+
+def preprocessed(transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry) -> pa.Table:
+    """Rows after the source's own SQL, if it has any."""
+    if transform is None:
+        return rows
+    if transform.engine.lower() not in _PREPROCESSORS:
+        raise UnsupportedStep(
+            f"Preprocessing with the engine {transform.engine!r} is part of a later release (0.2)",
+            hint=f"This release preprocesses with: {', '.join(_PREPROCESSORS)}.",
+        )
+    from odfpy.ingest.preprocess import preprocess
+
+    return preprocess(transform, rows, engines.get(transform.engine).preprocess)
+
+
+def _commit(
+    dataset: StoredDataset,
+    state: ChainState,
+    ingested: IngestedData,
+    strategy: MergeStrategy,
+    file: SourceFile,
+    system_time: Timestamp,
+    written: Path,
+) -> PullResult:
+    events: list[MetadataEvent] = []
+    if ingested.schema_changed:
+        events.append(SetDataSchema(schema=ingested.schema))
+    new_data = None
+    if ingested.slice is not None:
+        info = ingested.slice
+        new_data = DataSlice(
+            info.logical_hash, info.physical_hash, OffsetInterval(info.offset_start, info.offset_end), info.size
+        )
+    marks = [mark for mark in (state.watermark, ingested.max_event_time) if mark is not None]
+    data_event = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_data=new_data,
+        new_watermark=max(marks, default=None),
+        new_source_state=file.state,
+    )
+    if new_data is not None or (file.state is not None and file.state not in state.source_states):
+        events.append(data_event)
+    result = _append(dataset, state, events, system_time, written)
+    return replace(result, **_told(ingested.statistics, strategy))
+
+
+def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, Any]:
+    """What became of the rows, each counted once, and a remark where there is something odd about them."""
+    superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
+    counts = {
+        "read": statistics.read,
+        "appended": statistics.appended,
+        "corrected": statistics.corrected,
+        "retracted": statistics.retracted,
+        "unchanged": statistics.dropped - superseded,
+        "superseded": superseded,
+    }
+    if not isinstance(strategy, MergeLedger) or not statistics.repeated:
+        return {"counts": counts}
+    many = statistics.repeated
+    rows = "1 row has the key of a row" if many == 1 else f"{many} rows have keys of rows"
+    return {"counts": counts, "notes": (f"{rows} before it in the same input; a ledger keeps all of them",)}
+
+
+def _append(
+    dataset: StoredDataset,
+    state: ChainState,
+    events: list[MetadataEvent],
+    system_time: Timestamp,
+    written: Path | None = None,
+) -> PullResult:
+    """Check the events, put the slice in its place, then move the head."""
+    try:
+        new = dataset.chain.prepare(state, events, system_time)
+    except NoOpEvent:
+        new = dataset.chain.prepare(state, [], system_time)
+    for data in filter(None, map(new_data_of, events)):
+        if written is not None:
+            dataset.layout.data.insert_file(written, data.physical_hash)
+    after = dataset.chain.commit(new)
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UPDATED if new.encoded else PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=after.head,
+        num_blocks=len(new.encoded),
+        num_records=after.num_records - state.num_records,
+        watermark=after.watermark,
+    )

@@ -1,0 +1,46 @@
+"""One writer per dataset. A lock belongs to a process and ends with it, so there are no stale ones to clean up."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from odfpy.errors import DatasetLocked, OdfError
+
+
+@contextmanager
+def writer_lock(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of a dataset, or of the workspace's list of datasets.
+
+    Args:
+        path: the lock's file; it says who holds the lock.
+        what: what is locked, for the message.
+
+    Raises:
+        DatasetLocked: another process holds it.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise OdfError(
+            f"{what} cannot be locked: {path}: {error.strerror}", hint="Check who may write to the workspace."
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+            raise DatasetLocked(
+                f"{what} is being written to by another process ({owner or 'unknown'})",
+                hint="Wait for it to finish, then run the command again. Nothing was changed.",
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,206 @@
+"""Bringing datasets up to date: roots from their sources, derivatives from their inputs, copies from elsewhere.
+
+A pull takes datasets in dependency order. When one fails, the others go on, except for those that are derived from it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from odfpy.chain.events import SetPollingSource
+from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, ingest_file
+from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.remotes import Remotes
+from odfpy.coordinator.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.transform import transform_dataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import DatasetAlias, is_pattern, is_url
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
+from odfpy.repository.open import is_path
+
+ProgressSink = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullOptions:
+    """How to pull.
+
+    Attributes:
+        recursive: also pull what the datasets are derived from.
+        force: ignore what is remembered of sources; let a diverged copy be overwritten.
+        as_name: name for a dataset that comes from elsewhere.
+        max_fetch_bytes: the most that a fetched file may have.
+        fetch_timeout: seconds to wait for a server.
+    """
+
+    recursive: bool = False
+    force: bool = False
+    as_name: DatasetAlias | None = None
+    max_fetch_bytes: int
+    fetch_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Puller:
+    """Pulls datasets of one workspace."""
+
+    storage: Storage
+    engines: EngineRegistry
+    remotes: Remotes
+    options: PullOptions
+    progress: ProgressSink
+
+    def pull(self, refs: list[str]) -> Iterator[PullResult]:
+        """Pull ids, names, patterns, remote references and URLs, in dependency order.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+        """
+        local: list[StoredDataset] = []
+        remote: list[str] = []
+        for ref in refs:
+            if self._is_remote(ref):
+                remote.append(ref)
+            else:
+                local.extend(self.storage.match([ref]))
+        if self.options.as_name is not None and (local or len(remote) != 1):
+            raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
+        for ref in remote:
+            yield self._timed(ref, partial(self._pull_new, ref))
+        failed: set[DatasetId] = set()
+        for dataset in Lineage(self.storage).in_order(local, with_inputs=self.options.recursive):
+            result = self._pull_unless_blocked(dataset, failed)
+            if result.error is not None:
+                failed.add(dataset.handle.id)
+            yield result
+
+    # --- What to pull ---
+
+    def _is_remote(self, ref: str) -> bool:
+        if is_pattern(ref) or ref.startswith("did:odf:"):
+            return False
+        if is_url(ref) or is_path(ref):
+            return True
+        if "/" not in ref:
+            return False
+        try:
+            self.storage.get(ref)
+        except DatasetNotFound:
+            return True
+        return False
+
+    def _pull_unless_blocked(self, dataset: StoredDataset, failed: set[DatasetId]) -> PullResult:
+        try:
+            blocked = failed.intersection(dataset.input_ids)
+        except OdfError as error:
+            return PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=error)
+        if blocked:
+            names = ", ".join(str(self.storage.get(item).handle) for item in blocked)
+            failed.add(dataset.handle.id)
+            skipped = EngineError(f"Skipped, since its input failed: {names}")
+            return PullResult(name=str(dataset.handle), outcome=PullOutcome.SKIPPED, error=skipped)
+        return self._timed(str(dataset.handle), partial(self._pull_existing, dataset))
+
+    def _timed(self, name: str, work: Callable[[], PullResult]) -> PullResult:
+        started = time.monotonic()
+        try:
+            result = work()
+        except OdfError as error:
+            result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
+        return replace(result, seconds=time.monotonic() - started)
+
+    # --- Pulling one ---
+
+    def _pull_existing(self, dataset: StoredDataset) -> PullResult:
+        url = self.remotes.pull_url(dataset)
+        if url is not None:
+            with dataset.writing() as locked:
+                return self.remotes.pull(locked, url, force=self.options.force, progress=self.progress)
+        with dataset.writing() as locked:
+            if locked.state.kind is DatasetKind.DERIVATIVE:
+                self.progress(Progress(str(dataset.handle), "transforming"))
+                return transform_dataset(self.storage, locked, lambda transform: self.engines.get(transform.engine))
+            if locked.state.polling_source is None:
+                return replace(unchanged(locked), notes=("nothing to pull from; data comes by `odf ingest`",))
+            return self._poll(locked, locked.state.polling_source)
+
+    def _pull_new(self, ref: str) -> PullResult:
+        return self.remotes.clone(
+            ref,
+            as_name=self.options.as_name,
+            force=self.options.force,
+            progress=self.progress,
+        )
+
+    def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
+        """Take in every new file of a polling source, one commit each."""
+        from odfpy.ingest.fetch import FetchContext, fetch
+        from odfpy.ingest.prepare import prepare
+
+        prepare(source.prepare, self.storage.root)  # what cannot be prepared need not be fetched
+        state = dataset.state
+        results = [unchanged(dataset)]
+        with self.storage.scratch() as scratch:
+            context = FetchContext(
+                now=Timestamp.now(),
+                root=self.storage.root,
+                scratch=scratch,
+                state=state.source_state(DEFAULT_SOURCE),
+                has_data=state.last_data_event is not None,
+                force=self.options.force,
+                environment=os.environ,
+                progress=lambda done, total: self.progress(
+                    Progress(str(dataset.handle), "fetching", done, total, "bytes")
+                ),
+                max_bytes=self.options.max_fetch_bytes,
+                timeout=self.options.fetch_timeout,
+            )
+            for number, fetched in enumerate(fetch(source.fetch, context)):
+                self.progress(Progress(str(dataset.handle), f"ingesting {fetched.name}", number, None, "files"))
+                file = SourceFile(
+                    prepare(source.prepare, fetched.path), fetched.name, fetched.event_time, fetched.state
+                )
+                folder = scratch / f"commit-{number}"
+                folder.mkdir()
+                results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
+                if fetched.is_temporary:
+                    fetched.path.unlink(missing_ok=True)
+        return summed(results)
+
+
+def unchanged(dataset: StoredDataset) -> PullResult:
+    """The result of finding nothing new."""
+    state = dataset.state
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=state.head,
+        watermark=state.watermark,
+    )
+
+
+def summed(results: list[PullResult]) -> PullResult:
+    """Several commits to one dataset as one result."""
+    counts: dict[str, int] = {}
+    for result in results:
+        for key, count in result.counts.items():
+            counts[key] = counts.get(key, 0) + count
+    updated = any(result.outcome is PullOutcome.UPDATED for result in results)
+    return replace(
+        results[-1],
+        outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
+        old_head=results[0].old_head,
+        num_blocks=sum(result.num_blocks for result in results),
+        num_records=sum(result.num_records for result in results),
+        counts=counts,
+        notes=tuple(note for result in results for note in result.notes),
+    )

@@ -1,0 +1,89 @@
+"""`odf ingest`: handing files or a stream to a push source."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from odfpy.chain.events import AddPushSource
+from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadParquet, ReadStep
+from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source
+from odfpy.coordinator.results import Progress, PullResult
+from odfpy.coordinator.storage import Storage
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
+
+_FORMATS: dict[str, type[ReadCsv | ReadJson | ReadNdJson | ReadParquet]] = {
+    "csv": ReadCsv,
+    "json": ReadJson,
+    "ndjson": ReadNdJson,
+    "parquet": ReadParquet,
+}
+
+
+def ingest(
+    storage: Storage,
+    engines: EngineRegistry,
+    ref: str,
+    *,
+    files: Sequence[Path],
+    stdin: BinaryIO | None,
+    source_name: str | None,
+    event_time: Timestamp | None,
+    input_format: str | None,
+    progress: Callable[[Progress], None],
+) -> Iterator[PullResult]:
+    """Take in files, then a stream, one commit each; see `Workspace.ingest`."""
+    if not files and stdin is None:
+        raise UsageError("Nothing to ingest", hint="Name files, or hand in data with --stdin.")
+    for file in files:
+        if file.is_dir():
+            raise UsageError(f"{file} is a folder", hint="Name the files in it.")
+        if not file.exists():
+            raise NotFound(f"No such file: {file}")
+    with storage.get(ref).writing() as dataset, storage.scratch() as scratch:
+        source = _with_format(push_source(dataset, source_name), input_format)
+        inputs = [(file, str(file)) for file in files]
+        if stdin is not None:
+            inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
+        for number, (path, name) in enumerate(inputs):
+            progress(Progress(str(dataset.handle), f"ingesting {name}", number, len(inputs), "files"))
+            folder = scratch / f"commit-{number}"
+            folder.mkdir()
+            started = time.monotonic()
+            taken = SourceFile(path, name, event_time or Timestamp.now())
+            result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
+            yield replace(result, seconds=time.monotonic() - started)
+
+
+def _spool(stream: BinaryIO, path: Path) -> Path:
+    try:
+        with path.open("wb") as target:
+            shutil.copyfileobj(stream, target, 1 << 20)
+    except OSError as error:
+        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
+    """The source with another read step for this input, which keeps the schema."""
+    if input_format is None:
+        return source
+    wanted = _FORMATS.get(input_format.lower())
+    if wanted is None:
+        known = ", ".join(_FORMATS)
+        raise UsageError(
+            f"Unknown input format {input_format!r}",
+            hint=did_you_mean(input_format, _FORMATS, otherwise=f"One of: {known}"),
+        )
+    return source if isinstance(source.read, wanted) else replace(source, read=_converted(source.read, wanted))
+
+
+def _converted(read: ReadStep, wanted: type[ReadCsv | ReadJson | ReadNdJson | ReadParquet]) -> ReadStep:
+    converted = wanted(ddl_schema=read.ddl_schema, schema=read.schema)
+    return replace(converted, header=True) if isinstance(converted, ReadCsv) else converted

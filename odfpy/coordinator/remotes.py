@@ -1,0 +1,134 @@
+"""Datasets in other places: cloning, pulling and pushing copies, and remembering where they come from and go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.coordinator.locks import writer_lock
+from odfpy.coordinator.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.names import DatasetAlias, is_url
+from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
+from odfpy.repository.open import is_path, open_dataset
+from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
+from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, transfer
+
+ProgressSink = Callable[[Progress], None]
+
+
+class Remotes:
+    """Transfers between a workspace and other places."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @cached_property
+    def registry(self) -> RepositoryRegistry:
+        """The named repositories."""
+        return RepositoryRegistry(self._storage.odf / "repos")
+
+    @staticmethod
+    def aliases(dataset: StoredDataset) -> Aliases:
+        """Where a dataset is pulled from and pushed to."""
+        return Aliases(dataset.folder / "info" / "aliases.yaml")
+
+    def pull_url(self, dataset: StoredDataset) -> str | None:
+        """Where a copy is pulled from, None for datasets that are at home here."""
+        aliases = self.aliases(dataset).list("pull")
+        return resolve_remote(aliases[0], self.registry) if aliases else None
+
+    def pull(self, dataset: StoredDataset, url: str, *, force: bool, progress: ProgressSink) -> PullResult:
+        """Bring a copy up to date; the caller holds the dataset's lock."""
+        name = str(dataset.handle)
+        result = transfer(
+            open_dataset(url),
+            dataset.layout,
+            force=force,
+            expected_id=dataset.handle.id,
+            progress=_reporter(name, "pulling", progress),
+        )
+        return _result(name, result, dataset.layout)
+
+    def clone(self, ref: str, *, as_name: DatasetAlias | None, force: bool, progress: ProgressSink) -> PullResult:
+        """Copy a dataset into the workspace, or bring the copy that is there up to date."""
+        url = resolve_remote(ref, self.registry)
+        source = open_dataset(url)
+        alias = as_name or _name_in(url)
+        existing = self._existing(alias)
+        if existing is not None:
+            with existing.writing() as locked:
+                result = self.pull(locked, url, force=force, progress=progress)
+                self.aliases(locked).add("pull", ref)
+                return result
+        # The folder is named for the place, so that an interrupted copy goes on where it was.
+        folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
+        with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
+            layout = DatasetLayout.local(folder)
+            moved = transfer(source, layout, progress=_reporter(str(alias), "pulling", progress))
+            result = _result(str(alias), moved, layout)
+            Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
+            with self._storage.editing():
+                self._storage.create(alias, layout.chain.state().dataset_id, folder)
+        return result
+
+    def push(
+        self, dataset: StoredDataset, to: str | None, *, several: bool, force: bool, progress: ProgressSink
+    ) -> PullResult:
+        """Copy a dataset to another place; the place is remembered.
+
+        A path or URL is that of the dataset itself, unless it ends in a slash: then, or when several datasets are
+        pushed, it is that of a repository.
+        """
+        name = str(dataset.handle)
+        aliases = self.aliases(dataset)
+        target = self._target(dataset, to, several=several) if to else next(iter(aliases.list("push")), None)
+        if target is None:
+            raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
+        remote = open_dataset(resolve_remote(target, self.registry))
+        result = transfer(dataset.layout, remote, force=force, progress=_reporter(name, "pushing", progress))
+        aliases.add("push", target)
+        return _result(name, result, remote)
+
+    def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
+        is_place = is_url(to) or is_path(to)
+        if is_place and not several and not to.endswith("/"):
+            return to
+        return f"{to.rstrip('/')}/{dataset.handle.alias.name}" if is_place or "/" not in to else to
+
+    def _existing(self, alias: DatasetAlias) -> StoredDataset | None:
+        try:
+            return self._storage.get(alias)
+        except DatasetNotFound:
+            return None
+
+
+def _name_in(url: str) -> DatasetAlias:
+    last = url.rstrip("/").rpartition("/")[2]
+    try:
+        return DatasetAlias.parse(last)
+    except InvalidValue as error:
+        raise UsageError(
+            f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
+        ) from error
+
+
+def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:
+    return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
+
+
+def _result(name: str, moved: TransferResult, target: DatasetLayout) -> PullResult:
+    updated = moved.outcome is TransferOutcome.UPDATED
+    notes = ("the other side has more",) if moved.outcome is TransferOutcome.TARGET_AHEAD else ()
+    return PullResult(
+        name=name,
+        outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
+        old_head=moved.old_head,
+        new_head=moved.new_head,
+        num_blocks=moved.num_blocks,
+        num_records=moved.num_records,
+        watermark=target.chain.state().watermark if updated else None,
+        notes=notes,
+    )

@@ -1,0 +1,180 @@
+"""What the coordinator's verbs give back: frozen values, for programs and for the command line alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import DatasetAlias
+
+if TYPE_CHECKING:
+    from odfpy.errors import OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetHandle:
+    """A dataset of the workspace: its id and the name it goes by here."""
+
+    id: DatasetId
+    alias: DatasetAlias
+
+    def __str__(self) -> str:
+        return str(self.alias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSummary:
+    """A line of `odf list`."""
+
+    handle: DatasetHandle
+    kind: DatasetKind
+    head: Multihash
+    num_blocks: int
+    num_records: int
+    data_bytes: int
+    watermark: Timestamp | None
+    last_data_time: Timestamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedDataset:
+    """A dataset that cannot be read.
+
+    Attributes:
+        name: the name it goes by, or its id where the name is lost.
+        error: what is wrong with it.
+    """
+
+    name: str
+    error: OdfError
+
+
+class AddOutcome(Enum):
+    """What became of a manifest."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddResult:
+    """A dataset that `add` made or changed; `notes` are remarks for the person."""
+
+    handle: DatasetHandle
+    kind: DatasetKind
+    outcome: AddOutcome
+    notes: tuple[str, ...] = ()
+
+
+class PullOutcome(Enum):
+    """What became of one dataset in a pull."""
+
+    UPDATED = "updated"
+    UP_TO_DATE = "up to date"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullResult:
+    """One dataset of a pull, an ingest or a push.
+
+    Attributes:
+        name: alias or remote reference, as the person knows it.
+        old_head: last block before, None for a new dataset.
+        new_head: last block after, the same as `old_head` when nothing changed.
+        num_blocks: new blocks.
+        num_records: new rows.
+        counts: of an ingest, rows `read` and what became of them: `appended`, `corrected`, `retracted`, `unchanged`
+            (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
+            retracts rows that did not come.
+        watermark: watermark after.
+        seconds: time it took.
+        notes: remarks for the person.
+        error: why it failed or was skipped.
+    """
+
+    name: str
+    outcome: PullOutcome
+    old_head: Multihash | None = None
+    new_head: Multihash | None = None
+    num_blocks: int = 0
+    num_records: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    watermark: Timestamp | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    error: OdfError | None = None
+
+
+class Severity(Enum):
+    """How bad a finding is; only errors make a verification fail."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that a verification found.
+
+    Attributes:
+        check: what was checked: `chain`, `block`, `slice`, `checkpoint` or `replay`.
+        message: what is wrong.
+        block: the block that is concerned.
+        sequence_number: its number.
+        file: the file that is concerned.
+        hint: what to do.
+    """
+
+    severity: Severity
+    check: str
+    message: str
+    block: Multihash | None = None
+    sequence_number: int | None = None
+    file: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What a verification of one dataset looked at, and what it found."""
+
+    handle: DatasetHandle
+    blocks: int
+    slices: int
+    checkpoints: int
+    transforms_replayed: int
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors; warnings do not count."""
+        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class LineageNode:
+    """A dataset and what it is derived from."""
+
+    handle: DatasetHandle
+    kind: DatasetKind
+    inputs: tuple[LineageNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A sign of life of long work: who, what, how far; `total` is None while unknown."""
+
+    subject: str
+    action: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""

@@ -1,0 +1,368 @@
+"""The workspace's folder, and which datasets it has.
+
+.odf/version                    version of this layout
+.odf/config.yaml                settings
+.odf/datasets/<id>/             one dataset each, laid out as in a repository
+.odf/datasets/<id>/info/alias   the name it goes by here
+.odf/keys/<id>                  private keys, mode 0600
+.odf/repos/                     named repositories
+.odf/cache/                     what can be rebuilt
+.odf/run/                       locks, the engine's socket, scratch files
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.object_store import LocalObjectStore, sync_folder
+from odfpy.chain.ref_store import LocalRefStore
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.locks import writer_lock
+from odfpy.coordinator.results import DamagedDataset, DatasetHandle
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId, KeyPair
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
+from odfpy.errors import (
+    AlreadyExists,
+    DatasetNotFound,
+    IntegrityError,
+    InvalidValue,
+    OdfError,
+    UnsupportedVersion,
+    WorkspaceNotFound,
+    did_you_mean,
+)
+
+ODF_FOLDER = ".odf"
+_RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
+LAYOUT_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """A dataset in the workspace's folder."""
+
+    handle: DatasetHandle
+    folder: Path
+    storage: Storage
+
+    @property
+    def layout(self) -> DatasetLayout:
+        """Its stores."""
+        return DatasetLayout.local(self.folder)
+
+    @property
+    def chain(self) -> MetadataChain:
+        """Its metadata chain."""
+        return self.layout.chain
+
+    @cached_property
+    def state(self) -> ChainState:
+        """What its chain amounted to when first asked; get the dataset again to see later commits."""
+        try:
+            return self.chain.state()
+        except OdfError as error:
+            raise self.named(error) from error
+
+    def named(self, error: OdfError) -> OdfError:
+        """The same error with the dataset's name before its message, and something to try."""
+        return type(error)(f"{self.handle}: {error.message}", hint=error.hint or _RESTORE)
+
+    @property
+    def input_ids(self) -> list[DatasetId]:
+        """What it is derived from; nothing for a root dataset."""
+        transform = self.state.set_transform
+        inputs = transform.inputs if transform else ()
+        return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
+
+    def reloaded(self) -> StoredDataset:
+        """The dataset as it is now."""
+        return StoredDataset(self.handle, self.folder, self.storage)
+
+    @contextmanager
+    def writing(self) -> Iterator[StoredDataset]:
+        """Hold the dataset's lock; yields the dataset as it is then.
+
+        Raises:
+            DatasetLocked: somebody else is writing.
+        """
+        lock = self.storage.run / "locks" / self.folder.name
+        with writer_lock(lock, f"Dataset {self.handle}"):
+            layout = self.layout
+            for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs):
+                if isinstance(store, (LocalObjectStore, LocalRefStore)):
+                    store.clean()
+            yield self.reloaded()
+
+
+class Storage:
+    """The folder of a workspace.
+
+    Attributes:
+        root: the folder that the person works in.
+        odf: the folder `.odf` in it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.odf = root / ODF_FOLDER
+
+    @classmethod
+    def find(cls, folder: Path) -> Storage:
+        """The workspace that a folder is in.
+
+        Raises:
+            WorkspaceNotFound: there is none.
+            UnsupportedVersion: a newer release has made it.
+        """
+        start = folder.resolve()
+        for candidate in (start, *start.parents):
+            version = candidate / ODF_FOLDER / "version"
+            if version.is_file():
+                found = _version_in(version)
+                if found != LAYOUT_VERSION:
+                    raise UnsupportedVersion(
+                        f"The workspace in {candidate} has layout version {found!r}, this release knows"
+                        f" {LAYOUT_VERSION}",
+                        hint="Use a newer release of odfpy.",
+                    )
+                return cls(candidate)
+        raise WorkspaceNotFound(
+            f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
+        )
+
+    @property
+    def run(self) -> Path:
+        """Folder of locks, sockets and scratch files."""
+        return self.odf / "run"
+
+    @property
+    def cache(self) -> Path:
+        """Folder of what can be rebuilt."""
+        return self.odf / "cache"
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new empty folder on the same file system as the datasets, removed at the end."""
+        folder = self.run / "scratch" / f"{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            folder.mkdir(parents=True)
+            self._sweep(folder.parent)
+            yield folder
+        except PermissionError as error:
+            raise OdfError(f"No permission to write {error.filename or folder}") from error
+        finally:
+            _remove(folder)
+
+    # --- Looking up ---
+
+    def datasets(self) -> list[StoredDataset]:
+        """All datasets whose names can be read, in the order of their names."""
+        return self.scan()[0]
+
+    def scan(self) -> tuple[list[StoredDataset], list[DamagedDataset]]:
+        """All datasets in the order of their names, and those that have no readable name.
+
+        Raises:
+            OdfError: the folder of the datasets cannot be read.
+        """
+        found, nameless = [], []
+        for entry in self._entries():
+            try:
+                found.append(self._load(entry))
+            except OdfError as error:
+                nameless.append(DamagedDataset(entry.name, error))
+        by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
+        return by_name, sorted(nameless, key=lambda dataset: dataset.name)
+
+    def _entries(self) -> list[Path]:
+        folder = self.odf / "datasets"
+        try:
+            with os.scandir(folder) as entries:
+                return [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
+
+    def get(self, ref: DatasetRef | str) -> StoredDataset:
+        """The dataset of that id or name.
+
+        Raises:
+            DatasetNotFound: with a suggestion.
+        """
+        parsed = parse_ref(ref) if isinstance(ref, str) else ref
+        if isinstance(parsed, DatasetId):
+            folder = self._folder(parsed)
+            if folder.is_dir():
+                return self._load(folder)
+            raise DatasetNotFound(
+                f"No dataset with the id {parsed} in the workspace {self.root}", hint="`odf list --wide` shows the ids."
+            )
+        datasets, nameless = self.scan()
+        for dataset in datasets:
+            if dataset.handle.alias == parsed:
+                return dataset
+        names = [str(dataset.handle) for dataset in datasets]
+        hint = did_you_mean(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
+        if nameless:
+            hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
+        raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
+
+    def match(self, texts: tuple[str, ...] | list[str]) -> list[StoredDataset]:
+        """The datasets of some ids, names and patterns, each once.
+
+        Raises:
+            DatasetNotFound: a name, or a pattern that fits nothing.
+        """
+        found: dict[DatasetId, StoredDataset] = {}
+        for text in texts:
+            if is_pattern(text):
+                pattern = DatasetPattern(text)
+                matching = [dataset for dataset in self.datasets() if pattern.matches(dataset.handle.alias)]
+                if not matching:
+                    raise DatasetNotFound(f"No dataset fits the pattern {text!r}")
+            else:
+                matching = [self.get(text)]
+            found.update((dataset.handle.id, dataset) for dataset in matching)
+        return list(found.values())
+
+    # --- Making and removing ---
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Hold the lock of the list of datasets: names are given and taken under it."""
+        with writer_lock(self.run / "locks" / "workspace", f"The list of datasets in {self.root}"):
+            yield
+
+    def create(self, alias: DatasetAlias, dataset_id: DatasetId, staged: Path) -> StoredDataset:
+        """Move a complete dataset from a scratch folder into the workspace; call it under `editing`.
+
+        Raises:
+            AlreadyExists: name or id are taken.
+        """
+        self.check_free(alias, dataset_id)
+        self._write_alias(staged, alias)
+        folder = self._folder(dataset_id)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staged.rename(folder)
+        sync_folder(folder.parent)
+        return self._load(folder)
+
+    def check_free(self, alias: DatasetAlias, dataset_id: DatasetId | None = None) -> None:
+        """See that a name and an id are not taken.
+
+        Raises:
+            AlreadyExists: one of them is.
+        """
+        for dataset in self.datasets():
+            if dataset.handle.alias == alias:
+                raise AlreadyExists(
+                    f"A dataset {str(dataset.handle)!r} is there already",
+                    hint="Choose another name, or change the existing one with `odf add --replace`.",
+                )
+            if dataset.handle.id == dataset_id:
+                raise AlreadyExists(f"The dataset {dataset_id} is there already, as {str(dataset.handle)!r}")
+
+    def rename(self, dataset: StoredDataset, alias: DatasetAlias) -> StoredDataset:
+        """Give a dataset another name; call it under `editing`."""
+        if alias != dataset.handle.alias:
+            self.check_free(alias)
+        self._write_alias(dataset.folder, alias)
+        return self._load(dataset.folder)
+
+    def delete(self, dataset: StoredDataset) -> None:
+        """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
+        doomed = self.run / "scratch" / f"deleted-{secrets.token_hex(4)}"
+        doomed.parent.mkdir(parents=True, exist_ok=True)
+        dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
+        shutil.rmtree(doomed, ignore_errors=True)
+        shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
+        self._key_path(dataset.handle.id).unlink(missing_ok=True)
+
+    def cache_of(self, dataset_id: DatasetId) -> Path:
+        """Folder for what can be rebuilt about a dataset."""
+        return self.cache / _folder_name(dataset_id)
+
+    def save_key(self, pair: KeyPair) -> None:
+        """Keep the key pair of a dataset, readable by its owner only."""
+        path = self._key_path(pair.dataset_id)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pair.private_key.hex().encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+
+    # --- Pieces ---
+
+    @staticmethod
+    def _sweep(folder: Path) -> None:
+        """Remove the scratch folders of processes that were killed."""
+        for entry in os.scandir(folder):
+            owner = entry.name.partition("-")[0]
+            if not owner.isdigit() or not Path("/proc", owner).exists():
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+    def _key_path(self, dataset_id: DatasetId) -> Path:
+        return self.odf / "keys" / _folder_name(dataset_id)
+
+    def _folder(self, dataset_id: DatasetId) -> Path:
+        return self.odf / "datasets" / _folder_name(dataset_id)
+
+    def _load(self, folder: Path) -> StoredDataset:
+        path = folder / "info" / "alias"
+        try:
+            dataset_id = DatasetId.parse(DID_ODF_PREFIX + folder.name)
+        except InvalidValue as error:
+            raise IntegrityError(
+                f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it elsewhere."
+            ) from error
+        try:
+            alias = DatasetAlias.parse(path.read_text(encoding="utf-8").strip())
+        except (OSError, InvalidValue, UnicodeDecodeError) as error:
+            raise IntegrityError(
+                f"Damaged workspace: {path} does not hold the name of a dataset",
+                hint="Write the name of the dataset into that file.",
+            ) from error
+        return StoredDataset(DatasetHandle(dataset_id, alias), folder, self)
+
+    @staticmethod
+    def _write_alias(folder: Path, alias: DatasetAlias) -> None:
+        path = folder / "info" / "alias"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(".alias.tmp")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(f"{alias}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, even if the person interrupts that."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _version_in(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+
+def _folder_name(dataset_id: DatasetId) -> str:
+    return str(dataset_id).removeprefix(DID_ODF_PREFIX)

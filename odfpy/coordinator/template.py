@@ -1,0 +1,76 @@
+"""What `odf init` lays down: the files of `workspace_template/` and the empty folders beside them."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.storage import ODF_FOLDER
+from odfpy.errors import AlreadyExists, NotFound, OdfError
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700}
+
+
+def lay_down(folder: Path) -> None:
+    """Make an empty workspace in a folder: `.odf/` with its files and folders, all of it or none of it.
+
+    Args:
+        folder: an existing folder; what else is in it does not matter and is not touched.
+
+    Raises:
+        NotFound: there is no such folder.
+        AlreadyExists: it is a workspace already.
+        OdfError: the folder cannot be written to.
+    """
+    if not folder.is_dir():
+        raise NotFound(f"There is no folder {folder}", hint="Make it first, or name another one.")
+    target = folder / ODF_FOLDER
+    already = AlreadyExists(f"{folder} is a workspace already", hint="Use it as it is; `odf list` shows what is in it.")
+    if target.exists() or target.is_symlink():
+        raise already
+    # Built aside under a name of its own and renamed, so that nobody ever meets half a workspace.
+    scratch = folder / f"{ODF_FOLDER}.{secrets.token_hex(8)}"
+    try:
+        try:
+            _build(scratch)
+            scratch.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        if target.is_dir():
+            raise already from error
+        raise OdfError(
+            f"Cannot make a workspace in {folder}: {error.strerror}", hint="Check who may write to the folder."
+        ) from error
+
+
+def _build(scratch: Path) -> None:
+    scratch.mkdir()
+    for path, file in _files(_template(), ()):
+        copy = scratch.joinpath(*path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    for name, mode in FOLDERS.items():
+        (scratch / name).mkdir()
+        (scratch / name).chmod(mode)  # mkdir's own mode is cut by the umask
+
+
+def _template() -> Traversable:
+    return resources.files("odfpy.coordinator") / "workspace_template" / ODF_FOLDER
+
+
+def _files(folder: Traversable, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Traversable]]:
+    """Every file below a folder of the package, with its path as a tuple of names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        path = (*above, entry.name)
+        if entry.is_dir():
+            yield from _files(entry, path)
+        else:
+            yield path, entry

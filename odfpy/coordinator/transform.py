@@ -1,0 +1,280 @@
+"""Runs of a derivative dataset's query: what is new in the inputs, the engine's work, the commit.
+
+A pull and a verification make the same request out of the same interval of the inputs; that is why a replay can be
+compared with what was recorded.
+
+    1. see which blocks and rows of each input are new
+    2. describe them to the engine, together with the last checkpoint
+    3. run the engine in a scratch folder
+    4. commit slice, checkpoint, schema and ExecuteTransform in one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odfpy.chain.events import (
+    Checkpoint,
+    DataSlice,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    MetadataEvent,
+    OffsetInterval,
+    SetDataSchema,
+    SetTransform,
+)
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.slices import overlapping, schema_file, slice_paths, slices_of, watermark_times
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.data.evolution import extend_with, is_equivalent
+from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine import contract
+from odfpy.engine.registry import Engine
+from odfpy.engine.responses import as_error
+from odfpy.errors import (
+    DatasetNotFound,
+    EngineError,
+    InternalError,
+)
+
+OUR_ENGINES = "odfpy-"
+"""What the versions of our engines begin with."""
+
+EngineFor = Callable[[TransformSql], Engine]
+
+
+@dataclass(frozen=True, slots=True)
+class InputInterval:
+    """An input dataset and the part of it that a run covers."""
+
+    dataset: StoredDataset
+    alias: str
+    interval: ExecuteTransformInput
+
+
+class InputNotReady(EngineError):
+    """An input has no schema yet, since no data has come into it."""
+
+
+def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: EngineFor) -> PullResult:
+    """Bring a derivative dataset up to date with its inputs; the caller holds the dataset's lock.
+
+    Raises:
+        OdfError: nothing was committed.
+    """
+    state = dataset.state
+    set_transform = require_transform(dataset, state)
+    inputs = new_intervals(storage, set_transform, state)
+    if all(item.interval.new_block_hash is None for item in inputs):
+        return _unchanged(dataset, state)
+    waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
+    if waiting:
+        return replace(_unchanged(dataset, state), notes=(f"waiting for the first data of {', '.join(waiting)}",))
+    engine = engine_for(set_transform.transform)
+    with storage.scratch() as scratch:
+        request = make_request(dataset, set_transform, state, inputs, commit_time(state), scratch)
+        response = run(engine, request)
+        return _commit(dataset, state, inputs, request, response, with_version(set_transform, engine.version))
+
+
+def with_version(set_transform: SetTransform, version: str) -> SetTransform:
+    """The transform with the version of the engine that runs it, unless the author asks for a version."""
+    recorded = set_transform.transform.version
+    if recorded is not None and not recorded.startswith(OUR_ENGINES):
+        return set_transform
+    return replace(set_transform, transform=replace(set_transform.transform, version=version))
+
+
+def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform:
+    """The transform in force."""
+    if state.set_transform is None:
+        raise EngineError(f"{dataset.handle} is derivative, but has no SetTransform in its chain")
+    return state.set_transform
+
+
+def new_intervals(storage: Storage, set_transform: SetTransform, state: ChainState) -> list[InputInterval]:
+    """What is new in each input since the last run."""
+    previous = {item.dataset_id: item for item in state.query_inputs}
+    intervals = []
+    for item in set_transform.inputs:
+        try:
+            source = storage.get(item.dataset_ref)
+        except DatasetNotFound as error:
+            raise DatasetNotFound(
+                f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
+                hint="Pull it first, from a repository that has it.",
+            ) from error
+        before = previous.get(source.handle.id)
+        last_block = before.last_block_hash if before else None
+        last_offset = before.last_offset if before else None
+        head, offset = source.state.head, source.state.last_offset
+        interval = ExecuteTransformInput(
+            source.handle.id,
+            prev_block_hash=last_block,
+            new_block_hash=head if head != last_block else None,
+            prev_offset=last_offset,
+            new_offset=offset if offset is not None and offset != last_offset else None,
+        )
+        intervals.append(InputInterval(source, item.alias or str(source.handle), interval))
+    return intervals
+
+
+def make_request(
+    dataset: StoredDataset,
+    set_transform: SetTransform,
+    state: ChainState,
+    inputs: list[InputInterval],
+    system_time: Timestamp,
+    scratch: Path,
+) -> contract.TransformRequest:
+    """The request for a run on top of a state of the dataset."""
+    checkpoint = state.checkpoint
+    previous = dataset.layout.checkpoints.local_path(checkpoint.physical_hash) if checkpoint else None
+    return contract.TransformRequest(
+        dataset_id=dataset.handle.id,
+        dataset_alias=str(dataset.handle),
+        system_time=system_time,
+        vocab=state.vocab,
+        transform=set_transform.transform,
+        query_inputs=tuple(_request_input(item) for item in inputs),
+        next_offset=state.next_offset,
+        prev_checkpoint_path=str(previous) if previous else None,
+        new_checkpoint_path=str(scratch / "checkpoint"),
+        new_data_path=str(scratch / "data"),
+    )
+
+
+def _request_input(item: InputInterval) -> contract.TransformRequestInput:
+    interval = item.interval
+    chain = item.dataset.chain
+    blocks = chain.in_order(interval.last_block_hash)
+    state = chain.state(interval.last_block_hash)
+    if state.schema is None:
+        raise InputNotReady(f"The input {item.dataset.handle} has no schema yet", hint="Pull it first.")
+    rows = None
+    paths: list[Path] = []
+    if interval.new_offset is not None:
+        start = 0 if interval.prev_offset is None else interval.prev_offset + 1
+        rows = contract.OffsetInterval(start, interval.new_offset)
+        paths = slice_paths(item.dataset.layout.data, overlapping(slices_of(blocks), start, interval.new_offset))
+    # Also the watermark that was known before the interval, so that engines need not remember it.
+    marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
+    return contract.TransformRequestInput(
+        dataset_id=item.dataset.handle.id,
+        dataset_alias=str(item.dataset.handle),
+        query_alias=item.alias,
+        vocab=state.vocab,
+        offset_interval=rows,
+        data_paths=tuple(map(str, paths)),
+        schema_file=str(schema_file(item.dataset.storage, state.schema)),
+        explicit_watermarks=marks,
+    )
+
+
+def run(engine: Engine, request: contract.TransformRequest) -> contract.TransformResponseSuccess:
+    """Let the engine work.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.
+    """
+    response = engine.transform(request)
+    if isinstance(response, contract.TransformResponseProgress):
+        raise InternalError("The engine has answered before it was done")
+    if isinstance(response, contract.TransformResponseSuccess):
+        return response
+    raise as_error(response)
+
+
+def _commit(
+    dataset: StoredDataset,
+    state: ChainState,
+    inputs: list[InputInterval],
+    request: contract.TransformRequest,
+    response: contract.TransformResponseSuccess,
+    set_transform: SetTransform,
+) -> PullResult:
+    layout = dataset.layout
+    # The version in force is in the chain before the data that was made with it.
+    events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
+    schema = _schema_to_set(state.schema, response.output_schema)
+    if schema is not None:
+        events.append(SetDataSchema(schema=schema))
+    if len(response.slices) > 1:
+        raise InternalError("The engine wrote several slices; this release commits one")
+    new_data = None
+    for described in response.slices:
+        interval = described.offset_interval
+        new_data = DataSlice(
+            described.logical_hash,
+            described.physical_hash,
+            OffsetInterval(interval.start, interval.end),
+            described.size,
+        )
+    checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
+    watermark = _later(state.watermark, response.new_watermark)
+    if new_data is None and checkpoint is None and watermark is None:
+        return _unchanged(dataset, state)  # a block that only moves along inputs is no valid one
+    events.append(
+        ExecuteTransform(
+            query_inputs=tuple(item.interval for item in inputs),
+            prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+            prev_offset=state.last_offset,
+            new_data=new_data,
+            new_checkpoint=checkpoint,
+            new_watermark=watermark,
+        )
+    )
+    new = dataset.chain.prepare(state, events, request.system_time)
+    if new_data is not None:
+        layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
+    if checkpoint is not None:
+        layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
+    after = dataset.chain.commit(new)
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UPDATED,
+        old_head=state.head,
+        new_head=after.head,
+        num_blocks=len(new.encoded),
+        num_records=after.num_records - state.num_records,
+        watermark=after.watermark,
+    )
+
+
+def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
+    """The schema to record with this run, None when the recorded one holds."""
+    if output is None or recorded is None:
+        return output
+    extended = extend_with(recorded, output)
+    return None if is_equivalent(recorded, extended) else extended
+
+
+def _hash_checkpoint(path: Path) -> Checkpoint | None:
+    if not path.is_file():
+        return None
+    hasher = SHA3_256.hasher()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            hasher.update(chunk)
+    return Checkpoint(Multihash(SHA3_256.code, hasher.digest()), path.stat().st_size)
+
+
+def _later(before: Timestamp | None, now: Timestamp | None) -> Timestamp | None:
+    return max((mark for mark in (before, now) if mark is not None), default=None)
+
+
+def _unchanged(dataset: StoredDataset, state: ChainState) -> PullResult:
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=state.head,
+        watermark=state.watermark,
+    )

@@ -1,0 +1,303 @@
+"""Verification: are the bytes what the chain says, and is the data what the queries say?
+
+    1. every block: it has its hash, it can be read, every chain rule holds
+    2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
+    3. every checkpoint: it is there, size and hash fit
+    4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
+       integrity is asked for)
+
+A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
+(nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, SetTransform
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.rules import validated
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.transform import EngineFor, InputInterval, make_request, require_transform, run
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import ChainRuleViolation, ObjectNotFound, OdfError
+
+ProgressSink = Callable[[Progress], None]
+_RESTORE = (
+    "Copy the file of that name from another copy of the dataset, or, if you have pulled it, delete the dataset and"
+    " pull it again."
+)
+
+
+@dataclass
+class _Run:
+    """A verification under way.
+
+    Attributes:
+        blocks: the blocks that could be read, oldest first.
+        states: the state of the chain after each of them.
+    """
+
+    dataset: StoredDataset
+    progress: ProgressSink
+    blocks: list[HashedBlock] = field(default_factory=list)
+    states: list[ChainState] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    slices: int = 0
+    checkpoints: int = 0
+    replayed: int = 0
+
+    def error(
+        self,
+        check: str,
+        message: str,
+        block: HashedBlock | None = None,
+        *,
+        file: str | None = None,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Note a finding."""
+        finding = Finding(
+            severity=severity,
+            check=check,
+            message=message,
+            block=block.hash if block else None,
+            sequence_number=block.block.sequence_number if block else None,
+            file=file,
+            hint=hint,
+        )
+        self.findings.append(finding)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error has been found."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    def tell(self, action: str, number: int) -> None:
+        """A sign of life."""
+        self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))
+
+
+def verify(
+    storage: Storage,
+    dataset: StoredDataset,
+    *,
+    engine_for: EngineFor | None = None,
+    progress: ProgressSink = lambda _: None,
+) -> VerifyReport:
+    """Verify one dataset; without `engine_for` only its integrity."""
+    started = time.monotonic()
+    this = _Run(dataset, progress)
+    _verify_chain(this)
+    for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
+        this.tell("checking files", number)
+        _verify_files(this, hashed, state)
+    intact = bool(this.states) and not this.failed
+    if engine_for is not None and intact and this.states[-1].kind is DatasetKind.DERIVATIVE:
+        _replay_all(this, storage, engine_for)
+    return VerifyReport(
+        handle=dataset.handle,
+        blocks=len(this.blocks),
+        slices=this.slices,
+        checkpoints=this.checkpoints,
+        transforms_replayed=this.replayed,
+        findings=tuple(this.findings),
+        seconds=time.monotonic() - started,
+    )
+
+
+# --- 1. Blocks -------------------------------------------------------------------------------------------------------
+
+
+def _verify_chain(this: _Run) -> None:
+    walk = this.dataset.chain.iter_blocks()
+    try:
+        while (hashed := next(walk, None)) is not None:
+            this.blocks.append(hashed)
+    except OdfError as error:
+        this.error("block", error.message, hint=error.hint or _RESTORE)
+        this.blocks.clear()  # the rules need the whole chain, from its seed on
+        return
+    this.blocks.reverse()
+    state = ChainState()
+    broken = False
+    for hashed in this.blocks:
+        try:
+            state = state.after(hashed) if broken else validated(state, hashed)
+        except ChainRuleViolation as error:
+            this.error("chain", error.message, hashed, hint=error.hint)
+            state, broken = state.after(hashed), True
+        this.states.append(state)
+    if this.states[-1].dataset_id != this.dataset.handle.id:
+        this.error("chain", f"The chain is that of another dataset: {this.states[-1].dataset_id}", this.blocks[0])
+
+
+# --- 2. and 3. Slices and checkpoints --------------------------------------------------------------------------------
+
+
+def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
+    event = hashed.block.event
+    if not isinstance(event, (AddData, ExecuteTransform)):
+        return
+    layout = this.dataset.layout
+    if event.new_checkpoint is not None:
+        this.checkpoints += 1
+        checkpoint = event.new_checkpoint
+        _verify_object(this, hashed, "checkpoint", layout.checkpoints, checkpoint.physical_hash, checkpoint.size)
+    if event.new_data is not None:
+        this.slices += 1
+        name = event.new_data.physical_hash
+        if _verify_object(this, hashed, "slice", layout.data, name, event.new_data.size):
+            _verify_rows(this, hashed, state, event.new_data)
+
+
+def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int) -> bool:
+    """Size and physical hash of one file."""
+    file = store.describe(name)
+    try:
+        found_size = store.size(name)
+        if found_size != size:
+            message = f"Damaged {check}: it has {found_size} bytes, the block says {size}"
+            this.error(check, message, hashed, file=file, hint=_RESTORE)
+            return False
+        hasher = name.algorithm.hasher()
+        with store.open(name) as stream:
+            while chunk := stream.read(1 << 20):
+                hasher.update(chunk)
+    except ObjectNotFound:
+        this.error(check, f"Missing {check}", hashed, file=file, hint=_RESTORE)
+        return False
+    except (OdfError, OSError) as error:
+        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=_RESTORE)
+        return False
+    found = Multihash(name.code, hasher.digest())
+    if found != name:
+        this.error(check, f"Damaged {check}: its bytes have the hash {found}", hashed, file=file, hint=_RESTORE)
+        return False
+    return True
+
+
+def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
+    """What a slice holds: number and offsets of rows, logical hash."""
+    from odfpy.data.logical_hash import ambiguous_columns, logical_hash_of_parquet
+    from odfpy.data.slice import slice_stats
+
+    store = this.dataset.layout.data
+    path = store.local_path(data.physical_hash)
+    file = store.describe(data.physical_hash)
+    if path is None:
+        return
+    try:
+        stats = slice_stats(path, vocab=state.vocab)
+        found = logical_hash_of_parquet(path)
+    except OdfError as error:
+        this.error("slice", error.message, hashed, file=file, hint=error.hint)
+        return
+    interval = data.offset_interval
+    rows = interval.end - interval.start + 1
+    if (stats.offset_start, stats.offset_end, stats.num_rows) != (interval.start, interval.end, rows):
+        this.error(
+            "slice",
+            f"The slice holds {stats.num_rows} rows with offsets {stats.offset_start} to {stats.offset_end}, the block"
+            f" says {rows} rows with offsets {interval.start} to {interval.end}",
+            hashed,
+            file=file,
+        )
+    if found == data.logical_hash:
+        return
+    columns = ambiguous_columns(path)
+    if columns:
+        message = (
+            f"The logical hash cannot be checked: {', '.join(columns)} have nulls in a struct and in its members, for"
+            " which the writer's hash is no function of the data; the physical hash is right"
+        )
+        this.error("slice", message, hashed, file=file, severity=Severity.WARNING)
+    else:
+        message = f"The logical hash of the rows is {found}, the block says {data.logical_hash}"
+        this.error("slice", message, hashed, file=file)
+
+
+# --- 4. Replay -------------------------------------------------------------------------------------------------------
+
+
+def _replay_all(this: _Run, storage: Storage, engine_for: EngineFor) -> None:
+    state = ChainState()
+    for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
+        event = hashed.block.event
+        if isinstance(event, ExecuteTransform):
+            this.tell("replaying", number)
+            this.replayed += 1
+            try:
+                _replay(this, storage, hashed, event, state, engine_for)
+            except OdfError as error:
+                this.error("replay", f"Cannot be replayed: {error.message}", hashed, hint=error.hint)
+                return
+        state = after
+
+
+def _replay(
+    this: _Run,
+    storage: Storage,
+    hashed: HashedBlock,
+    event: ExecuteTransform,
+    before: ChainState,
+    engine_for: EngineFor,
+) -> None:
+    set_transform = require_transform(this.dataset, before)
+    inputs = [
+        InputInterval(storage.get(item.dataset_id), declared.alias or "", item)
+        for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
+    ]
+    with storage.scratch() as scratch:
+        request = make_request(this.dataset, set_transform, before, inputs, hashed.block.system_time, scratch)
+        engine = engine_for(set_transform.transform)
+        response = run(engine, request)
+        found = response.slices[0].logical_hash if response.slices else None
+        recorded = event.new_data.logical_hash if event.new_data else None
+        if found != recorded:
+            path = Path(response.slices[0].path) if response.slices else None
+            message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
+            remarks = _compare_rows(this, event, path) + _compare_versions(set_transform, engine.version)
+            this.error("replay", message + remarks, hashed)
+        elif response.new_watermark is not None and response.new_watermark != event.new_watermark:
+            this.error(
+                "replay",
+                f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}",
+                hashed,
+            )
+
+
+def _compare_rows(this: _Run, event: ExecuteTransform, replayed: Path | None) -> str:
+    """A remark on how the rows of a replay differ from the recorded ones."""
+    if replayed is None or event.new_data is None:
+        return ""
+    recorded = this.dataset.layout.data.local_path(event.new_data.physical_hash)
+    if recorded is None:
+        return ""
+    if _rows(recorded, this) == _rows(replayed, this):
+        return "; the rows are the same in another order"
+    return "; the rows differ"
+
+
+def _compare_versions(set_transform: SetTransform, version: str) -> str:
+    """A remark on the engine, where another one has made the rows."""
+    recorded = set_transform.transform.version
+    return f"; they were made with {recorded}, this is {version}" if recorded not in (None, version) else ""
+
+
+def _rows(path: Path, this: _Run) -> Counter[str]:
+    from odfpy.data.slice import read_slice
+
+    vocab = this.states[-1].vocab
+    table = read_slice(path, vocab=vocab)
+    columns = sorted(name for name in table.column_names if name != vocab.offset_column)
+    return Counter(repr(row) for batch in table.select(columns).to_batches(10_000) for row in batch.to_pylist())

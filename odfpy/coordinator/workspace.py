@@ -1,0 +1,313 @@
+"""The workspace: every verb of the coordinator, for programs and for the command line alike.
+
+    >>> import odfpy
+    >>> workspace = odfpy.Workspace.open(".")
+    >>> for result in workspace.pull(all=True):
+    ...     print(result.name, result.outcome.value, result.num_records)
+
+Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where several are meant a
+pattern (`com.example.%`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from odfpy.coordinator.catalog import Catalog
+from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.results import (
+    DamagedDataset,
+    Progress,
+    PullOutcome,
+    PullResult,
+    VerifyReport,
+)
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import AlreadyExists, OdfError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.coordinator.remotes import Remotes
+    from odfpy.data.timestamp import Timestamp
+    from odfpy.engine.messages import Status
+    from odfpy.repository.registry import RepositoryRegistry
+
+ProgressSink = Callable[[Progress], None]
+
+
+def _silent(_: Progress) -> None:
+    pass
+
+
+def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
+    """See that datasets are named, or all are meant, but not both."""
+    if all and refs:
+        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")
+    if not all and not refs:
+        raise UsageError(f"Nothing to {verb}", hint="Name datasets, or use --all.")
+
+
+def _damaged(dataset: DamagedDataset) -> PullResult:
+    return PullResult(name=dataset.name, outcome=PullOutcome.FAILED, error=dataset.error)
+
+
+class Workspace(Catalog):
+    """A folder with datasets in it."""
+
+    @classmethod
+    def init(cls, folder: str | Path = ".") -> Workspace:
+        """Make a workspace in a folder, which is made if need be.
+
+        Raises:
+            AlreadyExists: the folder has one.
+        """
+        from odfpy.coordinator.template import lay_down
+
+        root = Path(folder).resolve()
+        storage = Storage(root)
+        if (storage.odf / "version").exists():
+            raise AlreadyExists(f"There is a workspace in {root} already")
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            lay_down(root)
+        except OSError as error:
+            raise OdfError(f"Cannot make a workspace in {root}: {error.strerror}") from error
+        return cls(Storage.find(root))
+
+    @classmethod
+    def open(cls, folder: str | Path = ".") -> Workspace:
+        """The workspace that a folder is in.
+
+        Raises:
+            WorkspaceNotFound: neither the folder nor any above it has one.
+        """
+        return cls(Storage.find(Path(folder)))
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self.root)!r})"
+
+    @cached_property
+    def remotes(self) -> Remotes:
+        """Transfers to and from other places."""
+        from odfpy.coordinator.remotes import Remotes
+
+        return Remotes(self.storage)
+
+    @property
+    def repositories(self) -> RepositoryRegistry:
+        """The named repositories."""
+        return self.remotes.registry
+
+    def engine_status(self) -> Status | None:
+        """What the Spark engine is doing, None when none is running."""
+        from odfpy.engine.admin import engine_status
+
+        return engine_status(self.storage.run)
+
+    def engine_stop(self, *, force: bool = False) -> Status | None:
+        """End the Spark engine; gives back what it was, None when none was running."""
+        from odfpy.engine.admin import stop_engine
+
+        return stop_engine(self.storage.run, force=force)
+
+    # --- Data in ---
+
+    def pull(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+        as_name: str | None = None,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[PullResult]:
+        """Bring datasets up to date, in dependency order.
+
+        Args:
+            refs: names, ids, patterns, remote references (`repository/name`), URLs.
+            all: every dataset of the workspace.
+            recursive: also what they are derived from.
+            force: fetch sources again; overwrite copies that have diverged.
+            as_name: name of a dataset that comes from elsewhere.
+            progress: is told how far the work is.
+
+        Yields:
+            One result a dataset; one that failed has `error` set.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+        """
+        from odfpy.coordinator.pull import Puller, PullOptions
+
+        _check_choice("pull", refs, all=all)
+        alias = None if as_name is None else DatasetAlias.parse(as_name)
+        options = PullOptions(
+            recursive=recursive,
+            force=force,
+            as_name=alias,
+            max_fetch_bytes=self.config.get("fetch.maxSize"),
+            fetch_timeout=self.config.get("fetch.timeout"),
+        )
+        named, nameless = self.storage.scan() if all else ([], [])
+        chosen = [str(dataset.handle.id) for dataset in named] if all else [*refs]
+        results = Puller(self.storage, self.engines, self.remotes, options, progress).pull(chosen)
+        return chain(map(_damaged, nameless), results)
+
+    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
+        """Declare that no row at or before a time will come to a root dataset.
+
+        Raises:
+            UsageError: the dataset is derivative; its watermark follows from its inputs.
+            WatermarkWentBack: the watermark is later already.
+        """
+        from odfpy.coordinator.ingest import set_watermark
+
+        with self.storage.get(ref).writing() as dataset:
+            if dataset.state.kind is DatasetKind.DERIVATIVE:
+                raise UsageError(
+                    f"{dataset.handle} is derivative: its watermark follows from its inputs",
+                    hint="Set the watermark of a root dataset.",
+                )
+            return set_watermark(dataset, watermark)
+
+    def ingest(
+        self,
+        ref: str,
+        files: Sequence[str | Path] = (),
+        *,
+        stdin: BinaryIO | None = None,
+        source_name: str | None = None,
+        event_time: Timestamp | None = None,
+        input_format: str | None = None,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[PullResult]:
+        """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
+
+        Args:
+            ref: the dataset.
+            files: files, in this order.
+            stdin: a stream to take in after them.
+            source_name: which push source, where there are several.
+            event_time: event time of rows that have none; the time of the ingest by default.
+            input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
+            progress: is told how far the work is.
+
+        Raises:
+            OdfError: the file at fault was not taken in, nor any after it.
+        """
+        from odfpy.coordinator.push_ingest import ingest
+
+        return ingest(
+            self.storage,
+            self.engines,
+            ref,
+            files=[Path(file) for file in files],
+            stdin=stdin,
+            source_name=source_name,
+            event_time=event_time,
+            input_format=input_format,
+            progress=progress,
+        )
+
+    # --- Data out ---
+
+    def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
+        """The last rows of a dataset, oldest first, with their system columns."""
+        from odfpy.coordinator.read import tail
+
+        return tail(self.storage.get(ref), num_records, skip)
+
+    def sql(self, query: str, *, engine: str | None = None, limit: int | None = None) -> pa.Table:
+        """Run a read-only query in which every dataset is a table under its name.
+
+        Args:
+            query: SQL; dotted names in backquotes for Spark, in double quotes for DataFusion.
+            engine: `spark` (default) or `datafusion`.
+            limit: rows at most.
+        """
+        from odfpy.coordinator.read import sql
+
+        return sql(self.storage, self.engines, query, engine=engine, limit=limit)
+
+    def verify(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        integrity_only: bool = False,
+        recursive: bool = False,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[VerifyReport]:
+        """Check hashes, chain rules and, by replay, every transform; inputs come before what is derived from them.
+
+        Args:
+            refs: names, ids, patterns.
+            all: every dataset of the workspace.
+            integrity_only: no replay.
+            recursive: also what they are derived from.
+            progress: is told how far the work is.
+
+        Raises:
+            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
+        """
+        from odfpy.coordinator.verify import verify
+
+        _check_choice("verify", refs, all=all)
+        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
+        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
+        engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
+
+        def reports() -> Iterator[VerifyReport]:
+            for dataset in datasets:
+                yield verify(self.storage, dataset, engine_for=engine_for, progress=progress)
+            if nameless:
+                raise nameless[0].error
+
+        return reports()
+
+    def push(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        to: str | None = None,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[PullResult]:
+        """Copy datasets to a repository or URL, which is remembered as the push alias.
+
+        Args:
+            refs: names, ids, patterns.
+            to: `repository/name`, a repository, a path or a URL; the push alias by default.
+            all: every dataset of the workspace.
+            recursive: also what they are derived from.
+            force: overwrite a copy that has diverged.
+            progress: is told how far the work is.
+        """
+        _check_choice("push", refs, all=all)
+        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
+        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
+        several = len(datasets) > 1
+        pushed = (self._push(dataset, to, several=several, force=force, progress=progress) for dataset in datasets)
+        return chain(map(_damaged, nameless), pushed)
+
+    def _push(
+        self, dataset: StoredDataset, to: str | None, *, several: bool, force: bool, progress: ProgressSink
+    ) -> PullResult:
+        started = time.monotonic()
+        try:
+            result = self.remotes.push(dataset, to, several=several, force=force, progress=progress)
+        except OdfError as error:
+            result = PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=error)
+        return replace(result, seconds=time.monotonic() - started)

@@ -1,0 +1,173 @@
+"""Making, finding, renaming and deleting; reading; settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.workspaces import derivative, feed, root, rows, workspace_with
+
+import odfpy
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import (
+    AlreadyExists,
+    DatasetNotFound,
+    InvalidValue,
+    MalformedManifest,
+    RepositoryNotFound,
+    UnsupportedVersion,
+    UsageError,
+    WorkspaceNotFound,
+)
+
+
+def test_a_workspace_is_found_from_any_folder_below(tmp_path: Path) -> None:
+    Workspace.init(tmp_path)
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    assert odfpy.Workspace.open(deep).root == tmp_path
+
+
+def test_no_workspace_is_a_wrong_request(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceNotFound) as error:
+        Workspace.open(tmp_path)
+    assert error.value.exit_code == 2
+    assert "odf init" in str(error.value.hint)
+
+
+def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
+    workspace_with(tmp_path, root())
+    with pytest.raises(AlreadyExists):
+        Workspace.init(tmp_path)
+    assert len(Workspace.open(tmp_path).datasets()) == 1
+
+
+def test_a_workspace_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
+    workspace = Workspace.init(tmp_path)
+    (workspace.odf / "version").write_text("99\n")
+    with pytest.raises(UnsupportedVersion, match="99"):
+        Workspace.open(tmp_path)
+
+
+def test_names_are_compared_without_case_and_ids_work_everywhere(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("com.example.Rates"))
+    handle = workspace.resolve("COM.example.rates")
+    assert workspace.resolve(str(handle.id)) == handle
+    assert workspace.match(["com.%", "%rates"]) == [handle]
+    with pytest.raises(DatasetNotFound, match="fits the pattern"):
+        workspace.match(["org.%"])
+    with pytest.raises(InvalidValue):
+        workspace.resolve("../secrets")
+
+
+def test_rename_keeps_the_id_and_what_is_derived_from_it(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
+    before = workspace.resolve("a").id
+    assert workspace.rename("a", "c").id == before
+    with pytest.raises(AlreadyExists):
+        workspace.rename("b", "C")
+    feed(workspace, "c", "2 x")
+    assert [result.outcome for result in workspace.pull(["b"])] == [PullOutcome.UPDATED]
+
+
+def test_what_others_are_derived_from_is_not_deleted_by_accident(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
+    with pytest.raises(UsageError, match="b"):
+        workspace.delete(["a"])
+    assert len(workspace.datasets()) == 2
+    workspace.delete(["a", "b"])
+    assert workspace.datasets() == []
+    assert list((workspace.odf / "keys").iterdir()) == []
+    assert list((workspace.odf / "datasets").iterdir()) == []
+
+
+def test_the_manifest_of_a_dataset_makes_the_same_dataset_again(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path / "one", root("a"))
+    again = Workspace.init(tmp_path / "two")
+    again.add([workspace.snapshot("a")])
+    assert again.snapshot("a") == workspace.snapshot("a")
+
+
+def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a", "{kind: Append}"))
+    for number in range(4):
+        feed(workspace, "a", f"{number} x", f"{number} y", day=number + 1)
+    assert workspace.tail("a", 3).column("offset").to_pylist() == [5, 6, 7]
+    assert workspace.tail("a", 3, skip=2).column("offset").to_pylist() == [3, 4, 5]
+    assert workspace.tail("a", 100, skip=7).column("offset").to_pylist() == [0]
+    assert workspace.tail("a", 0).num_rows == workspace.tail("a", 5, skip=9).num_rows == 0
+
+
+def test_sql_sees_datasets_under_their_names(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("com.example.a"))
+    feed(workspace, "com.example.a", "1 x", "2 y")
+    table = workspace.sql('select max(id) as most from "com.example.a"', engine="datafusion")
+    assert table.to_pylist() == [{"most": 2}]
+
+
+def test_the_engine_s_version_is_recorded_with_the_first_run_only(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
+    for day in (1, 2):
+        feed(workspace, "a", f"{day + 1} x", day=day)
+        assert [result.error for result in workspace.pull(["b"])] == [None]
+    events = [type(hashed.block.event).__name__ for hashed in workspace.log("b")][::-1]
+    assert events == ["Seed", "SetTransform", "SetTransform", "SetDataSchema", "ExecuteTransform", "ExecuteTransform"]
+    transform = workspace.state("b").set_transform
+    assert transform is not None
+    assert str(transform.transform.version).startswith("odfpy-datafusion/")
+    assert [report.ok for report in workspace.verify(all=True)] == [True, True]
+
+
+def test_pushing_needs_a_place_which_is_then_remembered(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path / "w", root("a"))
+    feed(workspace, "a", "1 x")
+    (result,) = workspace.push(["a"])
+    assert isinstance(result.error, UsageError)
+    (result,) = workspace.push(["a"], to="nowhere")
+    assert isinstance(result.error, RepositoryNotFound)
+    workspace.repositories.add("mirror", str(tmp_path / "mirror"))
+    assert [result.outcome for result in workspace.push(["a"], to="mirror")] == [PullOutcome.UPDATED]
+    assert [result.outcome for result in workspace.push(["a"])] == [PullOutcome.UP_TO_DATE]
+    elsewhere = Workspace.init(tmp_path / "elsewhere")
+    elsewhere.repositories.add("mirror", str(tmp_path / "mirror"))
+    assert [result.error for result in elsewhere.pull(["mirror/a"], as_name="b")] == [None]
+    assert rows(elsewhere, "b") == ["+A 1 x"]
+
+
+def test_settings_of_the_workspace_win_over_folders_user_and_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    root_folder = tmp_path / "above" / "workspace"
+    Workspace.init(root_folder)
+    config = Config.load(root_folder)
+    assert config.get("engine.idleTimeout") == 600
+    config.set("engine.idleTimeout", "1", scope="user")
+    assert Config.load(root_folder).get("engine.idleTimeout") == 1
+    (tmp_path / "above" / ".odfconfig.yaml").write_text("engine:\n  idleTimeout: 2\n")
+    assert Config.load(root_folder).get("engine.idleTimeout") == 2
+    config.set("ENGINE.idletimeout", "3")
+    assert Config.load(root_folder).get("engine.idleTimeout") == 3
+    config.set("engine.idleTimeout", None)
+    assert Config.load(root_folder).get("engine.idleTimeout") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("engine: [", "not YAML"), ("engin: {idleTimeout: 1}", "engin"), ("engine: {idleTimeout: x}", "whole")],
+)
+def test_a_damaged_configuration_is_named(tmp_path: Path, text: str, words: str) -> None:
+    workspace = Workspace.init(tmp_path)
+    (workspace.odf / "config.yaml").write_text(text)
+    with pytest.raises(MalformedManifest, match=words) as error:
+        workspace.config.get("engine.memory")
+    assert "config.yaml" in error.value.message
+
+
+def test_an_unknown_setting_comes_with_a_suggestion(tmp_path: Path) -> None:
+    workspace = Workspace.init(tmp_path)
+    with pytest.raises(UsageError) as error:
+        workspace.config.get("engine.idleTimout")
+    assert str(error.value.hint).startswith("Did you mean engine.idleTimeout")
