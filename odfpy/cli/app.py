@@ -1,0 +1,187 @@
+"""The command `odf`: where it begins and ends. It parses, calls, renders; the rest is in `odfpy.coordinator`.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 141 nobody reads the output any more (as the shell has
+it for programs that end by SIGINT and SIGPIPE).
+"""
+
+# Nothing is imported here that takes time: an interruption is told in one line from the very beginning.
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from odfpy.cli.output import Output
+    from odfpy.cli.session import Session
+
+FAILED, WRONG_USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        defer_interruptions_of_imports()
+        mend_streams()
+        code = run()
+    except KeyboardInterrupt:  # before there was a session, or while another interruption was being told
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Args:
+        arguments: what follows `odf` on the command line; by default that of this process.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    from odfpy.cli.session import Session
+
+    session = Session()
+    try:
+        from odfpy.cli.commands import execute
+
+        code = execute(given, session)
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - this is where every error ends
+        return _report(error, session, given)
+    return code
+
+
+# --- Interruptions ---------------------------------------------------------------------------------------------------
+
+
+def defer_interruptions_of_imports() -> None:
+    """Let Ctrl-C wait until nothing is being imported: native libraries abort the process when their start fails."""
+    import signal
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)  # and try again
+        else:
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not for jobs in the background
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+# --- Streams ---------------------------------------------------------------------------------------------------------
+
+
+def mend_streams() -> None:
+    """Let closed streams be empty ones, and let output never fail for want of a letter in its encoding."""
+    sys.stdin = sys.stdin or os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _give_up_streams() -> None:
+    """Keep the interpreter from flushing at its end into streams that take nothing any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+# --- Errors ----------------------------------------------------------------------------------------------------------
+
+
+def _report(error: BaseException, session: Session, arguments: Sequence[str]) -> int:
+    try:
+        session.progress.clear()
+        return _told(error, session.output, arguments)
+    except OSError as unwritable:
+        return BROKEN_PIPE if isinstance(unwritable, BrokenPipeError) else FAILED
+    finally:
+        _give_up_streams()
+
+
+def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
+    """Say what happened; gives the exit code."""
+    from odfpy.cli.output import Verbosity
+    from odfpy.errors import OdfError
+
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE  # whoever read our output has enough of it
+    with suppress(OSError):
+        sys.stdout.flush()  # what is printed comes before what went wrong then
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if output.verbosity is Verbosity.DEBUG:
+        import traceback
+
+        traceback.print_exception(error)
+    # Native code into which an interruption came calls it a system error.
+    if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
+        output.error("interrupted; what was under way is undone, what was finished before stays")
+        return INTERRUPTED
+    if isinstance(error, OdfError):
+        output.error(error.message, error.hint)
+        return error.exit_code
+    if isinstance(error, Exception) and hasattr(error, "format_message"):  # the argument parser's
+        return _report_usage(error, output)
+    if isinstance(error, OSError) and error.strerror:  # the disk is full, for example: not our fault
+        output.error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        return FAILED
+    return _report_bug(error, output, arguments)
+
+
+def _report_usage(error: Any, output: Output) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "odf"
+    hint = f"`{path} --help` shows how it is used."
+    close = getattr(error, "possibilities", None)
+    if close and getattr(error, "option_name", None):
+        output.error(f"No such option: {error.option_name}", f"Did you mean {next(iter(close))}? {hint}")
+    else:
+        output.error(error.format_message().rstrip("."), hint)
+    return WRONG_USAGE
+
+
+def _report_bug(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
+    what = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
+    try:
+        log = _write_crash_log(error, arguments)
+    except OSError:
+        output.error(what, "This is a bug in odfpy. Please report it; with -vv odf prints where it happened.")
+    else:
+        output.error(what, f"This is a bug in odfpy. Please report it with {log}, which says where it happened.")
+    return FAILED
+
+
+def _write_crash_log(error: BaseException, arguments: Sequence[str]) -> str:
+    import platform
+    import tempfile
+    import traceback
+
+    from odfpy import __version__
+
+    with tempfile.NamedTemporaryFile("w", prefix="odf-crash-", suffix=".log", delete=False, encoding="utf-8") as file:
+        file.write(f"odf {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+        file.write(f"arguments: {list(arguments)}\n\n")
+        traceback.print_exception(error, file=file)
+    return file.name
+
+
+if __name__ == "__main__":
+    main()

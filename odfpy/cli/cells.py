@@ -1,0 +1,118 @@
+"""Values of data as plain ones, exactly: decimals, times and bytes become text, whatever their range and resolution."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_SECONDS_PER_DAY = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def columns_of(table: pa.Table) -> list[list[Any]]:
+    """The columns of a table as lists of plain values, and of decimals."""
+    return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """An array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
+    import pyarrow as pa
+
+    if pa.types.is_nested(array.type):
+        return [_nested(scalar) for scalar in array]
+    write = _writer(array.type)
+    if write is None:
+        return array.to_pylist()  # type: ignore[no-any-return]
+    counts = array.view(f"int{array.type.bit_width}").to_pylist()
+    return [None if count is None else write(count) for count in counts]
+
+
+def _writer(kind: pa.DataType) -> Callable[[int], str] | None:
+    """What writes the counts of a temporal type as text, None for any other type."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return partial(_instant, unit=kind.unit, zone="Z" if kind.tz else "")
+    if pa.types.is_date32(kind):
+        return _day
+    if pa.types.is_date64(kind):
+        return lambda count: _day(count // (1000 * _SECONDS_PER_DAY))
+    if pa.types.is_time(kind):
+        return partial(_clock, unit=kind.unit)
+    if pa.types.is_duration(kind):
+        return lambda count: f"{Decimal(count).scaleb(-_DIGITS[kind.unit]):f}s"
+    return None
+
+
+def _nested(scalar: Any) -> Any:
+    import pyarrow as pa
+
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _nested(part) for name, part in scalar.items()}
+    if isinstance(scalar, pa.MapScalar):
+        entries = [(entry["key"], entry["value"]) for entry in _values(scalar.values)]
+        is_named = all(isinstance(key, str) for key, _ in entries)
+        return dict(entries) if is_named else [{"key": key, "value": value} for key, value in entries]
+    if pa.types.is_nested(scalar.type):
+        return _values(scalar.values)
+    return _values(pa.array([scalar], scalar.type))[0]
+
+
+def _instant(count: int, unit: str, zone: str) -> str:
+    """RFC 3339."""
+    seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
+    days, rest = divmod(seconds, _SECONDS_PER_DAY)
+    try:
+        day = date.fromordinal(days + _EPOCH)
+    except (ValueError, OverflowError):
+        return f"{count} {unit} from 1970"
+    return f"{day.isoformat()}T{_clock(rest * 10 ** _DIGITS[unit] + fraction, unit)}{zone}"
+
+
+def _day(days: int) -> str:
+    try:
+        return date.fromordinal(days + _EPOCH).isoformat()
+    except (ValueError, OverflowError):
+        return f"{days} days from 1970"
+
+
+def _clock(count: int, unit: str) -> str:
+    """Time of day; a fraction has three, six or nine digits, no more than it needs."""
+    seconds, fraction = divmod(count, 10 ** _DIGITS[unit])
+    digits = f".{fraction:0{_DIGITS[unit]}d}" if fraction else ""
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{digits}"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and YAML have it."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value - value == 0 else str(value).lower()  # JSON has neither NaN nor infinity
+        case bytes():
+            return base64.b16encode(value).decode().lower()
+        case dict():
+            return {str(key): plain(part) for key, part in value.items()}
+        case list() | tuple():
+            return [plain(part) for part in value]
+        case _:
+            return str(value)
+
+
+def is_number(values: Iterable[Any]) -> bool:
+    """Whether values are all numbers, apart from those that are absent, and there is one."""
+    present = [value for value in values if value is not None]
+    return bool(present) and all(isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in present)

@@ -1,0 +1,119 @@
+"""All commands by name, each imported when it is run: a short command must not pay for the long ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import Group
+from odfpy.cli.session import Session
+
+# Name, module under `odfpy.cli`, what it does; a test holds the texts together with those of the commands.
+COMMANDS = {
+    "init": ("system", "Make a workspace."),
+    "new": ("manifests", "Write a commented manifest to start from."),
+    "add": ("manifests", "Make datasets of manifests, in dependency order."),
+    "list": ("datasets", "List the datasets of the workspace."),
+    "show": ("datasets", "Show everything about a dataset but its data."),
+    "log": ("log", "Show the history of a dataset, newest first."),
+    "pull": ("ingest", "Bring datasets up to date from their sources, inputs or origins."),
+    "ingest": ("ingest", "Take files or standard input into a dataset."),
+    "tail": ("query", "Print the last rows of a dataset."),
+    "sql": ("query", "Query datasets with SQL, or start a shell."),
+    "verify": ("verify", "Check every hash and every rule, and replay every transform."),
+    "push": ("transfer", "Copy datasets to a repository."),
+    "rename": ("datasets", "Give a dataset another name."),
+    "delete": ("datasets", "Delete datasets, with their data."),
+    "inspect": ("inspect", "Look into a dataset: schema, lineage, query."),
+    "repo": ("repo", "Repositories: named places where datasets are exchanged."),
+    "config": ("config", "Settings of the workspace and of the user."),
+    "engine": ("engine", "The Spark engine, which starts when it is needed."),
+    "system": ("system", "About this installation."),
+    "version": ("system", "Print the versions of odfpy and of the specification it follows."),
+}
+GROUPS = ("inspect", "repo", "config", "engine", "system")
+
+
+class _Root(Group):
+    """The top of the command line."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the command of that name, None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"odfpy.cli.{COMMANDS[cmd_name][0]}")
+        if cmd_name in GROUPS:
+            return typer.main.get_group(module.app)
+        return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands in the help, without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    name="odf",
+    cls=_Root,
+    help="A verifiable, append-only data ledger: git for data that keeps flowing.",
+    epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from odfpy import __version__
+
+        sys.stdout.write(f"odf {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", help="Folder of the workspace.", metavar="PATH")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors, and the data asked for.")] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Say more; twice for tracebacks.", show_default=False)
+    ] = 0,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Declares the options of the whole program; `grammar` hands them to the session."""
+
+
+def execute(arguments: Sequence[str], session: Session) -> int:
+    """Run one command; gives its exit code.
+
+    Raises:
+        OdfError: it failed.
+        Exception: of the argument parser, for arguments that make no sense.
+    """
+    root = typer.main.get_command(app)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    if "_ODF_COMPLETE" in os.environ:  # the shell asks what could come next
+        root.main(prog_name="odf")
+    # Typer's own `main` would swallow interruptions and broken pipes.
+    try:
+        with root.make_context("odf", list(arguments), obj=session) as context:
+            result = root.invoke(context)
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    return result if isinstance(result, int) else 0

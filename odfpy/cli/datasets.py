@@ -1,0 +1,155 @@
+"""`odf list`, `show`, `delete`, `rename`: the datasets of a workspace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import Form, Name, Names, Yes, command, group, session_of
+from odfpy.cli.output import Columns, Record, sized
+from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.results import DamagedDataset, DatasetSummary
+
+commands = group("Datasets.")
+
+
+@command(commands, "odf list", "odf list --wide", "odf list -o json", name="list")
+def list_(
+    context: typer.Context,
+    form: Form = None,
+    wide: Annotated[bool, typer.Option("--wide", help="Also blocks, id and head.")] = False,
+) -> int:
+    """List the datasets of the workspace."""
+    session = session_of(context)
+    output = session.output_as(form)
+    found, damaged = session.workspace.survey()
+    if not found and not damaged and output.for_people:
+        output.say("No datasets; add some with `odf add`.")
+        return 0
+    columns = _WIDE if wide else _NARROW
+    records = [_tree(summary) for summary in found] + [_damaged_tree(dataset) for dataset in damaged]
+    output.records(records, columns)
+    for dataset in damaged:
+        output.error(dataset.error.message, dataset.error.hint)
+    return 1 if damaged else 0
+
+
+def _tree(summary: DatasetSummary) -> dict[str, Any]:
+    return {
+        "name": str(summary.handle),
+        "id": str(summary.handle.id),
+        "kind": summary.kind.value,
+        "head": str(summary.head),
+        "blocks": summary.num_blocks,
+        "records": summary.num_records,
+        "bytes": summary.data_bytes,
+        "updated": _text(summary.last_data_time),
+        "watermark": _text(summary.watermark),
+    }
+
+
+def _damaged_tree(dataset: DamagedDataset) -> dict[str, Any]:
+    return {"name": dataset.name, "kind": "damaged", "error": dataset.error.message, "hint": dataset.error.hint}
+
+
+def _size(record: Record) -> str | None:
+    return None if record.get("bytes") is None else sized(record["bytes"])
+
+
+def _updated(record: Record) -> str | None:
+    return None if record.get("updated") is None else ago(Timestamp.parse(record["updated"]), Timestamp.now())
+
+
+def _watermark(record: Record) -> str | None:
+    """A time short enough for a table."""
+    time: str | None = record.get("watermark")
+    return None if time is None else time[:16].replace("T", " ")
+
+
+def ago(time: Timestamp, now: Timestamp) -> str:
+    """How long something has been, in a dozen letters at most; the date if that was long ago."""
+    seconds = max(0, (now.nanos - time.nanos) // NANOS_PER_SECOND)
+    for unit, size in (("days", SECONDS_PER_DAY), ("hours", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return str(time)[:10] if seconds >= 100 * SECONDS_PER_DAY else f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+_NARROW: Columns = {
+    "Name": "name",
+    "Kind": "kind",
+    "Records": "records",
+    "Size": _size,
+    "Updated": _updated,
+    "Watermark": _watermark,
+}
+_WIDE: Columns = {
+    **_NARROW,
+    "Updated": "updated",
+    "Watermark": "watermark",
+    "Blocks": "blocks",
+    "Id": "id",
+    "Head": "head",
+}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+@command(commands, "odf show com.example.rates", "odf show com.example.rates -o json")
+def show(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show everything about a dataset but its data."""
+    from odfpy.chain.encoding import snapshot_document
+
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    dataset = workspace.storage.get(name)
+    state = dataset.state
+    aliases = workspace.remotes.aliases(dataset)
+    tree = _tree(workspace.summary(name))
+    tree["pulledFrom"] = list(aliases.list("pull"))
+    tree["pushedTo"] = list(aliases.list("push"))
+    tree["inputs"] = list(map(str, workspace.inputs(name)))
+    tree["derivatives"] = [str(handle) for handle in workspace.dependents(name)]
+    tree["columns"] = list(state.schema.names) if state.schema else None
+    tree["manifest"] = snapshot_document(workspace.snapshot(name))["content"]
+    output.tree({key: value for key, value in tree.items() if value not in (None, [])})
+
+
+@command(commands, "odf delete com.example.rates", "odf delete 'com.example.%' --yes")
+def delete(
+    context: typer.Context,
+    names: Names = None,
+    yes: Yes = False,
+    force: Annotated[bool, typer.Option("--force", help="Also when others are derived from them.")] = False,
+) -> int:
+    """Delete datasets, with their data."""
+    if not names:
+        raise UsageError("Nothing to delete", hint="Name datasets.")
+    session = session_of(context)
+    workspace = session.workspace
+    doomed = workspace.match(names)
+    if not session.confirm(f"Delete {', '.join(map(str, doomed))}, with all data?", yes=yes):
+        session.output.error("not deleted")
+        return 1
+    for handle in workspace.delete([str(handle.id) for handle in doomed], force=force):
+        session.output.say(f"Deleted {handle}")
+    return 0
+
+
+@command(commands, "odf rename com.example.rates com.example.fx-rates")
+def rename(
+    context: typer.Context,
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="The new name.", metavar="NEW-NAME")],
+) -> None:
+    """Give a dataset another name; its id stays, and so do datasets derived from it."""
+    session = session_of(context)
+    old = session.workspace.resolve(name)
+    session.output.say(f"{old} is now {session.workspace.rename(name, new_name)}")

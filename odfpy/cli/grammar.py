@@ -1,0 +1,189 @@
+"""How commands are declared: Typer, and what all commands of `odf` have in common.
+
+- Options of the whole program (`-w`, `-q`, `-v`) stand before the command or after it.
+- The help of a command ends with examples, each on a line of its own.
+- Values stay the text that was typed, and the commands read numbers and formats themselves: for its own conversions
+  Typer imports Pydantic, which takes longer than most commands.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from odfpy.cli.session import Session
+from odfpy.errors import OdfError, UsageError, did_you_mean
+
+GLOBAL_OPTIONS = ("workspace", "quiet", "verbose")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def session_of(context: Any) -> Session:
+    """The session that a command belongs to."""
+    session = context.find_root().ensure_object(Session)
+    assert isinstance(session, Session)  # noqa: S101 - nothing else puts an object there
+    return session
+
+
+class _Common:
+    """What commands and groups share."""
+
+    epilog: str | None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Own parameters, then those of the whole program; `--help` stays the last one."""
+        own: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        if ctx.parent is None:
+            return own
+        shared = [param for param in ctx.find_root().command.params if param.name in GLOBAL_OPTIONS]
+        return [*own[:-1], *shared, *own[-1:]]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse, and hand the options of the whole program to the session, wherever they stand."""
+        for param in self.get_params(ctx):
+            _keep_text(param)
+        rest = super().parse_args(ctx, args)  # type: ignore[misc]
+        session_of(ctx).configure(**{name: ctx.params.pop(name, None) for name in GLOBAL_OPTIONS})
+        return rest
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command in the first line of its help."""
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *map(_usage_of, arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and options, a line each."""
+        params = self.get_params(ctx)
+        arguments = [(_usage_of(param), param.help) for param in params if param.param_type_name == "argument"]
+        options = [param.get_help_record(ctx) for param in params if param.param_type_name == "option"]
+        for title, lines in (("Arguments", arguments), ("Options", options)):
+            if lines:
+                with formatter.section(title):
+                    formatter.write_dl(lines)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples."""
+        del ctx
+        if self.epilog:
+            lines = self.epilog.splitlines()
+            with formatter.section("Examples" if len(lines) > 1 else "Example"):
+                for line in lines:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Command(_Common, TyperCommand):
+    """One command."""
+
+
+class Group(_Common, TyperGroup):
+    """Commands under a common word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As for commands; without any argument the help is shown, which is an error all the same."""
+        if not args and not ctx.resilient_parsing:
+            sys.stderr.write(f"{ctx.get_help()}\n")
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """As for commands, with a place for the command."""
+        return [*super().collect_usage_pieces(ctx), "COMMAND ..."]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Options, and the commands of the group."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments begin with.
+
+        Raises:
+            UsageError: with a suggestion.
+        """
+        names = self.list_commands(ctx)
+        if args[0] not in names and not ctx.resilient_parsing:
+            hint = did_you_mean(args[0], names, otherwise=f"`{ctx.command_path} --help` lists the commands.")
+            raise UsageError(f"No such command: {' '.join([*ctx.command_path.split()[1:], args[0]])}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+def _usage_of(argument: Any) -> str:
+    text = f"{argument.metavar}{'...' if argument.nargs == -1 else ''}"
+    return text if argument.required else f"[{text}]"
+
+
+def _keep_text(param: Any) -> None:
+    """Let a parameter hand over what was typed. What Typer acts on itself, such as `--help`, is left to it."""
+    if "process_value" in vars(param):
+        return
+    convert = param.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        is_absent = value is None or value == ()
+        is_for_typer = param.required if is_absent else param.callback is not None
+        return convert(ctx, value) if is_for_typer else value
+
+    param.process_value = process_value
+
+
+def group(help_: str) -> typer.Typer:
+    """A group to which `command` adds."""
+    return typer.Typer(cls=Group, help=help_, rich_markup_mode=None)
+
+
+def command(to: typer.Typer, *examples: str, name: str | None = None) -> Callable[[Function], Function]:
+    """Declare a function as a command.
+
+    Args:
+        to: the group it belongs to.
+        examples: command lines for its help.
+        name: its name, where that is no name of a function.
+    """
+    return to.command(name, cls=Command, epilog="\n".join(examples))
+
+
+# --- Parameters that several commands have ---------------------------------------------------------------------------
+
+
+def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[str]:
+    """Names of datasets, for the shell's completion, which must never say anything else."""
+    from odfpy.coordinator.storage import Storage
+
+    try:
+        datasets = Storage.find(Path(session_of(ctx).folder)).datasets()
+    except (OdfError, OSError):
+        return []
+    return [name for name in (str(dataset.handle) for dataset in datasets) if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="Name or id of the dataset.", metavar="NAME", autocompletion=complete_names)]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names, ids or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names),
+]
+All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Form = Annotated[
+    str | None,
+    typer.Option("--output", "-o", help="Print table (the default), json, ndjson, csv or yaml.", metavar="FORM"),
+]
+
+
+def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | None:
+    """The value of an option that is a count.
+
+    Raises:
+        UsageError: it is no number, or too small.
+    """
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < at_least:
+        raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r}")
+    return int(text)

@@ -1,0 +1,92 @@
+"""`odf pull` and `odf ingest`: data in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_names, group, session_of
+from odfpy.cli.results import report
+from odfpy.errors import UsageError
+
+commands = group("Data in.")
+
+
+@command(
+    commands,
+    "odf pull com.example.rates",
+    "odf pull --all",
+    "odf pull mirror/com.example.rates --as com.example.copy",
+    "odf pull com.example.rates --set-watermark 2024-03-01",
+)
+def pull(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Names, ids, patterns, repository/name or URLs.", metavar="NAME", autocompletion=complete_names
+        ),
+    ] = None,
+    all_: All = False,
+    recursive: Recursive = False,
+    force: Annotated[bool, typer.Option("--force", help="Fetch again; overwrite copies that have diverged.")] = False,
+    as_name: Annotated[
+        str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
+    ] = None,
+    set_watermark: Annotated[
+        str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
+    ] = None,
+    form: Form = None,
+) -> int:
+    """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    if set_watermark is None:
+        results = workspace.pull(
+            names or (), all=all_, recursive=recursive, force=force, as_name=as_name, progress=session.progress
+        )
+        return report(results, output, session.progress)
+    from odfpy.data.timestamp import Timestamp
+
+    if all_ or recursive or force or as_name or not names or len(names) != 1:
+        raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
+    return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
+
+
+@command(
+    commands,
+    "odf ingest com.example.rates monday.csv tuesday.csv",
+    "curl https://example.com/rates.ndjson | odf ingest com.example.rates --stdin --input-format ndjson",
+)
+def ingest(
+    context: typer.Context,
+    name: Name,
+    files: Annotated[list[str] | None, typer.Argument(help="Files, one commit each.", metavar="FILE")] = None,
+    stdin: Annotated[bool, typer.Option("--stdin", help="Read from standard input.")] = False,
+    source_name: Annotated[
+        str | None, typer.Option(help="Which push source, where there are several.", metavar="NAME")
+    ] = None,
+    event_time: Annotated[str | None, typer.Option(help="Event time of rows without one.", metavar="TIME")] = None,
+    input_format: Annotated[
+        str | None, typer.Option(help="Format where it is not that of the source.", metavar="csv|json|ndjson|parquet")
+    ] = None,
+    form: Form = None,
+) -> int:
+    """Take files or standard input into a dataset."""
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    output = session.output_as(form)
+    results = session.workspace.ingest(
+        name,
+        files or (),
+        stdin=sys.stdin.buffer if stdin else None,
+        source_name=source_name,
+        event_time=Timestamp.parse(event_time) if event_time else None,
+        input_format=input_format,
+        progress=session.progress,
+    )
+    return report(results, output, session.progress)

@@ -1,0 +1,104 @@
+"""`odf inspect`: schema, lineage and query of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from odfpy.cli.grammar import Form, Name, command, group, session_of
+from odfpy.cli.output import Format
+from odfpy.errors import OdfError, SchemaError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.results import LineageNode
+
+app = group("Look into a dataset.")
+
+
+@command(app, "odf inspect schema com.example.rates")
+def schema(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show the columns of a dataset."""
+    from odfpy.codec.tree import to_tree
+    from odfpy.data import schema as types
+    from odfpy.data.type_text import type_text
+
+    session = session_of(context)
+    output = session.output_as(form)
+    found = session.workspace.state(name).schema
+    if found is None:
+        raise SchemaError(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
+    if output.form not in (Format.TABLE, Format.CSV):
+        output.tree(to_tree(found)["fields"])
+        return
+    rows = []
+    for field in found.fields:
+        inner = field.type.inner if isinstance(field.type, types.Option) else field.type
+        rows.append((field.name, type_text(inner), "optional" if inner is not field.type else "required"))
+    output.rows(["Column", "Type", "Presence"], rows)
+
+
+@command(app, "odf inspect lineage com.example.big-trades")
+def lineage(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show what a dataset is derived from."""
+    session = session_of(context)
+    output = session.output_as(form)
+    tree = session.workspace.lineage(name)
+    if output.form is Format.CSV:
+        output.rows(["depth", "name", "id", "kind"], list(_flat(tree, 0)))
+    elif output.for_people:
+        for line in _lines(tree):
+            output.text(line)
+    else:
+        output.tree(_tree(tree))
+
+
+def _lines(node: LineageNode) -> list[str]:
+    lines = [f"{node.handle}  {node.kind.value.lower()}"]
+    for number, item in enumerate(node.inputs):
+        last = number == len(node.inputs) - 1
+        first, *rest = _lines(item)
+        lines.append(f"{'└─ ' if last else '├─ '}{first}")
+        lines += [f"{'   ' if last else '│  '}{line}" for line in rest]
+    return lines
+
+
+def _flat(node: LineageNode, depth: int) -> Iterator[tuple[int, str, str, str]]:
+    yield depth, str(node.handle), str(node.handle.id), node.kind.value
+    for item in node.inputs:
+        yield from _flat(item, depth + 1)
+
+
+def _tree(node: LineageNode) -> dict[str, Any]:
+    return {
+        "name": str(node.handle),
+        "id": str(node.handle.id),
+        "kind": node.kind.value,
+        "inputs": [_tree(item) for item in node.inputs],
+    }
+
+
+@command(app, "odf inspect query com.example.big-trades")
+def query(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show the query of a derivative dataset, and how the engine processes it."""
+    from odfpy.codec.tree import to_tree
+
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    analysis = workspace.analyze(name)
+    transform = workspace.state(name).set_transform
+    if analysis is None or transform is None:
+        raise OdfError(f"{name}: the schema of its inputs is not known yet", hint="Pull them first.")
+    if not output.for_people:
+        output.tree({"engine": transform.transform.engine, **to_tree(analysis)})
+        return
+    output.text(f"engine  {transform.transform.engine}")
+    for item in transform.inputs:
+        output.text(f"input   {item.alias}  {item.dataset_ref}")
+    for step in analysis.steps:
+        output.text(f"\nstep    {step.alias or 'output'}: {step.query_class} ({step.reason})")
+        for line in step.query.strip().splitlines():
+            output.text(f"        {line}")
+    output.text(f"\ncolumns {', '.join(analysis.output_columns)}")

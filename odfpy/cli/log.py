@@ -1,0 +1,135 @@
+"""`odf log`: the chain of a dataset, newest block first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import singledispatch
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import block_document
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    ExecuteTransform,
+    MetadataEvent,
+    Seed,
+    SetDataSchema,
+    SetInfo,
+    SetLicense,
+    SetPollingSource,
+    SetTransform,
+)
+from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.output import Format, Output, paint, sized
+from odfpy.codec.shape import kind_of
+
+commands = group("History.")
+
+
+@command(commands, "odf log com.example.rates", "odf log com.example.rates --limit 5 -o yaml")
+def log(
+    context: typer.Context,
+    name: Name,
+    limit: Annotated[str | None, typer.Option("--limit", "-n", help="The newest blocks only.", metavar="N")] = None,
+    form: Form = None,
+) -> None:
+    """Show the history of a dataset, newest first."""
+    session = session_of(context)
+    output = session.output_as(form)
+    blocks = islice(session.workspace.log(name), whole_number(limit, "--limit", at_least=1))
+    match output.form:
+        case Format.TABLE:
+            for hashed in blocks:
+                _print_block(output, hashed)
+        case Format.YAML:
+            for hashed in blocks:
+                output.text(f"---\n# Block: {hashed.hash}")
+                output.tree(block_document(hashed))
+        case Format.NDJSON:
+            for hashed in blocks:
+                output.tree({"blockHash": str(hashed.hash), **block_document(hashed)})
+        case Format.JSON:
+            output.tree([{"blockHash": str(hashed.hash), **block_document(hashed)} for hashed in blocks])
+        case Format.CSV:
+            output.rows(["sequenceNumber", "blockHash", "systemTime", "event"], [_row(hashed) for hashed in blocks])
+
+
+def _row(hashed: HashedBlock) -> tuple[object, ...]:
+    block = hashed.block
+    return block.sequence_number, hashed.hash, block.system_time, block_document(hashed)["content"]["event"]
+
+
+def _print_block(output: Output, hashed: HashedBlock) -> None:
+    block = hashed.block
+    output.text(paint(f"block {block.sequence_number} {hashed.hash}", "yellow", sys.stdout))
+    output.text(f"time  {block.system_time}")
+    output.text(f"event {type(block.event).__name__}")
+    for line in _details(block.event):
+        output.text(f"      {line}")
+    output.text()
+
+
+@singledispatch
+def _details(event: MetadataEvent) -> Iterable[str]:
+    """What matters of an event, a line each."""
+    del event
+    return ()
+
+
+@_details.register
+def _(event: Seed) -> Iterable[str]:
+    yield f"{event.dataset_kind.value} {event.dataset_id}"
+
+
+@_details.register(AddData)
+@_details.register(ExecuteTransform)
+def _(event: AddData | ExecuteTransform) -> Iterable[str]:
+    if event.new_data is not None:
+        interval = event.new_data.offset_interval
+        yield f"rows {interval.start} to {interval.end}, {sized(event.new_data.size)}"
+        yield f"data {event.new_data.physical_hash}"
+    if event.new_watermark is not None:
+        yield f"watermark {event.new_watermark}"
+    if isinstance(event, AddData) and event.new_source_state is not None:
+        yield f"source {event.new_source_state.source_name} at {event.new_source_state.value}"
+    if isinstance(event, ExecuteTransform):
+        for item in event.query_inputs:
+            rows = "no new rows" if item.new_offset is None else f"rows up to {item.new_offset}"
+            yield f"input {item.dataset_id}: {rows}"
+
+
+@_details.register
+def _(event: SetDataSchema) -> Iterable[str]:
+    if event.schema is not None:
+        yield f"columns {', '.join(event.schema.names)}"
+
+
+@_details.register
+def _(event: SetPollingSource) -> Iterable[str]:
+    yield f"fetch {kind_of(type(event.fetch))}, read {kind_of(type(event.read))}, merge {kind_of(type(event.merge))}"
+
+
+@_details.register
+def _(event: AddPushSource) -> Iterable[str]:
+    yield f"{event.source_name}: read {kind_of(type(event.read))}, merge {kind_of(type(event.merge))}"
+
+
+@_details.register
+def _(event: SetTransform) -> Iterable[str]:
+    yield f"engine {event.transform.engine}, inputs {', '.join(str(item.alias) for item in event.inputs)}"
+
+
+@_details.register
+def _(event: SetInfo) -> Iterable[str]:
+    if event.description:
+        yield event.description.splitlines()[0]
+
+
+@_details.register
+def _(event: SetLicense) -> Iterable[str]:
+    yield event.name

@@ -1,0 +1,195 @@
+"""What commands print, in the form the person asked for; results on standard output, the rest on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from odfpy.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Format(Enum):
+    """How data is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    YAML = "yaml"
+
+    @classmethod
+    def parse(cls, text: str) -> Format:
+        """The format of that name.
+
+        Raises:
+            UsageError: with a suggestion.
+        """
+        names = [form.value for form in cls]
+        if text.lower() not in names:
+            raise UsageError(
+                f"There is no output format {text!r}",
+                hint=did_you_mean(text, names, otherwise=f"One of: {', '.join(names)}."),
+            )
+        return cls(text.lower())
+
+
+class Verbosity(Enum):
+    """How much is said besides results."""
+
+    QUIET = -1
+    NORMAL = 0
+    VERBOSE = 1
+    DEBUG = 2
+
+
+Record: TypeAlias = Mapping[str, Any]
+Columns: TypeAlias = Mapping[str, "str | Callable[[Record], object]"]
+"""Titles of a table, each with the key that it shows or a function of the record."""
+
+
+class Output:
+    """Prints for one command.
+
+    Attributes:
+        form: how data is printed.
+        verbosity: how much to say.
+    """
+
+    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL, form: Format = Format.TABLE) -> None:
+        self.verbosity = verbosity
+        self.form = form
+
+    # --- Results ---
+
+    @property
+    def for_people(self) -> bool:
+        """Whether results are to be read by people."""
+        return self.form is Format.TABLE
+
+    def text(self, line: str = "") -> None:
+        """A line of a result."""
+        sys.stdout.write(f"{line}\n")
+
+    def records(self, records: Sequence[Record], columns: Columns) -> None:
+        """Records that are a table for people, with the columns that matter, and trees for everybody else."""
+        if self.form is not Format.TABLE:
+            self.tree(records)
+            return
+        show = [(lambda record, key=key: record.get(key)) if isinstance(key, str) else key for key in columns.values()]
+        self.rows(list(columns), [[part(record) for part in show] for record in records])
+
+    def tree(self, tree: Any) -> None:
+        """Dictionaries, lists and scalars; a list is one record an item, anything else is one record."""
+        match self.form:
+            case Format.TABLE | Format.YAML:
+                from odfpy.codec.yaml import dump
+
+                sys.stdout.write(dump(tree))
+            case Format.JSON:
+                self.text(json.dumps(tree, indent=2, ensure_ascii=False))
+            case Format.NDJSON:
+                for item in _records(tree):
+                    self.text(_json(item))
+            case Format.CSV:
+                items = _records(tree)
+                keys = list(dict.fromkeys(key for item in items for key in item))
+                self._csv(keys, ([item.get(key) for key in keys] for item in items))
+
+    def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Rows of plain values under the given columns."""
+        from odfpy.cli.cells import is_number, plain
+
+        right = {number for number in range(len(columns)) if is_number(row[number] for row in rows)}
+        values = ([plain(cell) for cell in row] for row in rows)
+        if self.form is Format.TABLE:
+            self._table(columns, [[_cell(cell) for cell in row] for row in values], right)
+        elif self.form is Format.CSV:
+            self._csv(columns, values)
+        else:
+            self.tree([dict(zip(columns, row, strict=True)) for row in values])
+
+    def arrow(self, table: pa.Table) -> None:
+        """The rows of an Arrow table."""
+        from odfpy.cli.cells import columns_of
+
+        columns = columns_of(table)
+        self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
+
+    # --- Everything else ---
+
+    def say(self, line: str) -> None:
+        """A remark; not with --quiet."""
+        if self.verbosity is not Verbosity.QUIET:
+            sys.stderr.write(f"{line}\n")
+
+    def detail(self, line: str) -> None:
+        """A remark for --verbose."""
+        if self.verbosity.value > 0:
+            sys.stderr.write(f"{line}\n")
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        """What went wrong, and what to try."""
+        sys.stderr.write(f"{paint('error:', 'red', sys.stderr)} {message}\n")
+        if hint:
+            sys.stderr.write(f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
+
+    # --- Pieces ---
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> None:
+        from odfpy.cli.table import lines_of
+
+        width = None
+        if sys.stdout.isatty():
+            import shutil
+
+            width = shutil.get_terminal_size().columns
+        for line in lines_of(columns, rows, right=right, width=width, heading=lambda t: paint(t, "bold", sys.stdout)):
+            self.text(line)
+
+    def _csv(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(cell) for cell in row] for row in rows)
+
+
+def _records(tree: Any) -> list[dict[str, Any]]:
+    return tree if isinstance(tree, list) else [tree]
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour, where the stream is a terminal and colours are wanted."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    code = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}[colour]
+    return f"\x1b[{code}m{text}\x1b[0m"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _json(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def sized(count: int) -> str:
+    """Bytes for people."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError

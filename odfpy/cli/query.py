@@ -1,0 +1,53 @@
+"""`odf tail` and `odf sql`: data on the screen."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+
+commands = group("Data out.")
+
+
+@command(commands, "odf tail com.example.rates", "odf tail com.example.rates -n 1000 -o csv > last.csv")
+def tail(
+    context: typer.Context,
+    name: Name,
+    num_records: Annotated[str, typer.Option("--num-records", "-n", help="How many rows.", metavar="N")] = "10",
+    skip: Annotated[str, typer.Option(help="Rows at the end to leave out.", metavar="N")] = "0",
+    form: Form = None,
+) -> None:
+    """Print the last rows of a dataset."""
+    session = session_of(context)
+    output = session.output_as(form)
+    count, left_out = whole_number(num_records, "--num-records"), whole_number(skip, "--skip")
+    output.arrow(session.workspace.tail(name, count or 0, skip=left_out or 0))
+
+
+@command(
+    commands,
+    "odf sql",
+    'odf sql -c "select count(*) from `com.example.rates`"',
+    "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
+)
+def sql(
+    context: typer.Context,
+    query: Annotated[str | None, typer.Option("--command", "-c", help="Run this and leave.", metavar="SQL")] = None,
+    engine: Annotated[str | None, typer.Option(help="Engine and dialect.", metavar="spark|datafusion")] = None,
+    limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
+    form: Form = None,
+) -> None:
+    """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
+    from odfpy.cli.shell import Shell
+    from odfpy.query.tables import split_statements
+
+    session = session_of(context)
+    shell = Shell(session.workspace, session.output_as(form), engine, whole_number(limit, "--limit"))
+    if query is None and sys.stdin.isatty():
+        shell.interact()
+        return
+    for statement in split_statements(sys.stdin.read() if query is None else query):
+        shell.run(statement)

@@ -1,0 +1,51 @@
+"""`odf repo`: named places where datasets are exchanged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, Yes, command, group, session_of
+
+app = group("Repositories: named places where datasets are exchanged.")
+
+RepositoryName = Annotated[str, typer.Argument(help="Its name in this workspace.", metavar="NAME")]
+
+
+@command(app, "odf repo add mirror /srv/mirror", "odf repo add public https://example.com/odf")
+def add(
+    context: typer.Context,
+    name: RepositoryName,
+    url: Annotated[str, typer.Argument(help="A path, file:// or http(s):// URL.", metavar="URL")],
+) -> None:
+    """Give a place a name."""
+    session = session_of(context)
+    repository = session.workspace.repositories.add(name, url)
+    session.output.say(f"Added {repository.name}: {repository.public_url}")
+
+
+@command(app, "odf repo list", name="list")
+def list_(context: typer.Context, form: Form = None) -> None:
+    """List the repositories."""
+    session = session_of(context)
+    output = session.output_as(form)
+    found = session.workspace.repositories.list()
+    if not found and output.for_people:
+        output.say("No repositories; add one with `odf repo add NAME URL`.")
+        return
+    output.records([{"name": str(item.name), "url": item.public_url} for item in found], {"Name": "name", "URL": "url"})
+
+
+@command(app, "odf repo delete mirror --yes")
+def delete(context: typer.Context, name: RepositoryName, yes: Yes = False) -> int:
+    """Forget a repository; what is in it stays."""
+    session = session_of(context)
+    registry = session.workspace.repositories
+    repository = registry.get(name)
+    if not session.confirm(f"Forget {repository.name} ({repository.public_url})?", yes=yes):
+        session.output.error("not forgotten")
+        return 1
+    registry.delete(name)
+    session.output.say(f"Forgot {repository.name}; what is in it stays")
+    return 0

@@ -1,0 +1,96 @@
+"""How results of pulls, ingests and pushes are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from odfpy.cli.output import Format, Output, paint
+from odfpy.cli.session import ProgressLine
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.results import PullResult
+
+# What became of the rows of an input, in the words of a person.
+_FATES = {
+    "appended": "appended",
+    "corrected": "corrected",
+    "unchanged": "changed nothing",
+    "superseded": "overtaken by later rows",
+    "retracted": "retracted",
+}
+
+
+def report(results: Iterable[PullResult], output: Output, progress: ProgressLine) -> int:
+    """Tell each result as it comes; gives back the exit code. NDJSON comes line by line, other forms at the end."""
+    codes = {0}
+    trees = []
+    try:
+        for result in results:
+            progress.clear()
+            if result.error is not None:
+                codes.add(result.error.exit_code)
+                message = result.error.message
+                output.error(
+                    message if message.startswith(result.name) else f"{result.name}: {message}", result.error.hint
+                )
+            elif output.for_people:
+                _tell(result, output)
+            if output.form is Format.NDJSON:
+                output.tree(_tree(result))
+            else:
+                trees.append(_tree(result))
+    finally:  # what is done is done, and a program wants to know of it too
+        if not output.for_people and output.form is not Format.NDJSON:
+            output.tree(trees)
+    return 1 if 1 in codes else max(codes)
+
+
+def _tell(result: PullResult, output: Output) -> None:
+    output.say(_line(result))
+    for note in result.notes:
+        output.say(f"  note: {note}")
+    if result.num_blocks:
+        output.detail(f"  head was {result.old_head or 'none'}")
+        output.detail(f"  head is  {result.new_head}")
+
+
+def _line(result: PullResult) -> str:
+    parts = [paint(result.outcome.value, "green" if result.num_blocks else "dim", sys.stderr)]
+    if result.num_blocks:
+        parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
+        if result.watermark is not None:
+            parts.append(f"watermark {result.watermark}")
+    return f"{result.name}: {', '.join(parts)} ({_rows(result)}{result.seconds:.1f} s)"
+
+
+def _rows(result: PullResult) -> str:
+    """What became of the rows that were read, unless all of them simply became records."""
+    read = result.counts.get("read", 0)
+    fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
+    if not result.counts or 0 < read == result.num_records == result.counts.get("appended", 0):
+        return ""
+    return f"{plural(read, 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and what is counted."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _tree(result: PullResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "outcome": result.outcome.name.lower().replace("_", "-"),
+        "oldHead": str(result.old_head) if result.old_head else None,
+        "newHead": str(result.new_head) if result.new_head else None,
+        "blocks": result.num_blocks,
+        "records": result.num_records,
+        "rows": result.counts,
+        "watermark": str(result.watermark) if result.watermark else None,
+        "seconds": round(result.seconds, 3),
+        "notes": list(result.notes),
+        "error": result.error.message if result.error else None,
+        "hint": result.error.hint if result.error else None,
+    }

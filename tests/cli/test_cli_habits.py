@@ -1,0 +1,264 @@
+"""What a person is used to: help, global options anywhere, suggestions, quiet and verbose, exit codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+import odfpy
+from odfpy.cli.commands import COMMANDS, app
+from odfpy.coordinator.workspace import Workspace
+
+if TYPE_CHECKING:
+    from cli.conftest import Odf
+
+
+def tree_of_commands() -> dict[str, object]:
+    """Every command by its full name, without `odf`."""
+    root = typer.main.get_command(app)
+    found = {}
+    with root.make_context("odf", ["version"]) as context:
+        for name in COMMANDS:
+            command = root.get_command(context, name)
+            if hasattr(command, "commands"):
+                found |= {f"{name} {sub}": item for sub, item in command.commands.items()}
+            else:
+                found[name] = command
+    return found
+
+
+ALL = tree_of_commands()
+
+
+# --- Help ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_has_help_with_an_example_of_itself(name: str, odf: Odf) -> None:
+    shown = odf(*name.split(), "--help")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"Usage: odf {name} [OPTIONS]")
+    _, _, examples = shown.out.partition("\nExample")
+    lines = examples.splitlines()[1:]
+    assert lines
+    assert all(f"odf {name}" in line for line in lines)
+    assert odf("help", *name.split()).out == shown.out
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_examples_are_valid_command_lines(name: str, odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder all of them fail or do something, but none is misunderstood."""
+    import shlex
+
+    if name in ("sql", "system info"):
+        return  # a shell waits for input; the other is slow
+    monkeypatch.chdir(tmp_path)
+    for example in ALL[name].epilog.splitlines():  # type: ignore[attr-defined]
+        words = shlex.split(example.rpartition("| ")[2].partition(" > ")[0].partition(" < ")[0])
+        assert words.pop(0) == "odf"
+        done = odf(*words)
+        assert "--help` shows how it is used" not in done.err
+        assert "internal error" not in done.err
+
+
+def test_the_list_of_commands_says_what_their_own_help_says(odf: Odf) -> None:
+    shown = odf("--help").out
+    for name, (_, what) in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(what[:40])}", shown, re.MULTILINE)
+        command = ALL.get(name)
+        if command is not None:
+            first = " ".join(command.help.split())  # type: ignore[attr-defined]
+            assert first.split(",")[0].split(":")[0].startswith(what.split(",")[0].split(";")[0].rstrip(".")[:30])
+
+
+def test_without_a_command_the_help_is_an_error(odf: Odf) -> None:
+    for words in ([], ["repo"], ["inspect"]):
+        shown = odf(*words)
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err.startswith("Usage: odf")
+
+
+def test_versions(odf: Odf) -> None:
+    assert odf("--version").out == f"odf {odfpy.__version__}\n"
+    assert odf("version").out.startswith(f"odf {odfpy.__version__} (Open Data Fabric ")
+    assert odf("version", "-o", "json").json["odfpy"] == odfpy.__version__
+
+
+# --- Options of the whole program ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", [["-w", "{}", "list"], ["list", "-w", "{}"], ["list", "--workspace", "{}"], ["--workspace={}", "list"]]
+)
+def test_the_workspace_is_named_before_or_after_the_command(
+    words: list[str], odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = odf(*(word.format(workspace) for word in words))
+    assert listed.code == 0
+    assert "com.example.rates" in listed.out
+
+
+def test_also_after_the_command_of_a_group(odf: Odf, workspace: Path) -> None:
+    assert odf("repo", "-q", "list", "-w", str(workspace)).err == ""
+    assert odf("repo", "list", "-w", str(workspace)).err.startswith("No repositories")
+
+
+def test_quiet_leaves_errors_and_data(odf: Odf, workspace: Path) -> None:
+    for words in (["pull", "com.example.upper"], ["rename", "com.example.empty", "com.example.void"]):
+        loud = odf(*words)
+        assert loud.code == 0
+        assert loud.err
+        quiet = (
+            odf("rename", "com.example.void", "com.example.empty", "-q") if words[0] == "rename" else odf("-q", *words)
+        )
+        assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    assert "com.example.rates" in odf("list", "-q").out
+    assert odf("-q", "list", "-w", "/").says
+
+
+def test_verbose_tells_heads_and_steps(odf: Odf, workspace: Path) -> None:
+    (workspace / "new.ndjson").write_text('{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n')
+    told = odf("ingest", "com.example.rates", "new.ndjson", "-v").err
+    assert "com.example.rates: ingesting new.ndjson\n" in told
+    assert re.search(r"head was f1620\w{64}\n +head is  f1620\w{64}\n", told)
+
+
+def test_twice_verbose_shows_where_an_error_is_from(odf: Odf, workspace: Path) -> None:
+    assert "Traceback" not in odf("show", "nothing", "-v").err
+    assert "Traceback" in odf("show", "nothing", "-vv").err
+
+
+# --- Suggestions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        (["lst"], "Did you mean list?"),
+        (["repo", "lst"], "Did you mean list?"),
+        (["zzz"], "`odf --help` lists the commands."),
+        (["pull", "--al"], "Did you mean --all?"),
+        (["pull", "--recursiv"], "Did you mean --recursive?"),
+        (["list", "-o", "jsno"], "Did you mean json"),
+        (["show", "com.example.rate"], "Did you mean com.example.rates?"),
+        (["config", "get", "engine.memry"], "Did you mean engine.memory"),
+        (["ingest", "com.example.rates", "x", "--input-format", "cvs"], "Did you mean csv?"),
+        (["sql", "--engine", "sparc", "-c", "select 1"], "Did you mean spark?"),
+        (["repo", "delete", "miror", "-y"], "Did you mean mirror?"),
+    ],
+)
+def test_a_misspelt_word_gets_a_suggestion(words: list[str], suggested: str, odf: Odf, workspace: Path) -> None:
+    odf("repo", "add", "mirror", str(workspace / "mirror"))
+    (workspace / "x").write_text("")
+    wrong = odf(*words)
+    assert wrong.code in (1, 2)
+    assert suggested in wrong.says
+
+
+# --- Exit codes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", "--nothing"],
+        ["list", "too", "many"],
+        ["tail"],
+        ["tail", "com.example.rates", "-n", "few"],
+        ["tail", "com.example.rates", "-n", "-1"],
+        ["log", "com.example.rates", "--limit", "0"],
+        ["list", "-o", "xml"],
+        ["pull"],
+        ["push"],
+        ["verify"],
+        ["delete"],
+        ["pull", "com.example.rates", "--all"],
+        ["push", "com.example.rates", "--all"],
+        ["verify", "com.example.rates", "--all"],
+        ["pull", "--all", "--set-watermark", "2024-01-01"],
+        ["pull", "com.example.rates", "--set-watermark", "soon"],
+        ["pull", "com.example.upper", "--set-watermark", "2030-01-01"],
+        ["pull", "com.example.rates", "--as", "com.example.copy"],
+        ["ingest", "com.example.rates"],
+        ["ingest", "com.example.upper", "manifest.yaml"],
+        ["new", "com.example.x", "--root", "--derivative"],
+        ["add", "."],
+        ["inspect", "query", "com.example.rates"],
+        ["push", "com.example.rates"],
+        ["config", "set", "fetch.timeout", "soon"],
+        ["config", "get", "nothing"],
+        ["delete", "com.example.rates", "-y"],
+        ["delete", "com.example.rates"],
+    ],
+)
+def test_wrong_usage_is_2(words: list[str], odf: Odf, workspace: Path) -> None:
+    (workspace / "manifest.yaml").write_text("")
+    wrong = odf(*words)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.says
+    assert "internal error" not in wrong.err
+
+
+def test_outside_of_a_workspace_is_wrong_usage(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["list"], ["pull", "--all"], ["config", "list"], ["repo", "list"], ["sql", "-c", "select 1"]):
+        wrong = odf(*words)
+        assert wrong.code == 2
+        assert wrong.says == (
+            f"error: No workspace in {tmp_path} or any folder above it\nhint: Make one here with `odf init`.\n"
+        )
+
+
+def test_names_of_wrong_usage_in_one_of_several_is_still_a_failure(odf: Odf, workspace: Path) -> None:
+    odf("push", "com.example.rates", "--to", str(workspace / "pushed"))
+    assert odf("push", "com.example.rates", "com.example.cities").code == 2, "one has not been pushed anywhere yet"
+
+
+# --- Asking ----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_deleted_unasked(odf: Odf, workspace: Path) -> None:
+    refused = odf("delete", "com.example.empty")
+    assert refused.code == 2
+    assert "--yes" in refused.says
+    assert len(Workspace.open(workspace).datasets()) == 6
+    assert odf("delete", "com.example.empty", "--yes").err == "Deleted com.example.empty\n"
+    assert len(Workspace.open(workspace).datasets()) == 5
+
+
+# --- Bugs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bug_is_one_line_and_a_log(
+    odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def survey(_: Workspace) -> None:
+        raise ZeroDivisionError("of some\nkind")
+
+    monkeypatch.setattr(Workspace, "survey", survey)
+    broken = odf("list")
+    assert broken.code == 1
+    (log,) = tmp_path.glob("odf-crash-*.log")
+    assert broken.says == (
+        "error: internal error: ZeroDivisionError: of some kind\n"
+        f"hint: This is a bug in odfpy. Please report it with {log}, which says where it happened.\n"
+    )
+    written = log.read_text()
+    assert "ZeroDivisionError: of some" in written
+    assert "Traceback" in written
+    assert "['list']" in written
+
+
+def test_a_full_disk_is_no_bug(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def survey(_: Workspace) -> None:
+        raise OSError(28, "No space left on device", "/some/file")
+
+    monkeypatch.setattr(Workspace, "survey", survey)
+    assert odf("list").says == "error: /some/file: No space left on device\n"
