@@ -28,6 +28,7 @@ def main() -> None:
     try:
         defer_interruptions_of_imports()
         mend_streams()
+        do_without_pandas()
         code = run()
     except KeyboardInterrupt:  # before there was a session, or while another interruption was being told
         code = INTERRUPTED
@@ -52,6 +53,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001 - this is where every error ends
         return _report(error, session, given)
     return code
+
+
+def do_without_pandas() -> None:
+    """Keep pyarrow from importing pandas only to ask whether a list is a Series, which takes 0.2 s."""
+    sys.meta_path.insert(0, _NoPandas)
+
+
+class _NoPandas:
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("odf does without pandas", name=name)
 
 
 # --- Interruptions ---------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ LINE = '{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n'
 INTERRUPTED = "error: interrupted; what was under way is undone, what was finished before stays\n"
 
 
-def odf(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    process = start(*arguments, cwd=cwd)
+def odf(*arguments: str, cwd: Path, flags: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    process = start(*arguments, cwd=cwd, flags=flags)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
@@ -72,6 +72,32 @@ def test_an_alphabet_without_lines_is_no_error(workspace: Path) -> None:
     )  # fmt: skip
     assert (process.returncode, process.stderr) == (0, "")
     assert "com.example.rates" in process.stdout
+
+
+# --- Start-up ---------------------------------------------------------------------------------------------------------
+
+HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "sqlglot"}
+
+
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [
+        ("--help", set()),
+        ("list", set()),
+        ("log com.example.rates", set()),
+        ("show com.example.rates", set()),
+        ("push com.example.rates --to {folder}/", set()),
+        ("tail com.example.rates", {"numpy", "pyarrow"}),
+        ("verify --integrity com.example.rates", {"numpy", "pyarrow"}),
+        ("ingest com.example.rates {folder}/new.ndjson", {"numpy", "pyarrow", "duckdb"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(command: str, loaded: set[str], workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.ndjson").write_text(LINE)
+    words = command.format(folder=tmp_path).split()
+    code, _, err = odf(*words, cwd=workspace, flags=("-X", "importtime"))
+    assert code == 0
+    assert {line.rpartition("|")[2].strip() for line in err.splitlines()} & HEAVY == loaded
 
 
 # --- Others that write -----------------------------------------------------------------------------------------------

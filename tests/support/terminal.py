@@ -28,11 +28,11 @@ def environment(**variables: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(REPOSITORY), "TERM": "xterm", **variables}
 
 
-def start(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
-    """`odf` as a process, its streams pipes unless said otherwise."""
+def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: object) -> subprocess.Popen[str]:
+    """`odf` as a process, its streams pipes unless said otherwise; the flags are for Python."""
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        [sys.executable, "-c", _COMMAND, *arguments], cwd=cwd, env=environment(), text=True, **streams
+        [sys.executable, *flags, "-c", _COMMAND, *arguments], cwd=cwd, env=environment(), text=True, **streams
     )
 
 
