@@ -20,7 +20,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 """Seconds after which what is waited for will not come any more."""
 
-_COMMAND = "import sys; from odfpy.cli.app import main; sys.argv[0] = 'odf'; main()"
+_INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""Tests may run in the background, where shells have SIGINT ignored, and that is inherited."""
+
+_COMMAND = f"{_INTERRUPTIBLE}; import sys; from odfpy.cli.app import main; sys.argv[0] = 'odf'; main()"
 _AT_TERMINAL = f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {_COMMAND}"
 
 
