@@ -62,7 +62,7 @@ def do_without_pandas() -> None:
 
 class _NoPandas:
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
+    def find_spec(name: str, *_: object) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("odf does without pandas", name=name)
 
