@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 # What became of the rows of an input, in the words of a person.
 _FATES = {
-    "appended": "appended",
+    "appended": "new",
     "corrected": "corrected",
     "unchanged": "changed nothing",
     "superseded": "overtaken by later rows",
     "retracted": "retracted",
+    "late": "late",
 }
 
 
@@ -66,12 +67,11 @@ def _line(result: PullResult) -> str:
 
 
 def _rows(result: PullResult) -> str:
-    """What became of the rows that were read, unless all of them simply became records."""
-    read = result.counts.get("read", 0)
-    fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
-    if not result.counts or 0 < read == result.num_records == result.counts.get("appended", 0):
+    """What became of the rows of an input, and how many of them came late."""
+    if not result.counts:
         return ""
-    return f"{plural(read, 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
+    fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
+    return f"{plural(result.counts.get('read', 0), 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
 
 
 def plural(count: int, noun: str) -> str:

@@ -118,6 +118,7 @@ def ingest_file(
         next_offset=state.next_offset,
         system_time=system_time,
         source_event_time=file.event_time,
+        watermark=state.watermark,
         out=scratch / "data",
     )
     return _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
@@ -190,7 +191,7 @@ def _commit(
 
 
 def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, Any]:
-    """What became of the rows, each counted once, and a remark where there is something odd about them."""
+    """What became of the rows, and how many came late, and a remark where there is something odd about them."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {
         "read": statistics.read,
@@ -199,6 +200,7 @@ def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, An
         "retracted": statistics.retracted,
         "unchanged": statistics.dropped - superseded,
         "superseded": superseded,
+        "late": statistics.late,
     }
     if not isinstance(strategy, MergeLedger) or not statistics.repeated:
         return {"counts": counts}

@@ -93,7 +93,7 @@ class PullResult:
         num_records: new rows.
         counts: of an ingest, rows `read` and what became of them: `appended`, `corrected`, `retracted`, `unchanged`
             (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
-            retracts rows that did not come.
+            retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark.
         watermark: watermark after.
         seconds: time it took.
         notes: remarks for the person.

@@ -25,6 +25,7 @@ from odfpy.data.slice_writer import SliceInfo, SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import first_schema, next_schema, untyped_columns
+from odfpy.ingest.late import late_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
 from odfpy.ingest.normalize import TIMESTAMP, NormalizedRows, normalize_rows
 from odfpy.state.current import KeyedState, ScannedState
@@ -41,6 +42,7 @@ class IngestStatistics:
         retracted: rows with -R.
         dropped: rows of the input that made no difference: seen before, unchanged, or overtaken in the same input.
         repeated: rows of the input whose key had come before in the same input.
+        late: rows with +A or +C that happened at or before the watermark of the dataset before the ingest.
     """
 
     read: int = 0
@@ -49,6 +51,7 @@ class IngestStatistics:
     retracted: int = 0
     dropped: int = 0
     repeated: int = 0
+    late: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ def ingest_rows(
     system_time: Timestamp,
     source_event_time: Timestamp,
     out: Path,
+    watermark: Timestamp | None = None,
     state: KeyedState | None = None,
     threads: int | None = None,
 ) -> IngestedData:
@@ -105,6 +109,7 @@ def ingest_rows(
         source_event_time: event time of rows that have none.
         out: file to write, which replaces one that is there; beside it a folder may come and go for what does not
             fit into memory.
+        watermark: watermark of the dataset, against which rows are late.
         state: where to look up keys, by default the slices.
         threads: how many may be used, by default one for each processor; the result does not depend on it.
 
@@ -133,7 +138,8 @@ def ingest_rows(
         threads=threads,
         scratch=out.parent / f"{out.name}.scratch",
     )
-    statistics = _statistics(new.num_rows, merged)
+    late = late_rows(merged.columns.column(vocab.event_time_column), merged.operations, watermark)
+    statistics = _statistics(new.num_rows, merged, late)
     if len(merged.operations) == 0:
         return IngestedData(None, extended if schema is None else schema, schema is None, statistics)
     info = _write(out, merged, extended, vocab, next_offset, system_time, threads)  # (4)
@@ -156,10 +162,10 @@ def _fit(
     return schema, NormalizedRows(fit_table(columns, wanted), rows.event_time_given, rows.operations)
 
 
-def _statistics(read: int, merged: MergedRows) -> IngestStatistics:
+def _statistics(read: int, merged: MergedRows, late: int) -> IngestStatistics:
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(merged.operations).to_pylist()}
     appended, retracted, _, corrected = (counts.get(int(op), 0) for op in OperationType)
-    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated)
+    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late)
 
 
 def _write(

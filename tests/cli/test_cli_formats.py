@@ -199,18 +199,20 @@ def test_the_summary_of_an_ingest_accounts_for_every_row(odf: Odf, workspace: Pa
         assert told.startswith(f"{dataset}: ")
         return told.removeprefix(f"{dataset}: ").rpartition(" s)")[0].rpartition(" ")[0]
 
-    assert summary("com.example.stock", "3 c", "4 d") == "updated, 2 records in 1 block, watermark 2024-02-01T00:00:00Z"
+    assert summary("com.example.stock", "3 c", "4 d") == (
+        "updated, 2 records in 1 block, watermark 2024-02-01T00:00:00Z (2 rows read: 2 new;"
+    )
     assert summary("com.example.stock", "3 c", "4 D", "5 e", "5 E") == (
         "updated, 3 records in 1 block, watermark 2024-02-01T00:00:00Z"
-        " (4 rows read: 1 appended, 1 corrected, 1 changed nothing, 1 overtaken by later rows;"
+        " (4 rows read: 1 new, 1 corrected, 1 changed nothing, 1 overtaken by later rows, 2 late;"
     )
     assert summary("com.example.stock", "3 c") == "up to date (1 row read: 1 changed nothing;"
     assert summary("com.example.cities", "2 B", "9 z") == (
         "updated, 2 records in 1 block, watermark 2024-02-01T00:00:00Z"
-        " (2 rows read: 1 appended, 1 changed nothing, 1 retracted;"
+        " (2 rows read: 1 new, 1 changed nothing, 1 retracted;"
     )
     told = odf("ingest", "com.example.rates", "--stdin", stdin=rows("7 x", "7 y", "1 a")).err.splitlines()
-    assert "(3 rows read: 2 appended, 1 changed nothing;" in told[0]
+    assert "(3 rows read: 2 new, 1 changed nothing;" in told[0]
     assert told[1] == "  note: 1 row has the key of a row before it in the same input; a ledger keeps all of them"
 
 
@@ -218,7 +220,7 @@ def test_counts_for_programs_add_up(odf: Odf, workspace: Path) -> None:
     line = b'{"event_time":"2024-02-01T00:00:00Z","id":1,"name":"%d"}\n'
     (told,) = odf("ingest", "com.example.stock", "--stdin", "-o", "json", stdin=line % 1 + line % 2).json
     assert told["rows"] == {
-        "read": 2, "appended": 0, "corrected": 1, "retracted": 0, "unchanged": 0, "superseded": 1,
+        "read": 2, "appended": 0, "corrected": 1, "retracted": 0, "unchanged": 0, "superseded": 1, "late": 0,
     }  # fmt: skip
     assert told["records"] == 2
 
