@@ -53,6 +53,8 @@ class Setting:
 
 
 _SIZE = ("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")
+_CONTAINER_ENGINE = ("auto|podman|docker", "auto, podman or docker")
+_NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
 SETTINGS = {
     setting.key: setting
@@ -64,6 +66,14 @@ SETTINGS = {
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
+        Setting("fetch.batchSize", int, 10_000, "Rows after which a stream of rows is committed, before it goes on"),
+        Setting("container.engine", str, "auto", "What runs the images of Container sources", _CONTAINER_ENGINE),
+        Setting("container.timeout", int, None, "Seconds that a container may run; unlimited if not set"),
+        Setting("mqtt.idleMillis", int, 1000, "Milliseconds without a message after which a pull from MQTT ends"),
+        Setting("ethereum.nodes", str, None, "Nodes of EthereumLogs sources that name only a chain", _NODES),
+        Setting("ethereum.blocksPerRequest", int, 100_000, "Blocks that an Ethereum node is asked for at once"),
+        Setting("ethereum.blocksPerCommit", int, 1_000_000, "Blocks after which progress is committed at the latest"),
+        Setting("ethereum.askTimes", bool, False, "Ask for the time of blocks that a node does not tell with the logs"),
     )
 }
 

@@ -124,6 +124,19 @@ def ingest_file(
     return _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
 
 
+def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
+    """Record how far a source has been looked through without finding rows; the caller holds the dataset's lock."""
+    state = dataset.state
+    event = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=state.watermark,
+        new_source_state=source_state,
+    )
+    is_new = source_state is not None and source_state not in state.source_states
+    return _append(dataset, state, [event] if is_new else [], commit_time(state))
+
+
 def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
     """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
-from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, ingest_file
+from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
@@ -25,6 +27,9 @@ from odfpy.dataset.names import DatasetAlias, is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.repository.open import is_path
+
+if TYPE_CHECKING:
+    from odfpy.ingest.fetch.options import SourceOptions
 
 ProgressSink = Callable[[Progress], None]
 
@@ -39,6 +44,7 @@ class PullOptions:
         as_name: name for a dataset that comes from elsewhere.
         max_fetch_bytes: the most that a fetched file may have.
         fetch_timeout: seconds to wait for a server.
+        sources: settings of single kinds of sources.
     """
 
     recursive: bool = False
@@ -46,6 +52,7 @@ class PullOptions:
     as_name: DatasetAlias | None = None
     max_fetch_bytes: int
     fetch_timeout: float
+    sources: SourceOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,10 @@ class Puller:
         )
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
-        """Take in every new file of a polling source, one commit each."""
+        """Take in every new file of a polling source, one commit each.
+
+        The next file is only fetched when the one before it has been committed, so that a source may count on that.
+        """
         from odfpy.ingest.fetch import FetchContext, fetch
         from odfpy.ingest.prepare import prepare
 
@@ -162,17 +172,23 @@ class Puller:
                 ),
                 max_bytes=self.options.max_fetch_bytes,
                 timeout=self.options.fetch_timeout,
+                dataset_id=dataset.handle.id,
+                options=self.options.sources,
             )
-            for number, fetched in enumerate(fetch(source.fetch, context)):
-                self.progress(Progress(str(dataset.handle), f"ingesting {fetched.name}", number, None, "files"))
-                file = SourceFile(
-                    prepare(source.prepare, fetched.path), fetched.name, fetched.event_time, fetched.state
-                )
-                folder = scratch / f"commit-{number}"
-                folder.mkdir()
-                results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
-                if fetched.is_temporary:
-                    fetched.path.unlink(missing_ok=True)
+            with closing(fetch(source.fetch, context)) as files:
+                for number, fetched in enumerate(files):
+                    if fetched.is_empty:
+                        results.append(advance_source(dataset.reloaded(), fetched.state))
+                        continue
+                    self.progress(Progress(str(dataset.handle), f"ingesting {fetched.name}", number, None, "files"))
+                    file = SourceFile(
+                        prepare(source.prepare, fetched.path), fetched.name, fetched.event_time, fetched.state
+                    )
+                    folder = scratch / f"commit-{number}"
+                    folder.mkdir()
+                    results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
+                    if fetched.is_temporary:
+                        fetched.path.unlink(missing_ok=True)
         return summed(results)
 
 

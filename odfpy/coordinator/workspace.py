@@ -148,6 +148,7 @@ class Workspace(Catalog):
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
         from odfpy.coordinator.pull import Puller, PullOptions
+        from odfpy.coordinator.source_options import source_options
 
         _check_choice("pull", refs, all=all)
         alias = None if as_name is None else DatasetAlias.parse(as_name)
@@ -157,6 +158,7 @@ class Workspace(Catalog):
             as_name=alias,
             max_fetch_bytes=self.config.get("fetch.maxSize"),
             fetch_timeout=self.config.get("fetch.timeout"),
+            sources=source_options(self.config),
         )
         named, nameless = self.storage.scan() if all else ([], [])
         chosen = [str(dataset.handle.id) for dataset in named] if all else [*refs]

@@ -5,27 +5,31 @@ An input is whatever is committed by itself. Nothing new is no input at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import singledispatch
 
 from odfpy.chain.sources import FetchFilesGlob, FetchStep, FetchUrl
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
+from odfpy.ingest.fetch.options import SourceOptions
 from odfpy.ingest.fetch.url import fetch_url
 from odfpy.ingest.unsupported import unsupported
 
-__all__ = ["FetchContext", "FetchedFile", "fetch"]
+__all__ = ["FetchContext", "FetchedFile", "SourceOptions", "fetch"]
 
 
-def fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:
+def fetch(step: FetchStep, context: FetchContext) -> Generator[FetchedFile, None, None]:
     """New inputs of a source, each fetched when it is asked for; none if it is up to date.
+
+    Asking for the next input says that the one before it has been committed. A caller who stops before the end closes
+    the generator, so that nothing keeps running.
 
     Raises:
         FetchError: the source cannot be reached or read; the message says which, and never holds secrets.
         InvalidValue: an option of the step cannot be used.
         UnsupportedStep: the source is of a kind that is part of a later release.
     """
-    return _fetch(step, context)
+    yield from _fetch(step, context)
 
 
 @singledispatch

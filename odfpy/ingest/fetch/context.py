@@ -8,6 +8,8 @@ from pathlib import Path
 
 from odfpy.chain.events import SourceState
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.ingest.fetch.options import SourceOptions
 
 DEFAULT_MAX_BYTES = 64 << 30
 DEFAULT_TIMEOUT = 30.0
@@ -29,6 +31,8 @@ class FetchContext:
         progress: called with the bytes fetched so far and those announced, if any.
         max_bytes: the most that an input may have.
         timeout: seconds to wait for a server's next byte.
+        dataset_id: the dataset that the data is for; servers that remember their readers know it by that.
+        options: settings of single kinds of sources.
     """
 
     now: Timestamp
@@ -41,6 +45,8 @@ class FetchContext:
     progress: Callable[[int, int | None], None] | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
     timeout: float = DEFAULT_TIMEOUT
+    dataset_id: DatasetId | None = None
+    options: SourceOptions = field(default_factory=SourceOptions)
 
     @property
     def known_state(self) -> SourceState | None:
@@ -58,6 +64,7 @@ class FetchedFile:
         state: the state of the source once the input has been committed, None if the source has no means for that.
         event_time: event time of rows that bring none.
         is_temporary: whether the file was made for this ingest, in `scratch`, and may be deleted afterwards.
+        is_empty: whether there is nothing but the new state: the file is neither prepared nor read.
     """
 
     path: Path
@@ -65,3 +72,4 @@ class FetchedFile:
     state: SourceState | None
     event_time: Timestamp
     is_temporary: bool = False
+    is_empty: bool = False
