@@ -14,15 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from odfpy.chain.files import TEMPORARY, make_folder, sync_folder
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
 
 CHUNK = 1 << 20
-_TEMPORARY = ".tmp-"
 
 
 class ObjectTooLarge(IntegrityError):
     """A stream went on beyond the size that was announced for the object."""
+
+    code = "E222"
 
 
 class ObjectStore(ABC):
@@ -186,7 +188,7 @@ class LocalObjectStore(ObjectStore):
     def clean(self) -> None:
         """Remove what interrupted writers left; only for the holder of the dataset's lock."""
         if self.folder.is_dir():
-            for path in self.folder.glob(f"{_TEMPORARY}*"):
+            for path in self.folder.glob(f"{TEMPORARY}*"):
                 path.unlink(missing_ok=True)
 
     def _path(self, name: Multihash) -> Path:
@@ -198,7 +200,7 @@ class LocalObjectStore(ObjectStore):
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
         """Gives a temporary name next to the final one, and renames at the end if all went well."""
-        final, temporary = self._path(name), self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        final, temporary = self._path(name), self.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
             make_folder(self.folder)
             try:
@@ -210,24 +212,6 @@ class LocalObjectStore(ObjectStore):
             sync_folder(self.folder)
         except OSError as error:
             raise OdfError(f"Cannot write {final}: {error.strerror or error}") from error
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents, each flushed to disk, so that what is written into it can be found again."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, so that a rename survives a power loss."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class MemoryObjectStore(ObjectStore):

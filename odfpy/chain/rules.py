@@ -58,85 +58,127 @@ from odfpy.errors import ChainRuleViolation, SchemaError
 class SeedMustBeFirst(ChainRuleViolation):
     """The first block is a Seed, and no other is."""
 
+    code = "E301"
+
 
 class SequenceBroken(ChainRuleViolation):
     """Sequence numbers start at 0 and grow by one."""
+
+    code = "E302"
 
 
 class PreviousBlockMismatch(ChainRuleViolation):
     """A block names the block before it."""
 
+    code = "E303"
+
 
 class SystemTimeWentBack(ChainRuleViolation):
     """System time never goes back."""
+
+    code = "E304"
 
 
 class WatermarkWentBack(ChainRuleViolation):
     """A watermark never goes back, nor from set to unset."""
 
+    code = "E305"
+
 
 class OffsetsNotSequential(ChainRuleViolation):
     """Rows start where the last slice ended, and end no earlier than they start."""
+
+    code = "E306"
 
 
 class PrevOffsetMismatch(ChainRuleViolation):
     """`prevOffset` is the last row so far."""
 
+    code = "E307"
+
 
 class PrevCheckpointMismatch(ChainRuleViolation):
     """`prevCheckpoint` is the checkpoint of the last event of the same kind."""
+
+    code = "E308"
 
 
 class NoOpEvent(ChainRuleViolation):
     """Data events, push sources and schemas change something."""
 
+    code = "E309"
+
 
 class SchemaMissing(ChainRuleViolation):
     """The schema is recorded before the first rows."""
+
+    code = "E310"
 
 
 class SchemaEvolutionViolation(ChainRuleViolation):
     """The schema changes only in allowed ways."""
 
+    code = "E311"
+
 
 class WrongKindOfDataset(ChainRuleViolation):
     """Sources and AddData belong to root datasets, transforms to derivative ones."""
+
+    code = "E312"
 
 
 class TransformMissing(ChainRuleViolation):
     """ExecuteTransform follows a SetTransform."""
 
+    code = "E313"
+
 
 class TransformInputsMismatch(ChainRuleViolation):
     """The inputs of a run are those of the transform, in order."""
+
+    code = "E314"
 
 
 class InputIntervalBroken(ChainRuleViolation):
     """Each input goes on where the last run ended."""
 
+    code = "E315"
+
 
 class InvalidTransformInputs(ChainRuleViolation):
     """A transform has inputs, each once, with id and alias."""
+
+    code = "E316"
 
 
 class TransformNotNormalized(ChainRuleViolation):
     """`query` unset, `queries` not empty, all but the last with an alias."""
 
+    code = "E317"
+
 
 class SourcesExclude(ChainRuleViolation):
     """Polling and push sources exclude each other until disabled."""
+
+    code = "E318"
 
 
 class SourceUnknown(ChainRuleViolation):
     """Only an active source can be disabled."""
 
+    code = "E319"
+
 
 class SourceIncomplete(ChainRuleViolation):
     """A source of Ethereum logs says of which chain."""
 
+    code = "E320"
+
 
 class AmbiguousReadSchema(ChainRuleViolation):
     """A read step has `schema` or `ddlSchema`, not both."""
+
+    code = "E321"
 
 
 def validated(state: ChainState, hashed: HashedBlock) -> ChainState:

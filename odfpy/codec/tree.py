@@ -42,6 +42,8 @@ class TreeError(MalformedManifest):
         path: keys and positions that lead to the place.
     """
 
+    code = "E203"
+
     def __init__(self, path: Path, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{format_path(path)}: {problem}" if path else problem, hint=hint)
         self.path = path

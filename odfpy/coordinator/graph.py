@@ -13,6 +13,8 @@ Node = TypeVar("Node", bound=Hashable)
 class DependencyCycle(UsageError):
     """Datasets would be derived from themselves."""
 
+    code = "E102"
+
 
 def in_dependency_order(
     nodes: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]], name_of: Callable[[Node], str] = str

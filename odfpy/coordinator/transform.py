@@ -62,6 +62,8 @@ class InputInterval:
 class InputNotReady(EngineError):
     """An input has no schema yet, since no data has come into it."""
 
+    code = "E506"
+
 
 def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: EngineFor) -> PullResult:
     """Bring a derivative dataset up to date with its inputs; the caller holds the dataset's lock.

@@ -23,6 +23,8 @@ from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, l
 class ForeignDataset(TransferError):
     """The two places have different datasets, by their ids."""
 
+    code = "E602"
+
 
 class TransferOutcome(Enum):
     """What became of a transfer."""

@@ -169,6 +169,8 @@ def end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
 class JvmDied(EngineUnavailable):
     """The Java process ended while it was starting."""
 
+    code = "E507"
+
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> subprocess.Popen[bytes]:
     """Start a Java process that cannot outlive the calling thread's process; call it from the main thread.
