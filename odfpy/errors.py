@@ -22,6 +22,11 @@ class OdfError(Exception):
     code: ClassVar[str] = "E900"
     exit_code: ClassVar[int] = 1
 
+    def __init_subclass__(cls, *, code: str | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
+
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -31,216 +36,154 @@ class OdfError(Exception):
         return self.message
 
 
-class UsageError(OdfError):
+class UsageError(OdfError, code="E100"):
     """The request itself is wrong: a bad argument, option, name or combination."""
 
-    code = "E100"
     exit_code = 2
 
 
-class InvalidValue(UsageError):
+class InvalidValue(UsageError, code="E101"):
     """A piece of text is not a valid name, reference, id, hash or time."""
 
-    code = "E101"
 
-
-class InternalError(OdfError):
+class InternalError(OdfError, code="E999"):
     """A promise inside odfpy was broken: a bug, to be reported."""
-
-    code = "E999"
 
 
 # --- Not there, or already there -------------------------------------------------------------------------------------
 
 
-class NotFound(OdfError):
+class NotFound(OdfError, code="E110"):
     """Something that was named does not exist."""
 
-    code = "E110"
 
-
-class WorkspaceNotFound(NotFound):
+class WorkspaceNotFound(NotFound, code="E111"):
     """Neither the folder nor any parent of it holds a workspace."""
 
-    code = "E111"
     exit_code = 2
 
 
-class DatasetNotFound(NotFound):
+class DatasetNotFound(NotFound, code="E112"):
     """No dataset goes by that name or id."""
 
-    code = "E112"
 
-
-class RepositoryNotFound(NotFound):
+class RepositoryNotFound(NotFound, code="E113"):
     """No repository goes by that name."""
 
-    code = "E113"
 
-
-class ReferenceNotFound(NotFound):
+class ReferenceNotFound(NotFound, code="E114"):
     """A chain has no such reference (for example, no head)."""
 
-    code = "E114"
 
-
-class ObjectNotFound(NotFound):
+class ObjectNotFound(NotFound, code="E115"):
     """A block, data file or checkpoint is missing from a store."""
 
-    code = "E115"
 
-
-class AlreadyExists(OdfError):
+class AlreadyExists(OdfError, code="E116"):
     """Something of that name is there already."""
-
-    code = "E116"
 
 
 # --- Bytes, documents and chains -------------------------------------------------------------------------------------
 
 
-class MalformedData(OdfError):
+class MalformedData(OdfError, code="E200"):
     """Bytes or text do not have the form that their format prescribes."""
 
-    code = "E200"
 
-
-class MalformedBlock(MalformedData):
+class MalformedBlock(MalformedData, code="E201"):
     """Bytes are not a metadata block."""
 
-    code = "E201"
 
-
-class MalformedManifest(MalformedData):
+class MalformedManifest(MalformedData, code="E202"):
     """A YAML or JSON document is not a valid manifest."""
 
-    code = "E202"
 
-
-class UnsupportedVersion(MalformedData):
+class UnsupportedVersion(MalformedData, code="E204"):
     """The format is known, but written in a version this release cannot read."""
 
-    code = "E204"
 
-
-class SchemaError(OdfError):
+class SchemaError(OdfError, code="E210"):
     """A schema is invalid, unsupported or may not change in this way."""
 
-    code = "E210"
 
-
-class IntegrityError(OdfError):
+class IntegrityError(OdfError, code="E220"):
     """Stored or received bytes are not what their hash or their chain says."""
 
-    code = "E220"
 
-
-class HashMismatch(IntegrityError):
+class HashMismatch(IntegrityError, code="E221"):
     """The hash of some bytes is not the one that they are named by."""
 
-    code = "E221"
 
-
-class ChainRuleViolation(IntegrityError):
+class ChainRuleViolation(IntegrityError, code="E300"):
     """A block may not follow the blocks before it; each rule has a subclass in `odfpy.chain.rules`."""
-
-    code = "E300"
 
 
 # --- Concurrency -----------------------------------------------------------------------------------------------------
 
 
-class ConcurrentUpdate(OdfError):
+class ConcurrentUpdate(OdfError, code="E121"):
     """A reference has been moved by somebody else in the meantime."""
 
-    code = "E121"
 
-
-class DatasetLocked(OdfError):
+class DatasetLocked(OdfError, code="E120"):
     """Another process is writing to the dataset."""
-
-    code = "E120"
 
 
 # --- Ingest ----------------------------------------------------------------------------------------------------------
 
 
-class IngestError(OdfError):
+class IngestError(OdfError, code="E400"):
     """New data could not be taken in; nothing was committed."""
 
-    code = "E400"
 
-
-class FetchError(IngestError):
+class FetchError(IngestError, code="E401"):
     """The source could not be reached or read."""
 
-    code = "E401"
 
-
-class BadValue(IngestError):
+class BadValue(IngestError, code="E402"):
     """A value does not fit; the message names file, line, column, value and wanted type."""
 
-    code = "E402"
 
-
-class UnsupportedStep(IngestError):
+class UnsupportedStep(IngestError, code="E403"):
     """The step is part of the specification but not of this release."""
-
-    code = "E403"
 
 
 # --- Queries and engines ---------------------------------------------------------------------------------------------
 
 
-class EngineError(OdfError):
+class EngineError(OdfError, code="E500"):
     """An engine could not run a query."""
 
-    code = "E500"
 
-
-class InvalidQuery(EngineError):
+class InvalidQuery(EngineError, code="E501"):
     """The query does not parse, or names what is not there."""
 
-    code = "E501"
 
-
-class UnsupportedQuery(EngineError):
+class UnsupportedQuery(EngineError, code="E502"):
     """The query is valid but not of a class that the engine can process incrementally."""
 
-    code = "E502"
 
-
-class NondeterministicQuery(EngineError):
+class NondeterministicQuery(EngineError, code="E503"):
     """The query's result would not be a function of its inputs."""
 
-    code = "E503"
 
-
-class EngineNotFound(EngineError):
+class EngineNotFound(EngineError, code="E504"):
     """No engine of this release goes by that name."""
 
-    code = "E504"
 
-
-class EngineUnavailable(EngineError):
+class EngineUnavailable(EngineError, code="E505"):
     """The engine could not be started or has gone away."""
-
-    code = "E505"
 
 
 # --- Transfer --------------------------------------------------------------------------------------------------------
 
 
-class TransferError(OdfError):
+class TransferError(OdfError, code="E600"):
     """A dataset could not be moved between places."""
 
-    code = "E600"
 
-
-class DatasetsDiverged(TransferError):
+class DatasetsDiverged(TransferError, code="E601"):
     """Both sides have blocks that the other side lacks."""
-
-    code = "E601"
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:

@@ -55,130 +55,88 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.errors import ChainRuleViolation, SchemaError
 
 
-class SeedMustBeFirst(ChainRuleViolation):
+class SeedMustBeFirst(ChainRuleViolation, code="E301"):
     """The first block is a Seed, and no other is."""
 
-    code = "E301"
 
-
-class SequenceBroken(ChainRuleViolation):
+class SequenceBroken(ChainRuleViolation, code="E302"):
     """Sequence numbers start at 0 and grow by one."""
 
-    code = "E302"
 
-
-class PreviousBlockMismatch(ChainRuleViolation):
+class PreviousBlockMismatch(ChainRuleViolation, code="E303"):
     """A block names the block before it."""
 
-    code = "E303"
 
-
-class SystemTimeWentBack(ChainRuleViolation):
+class SystemTimeWentBack(ChainRuleViolation, code="E304"):
     """System time never goes back."""
 
-    code = "E304"
 
-
-class WatermarkWentBack(ChainRuleViolation):
+class WatermarkWentBack(ChainRuleViolation, code="E305"):
     """A watermark never goes back, nor from set to unset."""
 
-    code = "E305"
 
-
-class OffsetsNotSequential(ChainRuleViolation):
+class OffsetsNotSequential(ChainRuleViolation, code="E306"):
     """Rows start where the last slice ended, and end no earlier than they start."""
 
-    code = "E306"
 
-
-class PrevOffsetMismatch(ChainRuleViolation):
+class PrevOffsetMismatch(ChainRuleViolation, code="E307"):
     """`prevOffset` is the last row so far."""
 
-    code = "E307"
 
-
-class PrevCheckpointMismatch(ChainRuleViolation):
+class PrevCheckpointMismatch(ChainRuleViolation, code="E308"):
     """`prevCheckpoint` is the checkpoint of the last event of the same kind."""
 
-    code = "E308"
 
-
-class NoOpEvent(ChainRuleViolation):
+class NoOpEvent(ChainRuleViolation, code="E309"):
     """Data events, push sources and schemas change something."""
 
-    code = "E309"
 
-
-class SchemaMissing(ChainRuleViolation):
+class SchemaMissing(ChainRuleViolation, code="E310"):
     """The schema is recorded before the first rows."""
 
-    code = "E310"
 
-
-class SchemaEvolutionViolation(ChainRuleViolation):
+class SchemaEvolutionViolation(ChainRuleViolation, code="E311"):
     """The schema changes only in allowed ways."""
 
-    code = "E311"
 
-
-class WrongKindOfDataset(ChainRuleViolation):
+class WrongKindOfDataset(ChainRuleViolation, code="E312"):
     """Sources and AddData belong to root datasets, transforms to derivative ones."""
 
-    code = "E312"
 
-
-class TransformMissing(ChainRuleViolation):
+class TransformMissing(ChainRuleViolation, code="E313"):
     """ExecuteTransform follows a SetTransform."""
 
-    code = "E313"
 
-
-class TransformInputsMismatch(ChainRuleViolation):
+class TransformInputsMismatch(ChainRuleViolation, code="E314"):
     """The inputs of a run are those of the transform, in order."""
 
-    code = "E314"
 
-
-class InputIntervalBroken(ChainRuleViolation):
+class InputIntervalBroken(ChainRuleViolation, code="E315"):
     """Each input goes on where the last run ended."""
 
-    code = "E315"
 
-
-class InvalidTransformInputs(ChainRuleViolation):
+class InvalidTransformInputs(ChainRuleViolation, code="E316"):
     """A transform has inputs, each once, with id and alias."""
 
-    code = "E316"
 
-
-class TransformNotNormalized(ChainRuleViolation):
+class TransformNotNormalized(ChainRuleViolation, code="E317"):
     """`query` unset, `queries` not empty, all but the last with an alias."""
 
-    code = "E317"
 
-
-class SourcesExclude(ChainRuleViolation):
+class SourcesExclude(ChainRuleViolation, code="E318"):
     """Polling and push sources exclude each other until disabled."""
 
-    code = "E318"
 
-
-class SourceUnknown(ChainRuleViolation):
+class SourceUnknown(ChainRuleViolation, code="E319"):
     """Only an active source can be disabled."""
 
-    code = "E319"
 
-
-class SourceIncomplete(ChainRuleViolation):
+class SourceIncomplete(ChainRuleViolation, code="E320"):
     """A source of Ethereum logs says of which chain."""
 
-    code = "E320"
 
-
-class AmbiguousReadSchema(ChainRuleViolation):
+class AmbiguousReadSchema(ChainRuleViolation, code="E321"):
     """A read step has `schema` or `ddlSchema`, not both."""
-
-    code = "E321"
 
 
 def validated(state: ChainState, hashed: HashedBlock) -> ChainState:

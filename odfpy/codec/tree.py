@@ -35,14 +35,12 @@ Path = tuple[str | int, ...]
 T = TypeVar("T")
 
 
-class TreeError(MalformedManifest):
+class TreeError(MalformedManifest, code="E203"):
     """A tree does not have the wanted shape.
 
     Attributes:
         path: keys and positions that lead to the place.
     """
-
-    code = "E203"
 
     def __init__(self, path: Path, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{format_path(path)}: {problem}" if path else problem, hint=hint)

@@ -10,10 +10,8 @@ from odfpy.errors import UsageError
 Node = TypeVar("Node", bound=Hashable)
 
 
-class DependencyCycle(UsageError):
+class DependencyCycle(UsageError, code="E102"):
     """Datasets would be derived from themselves."""
-
-    code = "E102"
 
 
 def in_dependency_order(

@@ -59,10 +59,8 @@ class InputInterval:
     interval: ExecuteTransformInput
 
 
-class InputNotReady(EngineError):
+class InputNotReady(EngineError, code="E506"):
     """An input has no schema yet, since no data has come into it."""
-
-    code = "E506"
 
 
 def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: EngineFor) -> PullResult:

@@ -20,10 +20,8 @@ from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects
 
 
-class ForeignDataset(TransferError):
+class ForeignDataset(TransferError, code="E602"):
     """The two places have different datasets, by their ids."""
-
-    code = "E602"
 
 
 class TransferOutcome(Enum):

@@ -166,10 +166,8 @@ def end(process: subprocess.Popen[bytes], wait_seconds: float) -> None:
         process.wait()
 
 
-class JvmDied(EngineUnavailable):
+class JvmDied(EngineUnavailable, code="E507"):
     """The Java process ended while it was starting."""
-
-    code = "E507"
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> subprocess.Popen[bytes]:
