@@ -21,10 +21,8 @@ from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFo
 CHUNK = 1 << 20
 
 
-class ObjectTooLarge(IntegrityError):
+class ObjectTooLarge(IntegrityError, code="E222"):
     """A stream went on beyond the size that was announced for the object."""
-
-    code = "E222"
 
 
 class ObjectStore(ABC):

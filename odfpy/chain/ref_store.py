@@ -5,21 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from odfpy.chain.object_store import make_folder, sync_folder
+from odfpy.chain.files import TEMPORARY, make_folder, replace_file
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
 
 HEAD = "head"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_SIZE = 200
-_TEMPORARY = ".tmp-"
 
 
 class RefStore(ABC):
@@ -103,7 +101,7 @@ class LocalRefStore(RefStore):
                 found = self.get(name)
                 if found != expected:
                     raise moved(name, expected, found)
-                self._replace(path, str(new).encode("ascii"))
+                replace_file(path, str(new).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
 
@@ -112,20 +110,8 @@ class LocalRefStore(RefStore):
 
     def clean(self) -> None:
         """Remove what interrupted writers left; only for the holder of the dataset's lock."""
-        for path in self.folder.glob(f"{_TEMPORARY}*"):
+        for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
-
-    def _replace(self, path: Path, data: bytes) -> None:
-        temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
-        try:
-            with temporary.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(self.folder)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from odfpy.chain.files import replace_file
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
 
@@ -218,13 +218,7 @@ def _write(path: Path, values: dict[str, Value]) -> None:
     for key, value in sorted(values.items()):
         group, _, name = key.partition(".")
         tree.setdefault(group, {})[name] = value
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(_comments_of(path) + (dump(tree) if tree else ""), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+    replace_file(path, (_comments_of(path) + (dump(tree) if tree else "")).encode())
 
 
 def _comments_of(path: Path) -> str:

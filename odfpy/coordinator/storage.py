@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from odfpy.chain.files import replace_file, sync_folder
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.object_store import LocalObjectStore, sync_folder
+from odfpy.chain.object_store import LocalObjectStore
 from odfpy.chain.ref_store import LocalRefStore
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.locks import writer_lock
@@ -337,15 +338,7 @@ class Storage:
 
     @staticmethod
     def _write_alias(folder: Path, alias: DatasetAlias) -> None:
-        path = folder / "info" / "alias"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(".alias.tmp")
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(f"{alias}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
+        replace_file(folder / "info" / "alias", f"{alias}\n".encode())
 
 
 def _remove(folder: Path) -> None:

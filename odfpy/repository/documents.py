@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import Any, TypeVar
 
-from odfpy.chain.object_store import sync_folder
+from odfpy.chain.files import replace_file
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError
@@ -45,20 +43,7 @@ def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
 def save_document(path: Path, kind: str, content: Any) -> None:
     """Write a file as a whole, or not at all."""
     text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
-    temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # URLs may hold passwords
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(path, text.encode(), mode=0o600)  # URLs may hold passwords
 
 
 def _content(tree: Any, kind: str) -> Any:
