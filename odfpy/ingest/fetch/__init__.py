@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from functools import singledispatch
 
-from odfpy.chain.sources import FetchFilesGlob, FetchStep, FetchUrl
+from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchStep, FetchUrl
+from odfpy.ingest.fetch.container import fetch_container
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
 from odfpy.ingest.fetch.options import SourceOptions
@@ -39,3 +40,4 @@ def _fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:  # 
 
 _fetch.register(FetchUrl, fetch_url)
 _fetch.register(FetchFilesGlob, fetch_files_glob)
+_fetch.register(FetchContainer, fetch_container)

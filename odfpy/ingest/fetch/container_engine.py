@@ -1,0 +1,225 @@
+"""Running OCI images with podman or docker: standard output as a stream, and nothing is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, cast
+
+from odfpy.errors import FetchError
+from odfpy.ingest.fetch.redact import last_words
+
+ENGINES: Final = ("podman", "docker")
+"""Names of programs, in the order in which they are looked for."""
+
+_BLOCK = 1 << 16
+_TAIL = 1 << 16
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRun:
+    """What to run.
+
+    Attributes:
+        image: name of the image.
+        shown: what to call it in messages.
+        entrypoint: program of the image to run instead of its own.
+        arguments: what the program is given.
+        environment: variables that the program sees.
+        folder: a folder of this machine that the program may write to.
+        mount_point: where it sees it.
+        secrets: texts that must not get into an error.
+        timeout: seconds it may take, None for any time.
+    """
+
+    image: str
+    shown: str
+    entrypoint: str | None
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    mount_point: str
+    secrets: tuple[str, ...] = ()
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEngine:
+    """podman or docker.
+
+    Attributes:
+        program: path of the executable.
+    """
+
+    program: str
+
+    @classmethod
+    def find(cls, wanted: str) -> ContainerEngine:
+        """The engine of that name, or with `auto` the first that is installed.
+
+        Raises:
+            FetchError: it is not installed.
+        """
+        names = ENGINES if wanted == "auto" else (wanted,)
+        for name in names:
+            if program := shutil.which(name):
+                return cls(program)
+        missing = f"{wanted} is" if wanted != "auto" else "neither podman nor docker is"
+        raise FetchError(
+            f"A Container source runs an image, and {missing} installed",
+            hint="Install podman (`apt-get install podman`, https://podman.io) or docker; "
+            "`odf config set container.engine` says which one to use.",
+        )
+
+    def ensure_image(self, image: str, shown: str, hidden: Sequence[str]) -> None:
+        """Pull the image unless it is there.
+
+        Raises:
+            FetchError: it cannot be pulled, or the engine does not work.
+        """
+        if self._tell("image", "inspect", image).returncode == 0:
+            return
+        pulled = self._tell("pull", image)
+        if pulled.returncode != 0:
+            raise FetchError(
+                f"The image {shown} cannot be pulled:\n{last_words(pulled.stderr, hidden)}",
+                hint="Check the name of the image, and log in to its registry if it is private.",
+            )
+
+    @contextlib.contextmanager
+    def output_of(self, run: ContainerRun) -> Iterator[Iterator[bytes]]:
+        """Run an image and read its standard output; when the block is left, the container is gone.
+
+        Raises:
+            FetchError: it fails or takes too long; the message has the end of its standard error.
+        """
+        name = f"odf-fetch-{secrets.token_hex(8)}"
+        with self._arguments(run, name) as arguments:
+            # A session of its own: Ctrl-C reaches us alone, and we end the container for certain.
+            with _starting(self.program):
+                process = subprocess.Popen(
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+            output, errors = cast("IO[bytes]", process.stdout), cast("IO[bytes]", process.stderr)
+            expired = threading.Event()
+            timer = threading.Timer(run.timeout or 0, self._expire, (process, name, expired))
+            tail = _Tail(errors)
+            try:
+                if run.timeout is not None:
+                    timer.start()
+                yield _blocks(output)
+                code = process.wait()
+                if expired.is_set():
+                    raise FetchError(
+                        f"The container {run.shown} was stopped after {run.timeout:g} seconds",
+                        hint="`odf config set container.timeout` gives it more time.",
+                    )
+                if code != 0:
+                    raise _failure(run, code, tail.read())
+            finally:
+                timer.cancel()
+                if process.poll() is None:
+                    self._end(process, name)
+                output.close()
+                tail.close()
+
+    @contextlib.contextmanager
+    def _arguments(self, run: ContainerRun, name: str) -> Iterator[list[str]]:
+        """The command. Variables go by a file, since the arguments of a program are for everybody to see."""
+        label = ":Z" if Path("/sys/fs/selinux/enforce").exists() else ""
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", errors="surrogateescape", dir=run.folder.parent, prefix="env-"
+        ) as file:
+            arguments = [self.program, "run", "--rm", f"--name={name}", f"--env-file={file.name}"]
+            for variable, value in run.environment.items():
+                if len(value.splitlines()) > 1:  # such a file has no way to write a line break
+                    arguments.append(f"--env={variable}={value}")
+                else:
+                    file.write(f"{variable}={value}\n")
+            file.flush()
+            arguments.append(f"--volume={run.folder}:{run.mount_point}{label}")
+            if run.entrypoint is not None:
+                arguments.append(f"--entrypoint={run.entrypoint}")
+            yield [*arguments, run.image, *run.arguments]
+
+    def _expire(self, process: subprocess.Popen[bytes], name: str, expired: threading.Event) -> None:
+        expired.set()
+        self._end(process, name)
+
+    def _end(self, process: subprocess.Popen[bytes], name: str) -> None:
+        """End client and container. The client goes first, so that it cannot start what has just been removed."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self._tell("rm", "--force", name)
+
+    def _tell(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        with _starting(self.program):
+            return subprocess.run(
+                [self.program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+
+
+class _Tail:
+    """Reads a stream to its end and keeps the last bytes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._kept = b""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def read(self) -> bytes:
+        self._thread.join()
+        return self._kept
+
+    def close(self) -> None:
+        self._thread.join(_PATIENCE)  # something that outlives the container may hold the stream open
+        if not self._thread.is_alive():
+            self._stream.close()
+
+    def _run(self) -> None:
+        for block in _blocks(self._stream):
+            self._kept = (self._kept + block)[-_TAIL:]
+
+
+@contextlib.contextmanager
+def _starting(program: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FetchError(
+            f"Cannot start {program}: {error.strerror or error}", hint="See whether it works: `podman info`."
+        ) from error
+
+
+def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]  # a buffered pipe has it
+        yield block
+
+
+def _failure(run: ContainerRun, code: int, output: bytes) -> FetchError:
+    words = last_words(output, run.secrets) or "It printed nothing to standard error."
+    hints = {
+        125: "The container engine itself failed; see whether it works: `podman info` or `docker info`.",
+        126: "The command of the image cannot be run; check `command`.",
+        127: "The image has no such command; check `command`.",
+    }
+    return FetchError(
+        f"The container {run.shown} failed with exit code {code}:\n{words}",
+        hint=hints.get(code, "This is what the container printed; see what its image asks for in `env` and `args`."),
+    )
