@@ -149,36 +149,44 @@ def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int
         output.error("interrupted; what was under way is undone, what was finished before stays")
         return INTERRUPTED
     if isinstance(error, OdfError):
-        output.error(error.message, error.hint)
+        output.error(error.message, error.hint, error.code)
         return error.exit_code
     if isinstance(error, Exception) and hasattr(error, "format_message"):  # the argument parser's
         return _report_usage(error, output)
     if isinstance(error, OSError) and error.strerror:  # the disk is full, for example: not our fault
-        output.error(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        output.error(what, code=OdfError.code)
         return FAILED
     return _report_bug(error, output, arguments)
 
 
 def _report_usage(error: Any, output: Output) -> int:
+    from odfpy.errors import UsageError
+
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "odf"
     hint = f"`{path} --help` shows how it is used."
     close = getattr(error, "possibilities", None)
     if close and getattr(error, "option_name", None):
-        output.error(f"No such option: {error.option_name}", f"Did you mean {next(iter(close))}? {hint}")
+        output.error(
+            f"No such option: {error.option_name}", f"Did you mean {next(iter(close))}? {hint}", UsageError.code
+        )
     else:
-        output.error(error.format_message().rstrip("."), hint)
+        output.error(error.format_message().rstrip("."), hint, UsageError.code)
     return WRONG_USAGE
 
 
 def _report_bug(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
+    from odfpy.errors import InternalError
+
+    code = InternalError.code
     what = f"internal error: {type(error).__name__}: {' '.join(str(error).split())}"
     try:
         log = _write_crash_log(error, arguments)
     except OSError:
-        output.error(what, "This is a bug in odfpy. Please report it; with -vv odf prints where it happened.")
+        output.error(what, "This is a bug in odfpy. Please report it; with -vv odf prints where it happened.", code)
     else:
-        output.error(what, f"This is a bug in odfpy. Please report it with {log}, which says where it happened.")
+        output.error(what, f"This is a bug in odfpy. Please report it with {log}, which says where it happened.", code)
     return FAILED
 
 

@@ -67,7 +67,7 @@ app = typer.Typer(
     name="odf",
     cls=_Root,
     help="A verifiable, append-only data ledger: git for data that keeps flowing.",
-    epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all",
+    epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all\nodf help pull\nodf help E402",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -107,6 +107,11 @@ def execute(arguments: Sequence[str], session: Session) -> int:
     """
     root = typer.main.get_command(app)
     if arguments[:1] == ["help"]:
+        from odfpy.cli.explain import as_text, explanation, is_code
+
+        if len(arguments) > 1 and is_code(arguments[1]):
+            session.output.text(as_text(explanation(arguments[1])))
+            return 0
         arguments = [*arguments[1:], "--help"]
     if "_ODF_COMPLETE" in os.environ:  # the shell asks what could come next
         root.main(prog_name="odf")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Name, Names, Yes, command, group, session_of
-from odfpy.cli.output import Columns, Record, sized
+from odfpy.cli.output import Columns, Record, error_tree, sized
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import UsageError
 
@@ -34,7 +34,7 @@ def list_(
     records = [_tree(summary) for summary in found] + [_damaged_tree(dataset) for dataset in damaged]
     output.records(records, columns)
     for dataset in damaged:
-        output.error(dataset.error.message, dataset.error.hint)
+        output.error(dataset.error.message, dataset.error.hint, dataset.error.code)
     return 1 if damaged else 0
 
 
@@ -53,7 +53,7 @@ def _tree(summary: DatasetSummary) -> dict[str, Any]:
 
 
 def _damaged_tree(dataset: DamagedDataset) -> dict[str, Any]:
-    return {"name": dataset.name, "kind": "damaged", "error": dataset.error.message, "hint": dataset.error.hint}
+    return {"name": dataset.name, "kind": "damaged", **error_tree(dataset.error)}
 
 
 def _size(record: Record) -> str | None:

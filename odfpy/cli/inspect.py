@@ -9,7 +9,7 @@ import typer
 
 from odfpy.cli.grammar import Form, Name, command, group, session_of
 from odfpy.cli.output import Format
-from odfpy.errors import OdfError, SchemaError
+from odfpy.errors import SchemaError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import LineageNode
@@ -90,7 +90,7 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
     analysis = workspace.analyze(name)
     transform = workspace.state(name).set_transform
     if analysis is None or transform is None:
-        raise OdfError(f"{name}: the schema of its inputs is not known yet", hint="Pull them first.")
+        raise SchemaError(f"{name}: the schema of its inputs is not known yet", hint="Pull them first.")
     if not output.for_people:
         output.tree({"engine": transform.transform.engine, **to_tree(analysis)})
         return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from odfpy.errors import UsageError, did_you_mean
+from odfpy.errors import OdfError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -134,9 +134,13 @@ class Output:
         if self.verbosity.value > 0:
             sys.stderr.write(f"{line}\n")
 
-    def error(self, message: str, hint: str | None = None) -> None:
-        """What went wrong, and what to try."""
-        sys.stderr.write(f"{paint('error:', 'red', sys.stderr)} {message}\n")
+    def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
+        """What went wrong, what to try, and the code that `odf help` explains, at the end of the first line."""
+        first, *rest = message.split("\n")
+        if code is not None:
+            first = f"{first} {paint(f'({code})', 'dim', sys.stderr)}"
+        lines = "\n".join((first, *rest))
+        sys.stderr.write(f"{paint('error:', 'red', sys.stderr)} {lines}\n")
         if hint:
             sys.stderr.write(f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
 
@@ -163,6 +167,13 @@ class Output:
 
 def _records(tree: Any) -> list[dict[str, Any]]:
     return tree if isinstance(tree, list) else [tree]
+
+
+def error_tree(error: OdfError | None) -> dict[str, Any]:
+    """An error, or that there is none, for programs."""
+    if error is None:
+        return {"error": None, "code": None, "hint": None}
+    return {"error": error.message, "code": error.code, "hint": error.hint}
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:

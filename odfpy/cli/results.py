@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.output import Format, Output, paint
+from odfpy.cli.output import Format, Output, error_tree, paint
 from odfpy.cli.session import ProgressLine
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
             if result.error is not None:
                 codes.add(result.error.exit_code)
                 message = result.error.message
-                output.error(
-                    message if message.startswith(result.name) else f"{result.name}: {message}", result.error.hint
-                )
+                told = message if message.startswith(result.name) else f"{result.name}: {message}"
+                output.error(told, result.error.hint, result.error.code)
             elif output.for_people:
                 _tell(result, output)
             if output.form is Format.NDJSON:
@@ -91,6 +90,5 @@ def _tree(result: PullResult) -> dict[str, Any]:
         "watermark": str(result.watermark) if result.watermark else None,
         "seconds": round(result.seconds, 3),
         "notes": list(result.notes),
-        "error": result.error.message if result.error else None,
-        "hint": result.error.hint if result.error else None,
+        **error_tree(result.error),
     }

@@ -63,7 +63,7 @@ class Shell:
                 return
             except OdfError as error:
                 pending = ""
-                self.output.error(error.message, error.hint)
+                self.output.error(error.message, error.hint, error.code)
             except KeyboardInterrupt:  # ends the query, or drops what is typed, but not the shell
                 pending = ""
                 self.output.text()

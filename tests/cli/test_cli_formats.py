@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odfpy.codec.yaml import load_documents
+from odfpy.coordinator.config import SETTINGS
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -31,7 +32,7 @@ PRINTING: dict[str, tuple[list[str], int]] = {
     "verify": (["verify", "com.example.rates", "com.example.upper"], 2),
     "inspect schema": (["inspect", "schema", "com.example.rates"], 6),
     "inspect query": (["inspect", "query", "com.example.upper"], 1),
-    "config list": (["config", "list"], 7),
+    "config list": (["config", "list"], len(SETTINGS)),
     "config get": (["config", "get", "fetch.timeout"], 1),
     "repo list": (["repo", "list"], 1),
     "engine status": (["engine", "status"], 1),

@@ -210,7 +210,7 @@ def test_outside_of_a_workspace_is_wrong_usage(odf: Odf, tmp_path: Path, monkeyp
         wrong = odf(*words)
         assert wrong.code == 2
         assert wrong.says == (
-            f"error: No workspace in {tmp_path} or any folder above it\nhint: Make one here with `odf init`.\n"
+            f"error: No workspace in {tmp_path} or any folder above it (E111)\nhint: Make one here with `odf init`.\n"
         )
 
 
@@ -247,7 +247,7 @@ def test_a_bug_is_one_line_and_a_log(
     assert broken.code == 1
     (log,) = tmp_path.glob("odf-crash-*.log")
     assert broken.says == (
-        "error: internal error: ZeroDivisionError: of some kind\n"
+        "error: internal error: ZeroDivisionError: of some kind (E999)\n"
         f"hint: This is a bug in odfpy. Please report it with {log}, which says where it happened.\n"
     )
     written = log.read_text()
@@ -261,4 +261,4 @@ def test_a_full_disk_is_no_bug(odf: Odf, workspace: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device", "/some/file")
 
     monkeypatch.setattr(Workspace, "survey", survey)
-    assert odf("list").says == "error: /some/file: No space left on device\n"
+    assert odf("list").says == "error: /some/file: No space left on device (E900)\n"

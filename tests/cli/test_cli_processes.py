@@ -57,7 +57,7 @@ def test_closed_and_full_streams(workspace: Path) -> None:
 
     assert sh(">&-") == (0, "")
     assert sh(">/dev/null 2>&- <&-") == (0, "")
-    assert sh(">/dev/full") == (1, "error: No space left on device\n")
+    assert sh(">/dev/full") == (1, "error: No space left on device (E900)\n")
 
 
 def start_words(*arguments: str) -> list[str]:

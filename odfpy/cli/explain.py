@@ -1,0 +1,53 @@
+"""`odf help E402`: what the codes of errors stand for. The texts are in `errors.md` beside this module."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.errors import UsageError, did_you_mean
+
+TEXTS = Path(__file__).with_name("errors.md")
+
+_CODE = re.compile(r"[Ee]\d+")
+_ENTRY = re.compile(r"^## (?P<code>E\d{3}): (?P<title>.+)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an error means, and what to try; the text is Markdown."""
+
+    code: str
+    title: str
+    text: str
+
+
+def is_code(word: str) -> bool:
+    """Whether a word looks like the code of an error."""
+    return _CODE.fullmatch(word) is not None
+
+
+def explanations() -> dict[str, Explanation]:
+    """All of them by code."""
+    found = (match.groupdict() for match in _ENTRY.finditer(TEXTS.read_text(encoding="utf-8")))
+    return {part["code"]: Explanation(part["code"], part["title"], part["text"].strip()) for part in found}
+
+
+def explanation(code: str) -> Explanation:
+    """What a code stands for.
+
+    Raises:
+        UsageError: there is no such code.
+    """
+    known = explanations()
+    if code.upper() not in known:
+        hint = did_you_mean(code, known, otherwise="docs/errors.md lists all of them.")
+        raise UsageError(f"No error has the code {code.upper()}", hint=hint)
+    return known[code.upper()]
+
+
+def as_text(item: Explanation) -> str:
+    """An explanation as plain text: Markdown's signs for code and emphasis are left out."""
+    lines = re.sub(r"\*\*|(?<!`)`(?!`)", "", item.text)
+    return f"{item.code}: {item.title}\n\n{lines}"
