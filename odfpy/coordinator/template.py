@@ -47,7 +47,8 @@ def lay_down(folder: Path) -> None:
         if target.is_dir():
             raise already from error
         raise OdfError(
-            f"Cannot make a workspace in {folder}: {error.strerror}", hint="Check who may write to the folder."
+            f"Cannot make a workspace in {folder}: {error.strerror}",
+            hint="Check who may write to the folder, and whether there is room on the disk.",
         ) from error
 
 
