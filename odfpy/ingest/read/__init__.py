@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadParquet, ReadStep
+from odfpy.chain.sources import ReadCsv, ReadGeoJson, ReadJson, ReadNdGeoJson, ReadNdJson, ReadParquet, ReadStep
 from odfpy.data.schema import DataSchema
 from odfpy.errors import SchemaError
 from odfpy.ingest.read.csv import read_csv
+from odfpy.ingest.read.geojson import read_geojson, read_ndgeojson
 from odfpy.ingest.read.json import read_json, read_ndjson
 from odfpy.ingest.read.parquet import read_parquet
 from odfpy.ingest.unsupported import unsupported
@@ -69,4 +70,6 @@ def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str) -> p
 _read.register(ReadCsv, read_csv)
 _read.register(ReadJson, read_json)
 _read.register(ReadNdJson, read_ndjson)
+_read.register(ReadGeoJson, read_geojson)
+_read.register(ReadNdGeoJson, read_ndgeojson)
 _read.register(ReadParquet, read_parquet)

@@ -87,16 +87,16 @@ class TextFile:
         """
         size = PIECE_SIZE
         with opening(self.name), self._open(start) as file:
-            rest = b""
-            while block := file.read(size):
-                rest += block
-                end = cut(rest)
+            while len(block := file.read(size)) == size:
+                end = cut(block)
                 if end:
-                    yield Piece(self, start, rest[:end])
-                    start, rest = start + end, rest[end:]
+                    yield Piece(self, start, block[:end])
+                    start += end
+                    size = PIECE_SIZE
                 else:
                     size *= 2  # or a record as long as the file would be looked through again and again
-            yield Piece(self, start, rest, is_last=True)
+                file.seek(self._mark + start)
+            yield Piece(self, start, block, is_last=True)
 
     def rest(self, start: int) -> Piece:
         """All the text from an offset on."""
@@ -179,6 +179,17 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> list[T]:
     finally:
         pool.shutdown(cancel_futures=True)
     return results
+
+
+def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> Iterator[T]:
+    """What `work` makes of each piece, one after the other; like `map_pieces`, but only one is held at a time."""
+    for piece in pieces:
+        try:
+            result = work(piece)
+        except Incomplete:
+            yield work(piece.file.rest(piece.start))
+            return
+        yield result
 
 
 def count_lines(text: bytes) -> int:

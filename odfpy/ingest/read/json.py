@@ -20,7 +20,8 @@ from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.errors import BadValue
 from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, map_pieces
-from odfpy.ingest.read.json_columns import infer_schema, to_array
+from odfpy.ingest.read.json_columns import to_array
+from odfpy.ingest.read.json_inference import infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
@@ -49,13 +50,13 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
         whole = file.rest(0)
         whole.check_utf8()
         table = _series_by_arrow(whole.text, None, formats)
-        return table if table is not None else _from_records(parse_series(whole), None, formats)
+        return table if table is not None else table_of(parse_series(whole), None, formats)
     wanted = to_arrow(schema)
 
     def fit(piece: Piece) -> pa.Table:
         piece.check_utf8()
         table = _series_by_arrow(piece.text, wanted, formats)
-        return table if table is not None else _from_records(parse_series(piece), wanted, formats)
+        return table if table is not None else table_of(parse_series(piece), wanted, formats)
 
     return pa.concat_tables(map_pieces(file.pieces(0, cut_at_line), fit))
 
@@ -74,10 +75,15 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) 
     document = TextFile(path, name, step.encoding).rest(0)
     document.check_utf8()
     table = None if wanted is None else _array_by_arrow(document.text, keys, wanted, formats)
-    return table if table is not None else _from_records(parse_array(document, keys), wanted, formats)
+    return table if table is not None else table_of(parse_array(document, keys), wanted, formats)
 
 
-def _from_records(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
+def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
+    """The rows that records make, with the wanted schema or one that fits all of them.
+
+    Raises:
+        BadValue: a value does not fit; the message names the line where its record begins.
+    """
     try:
         schema = infer_schema(records.objects) if wanted is None else wanted
         if records.objects and not schema.names:

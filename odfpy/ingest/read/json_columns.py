@@ -1,4 +1,4 @@
-"""From JSON values to columns: what a value may be for each type, and what types values have when nobody says.
+"""From JSON values to columns: what a value may be for each type.
 
 | type | JSON that fits |
 |---|---|
@@ -32,8 +32,7 @@ from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, type_name
 
 _NANOS = {"s": NANOS_PER_SECOND, "ms": 1_000_000, "us": 1000, "ns": 1}
-_KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
-_MOST_DIGITS = 40  # more than any integer type has
+MOST_DIGITS = 40  # more than any integer type has
 
 
 def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
@@ -125,7 +124,7 @@ def _integer(number: Number) -> str:
         return number
     try:
         value = decimal.Decimal(number)
-        if value.is_finite() and value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
+        if value.is_finite() and value.adjusted() < MOST_DIGITS and value == value.to_integral_value():
             return str(int(value))
     except decimal.InvalidOperation:  # more digits than Python computes with
         pass
@@ -136,7 +135,7 @@ def _moment(number: Number, nanos: int) -> str:
     """A count of a unit since 1970 as text."""
     whole = _integer(number)
     try:
-        return str(Timestamp(int(whole) * nanos)) if len(whole) < _MOST_DIGITS else number
+        return str(Timestamp(int(whole) * nanos)) if len(whole) < MOST_DIGITS else number
     except (ValueError, InvalidValue):
         return number
 
@@ -160,60 +159,3 @@ def to_json(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(to_json, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
-
-
-# --- Inference -------------------------------------------------------------------------------------------------------
-
-
-def infer_schema(objects: Sequence[dict[str, Any]]) -> pa.Schema:
-    """The schema of records, with all columns optional, in order of first appearance.
-
-    Integers are Int64; with other numbers among them all are Float64. What is null everywhere is String.
-
-    Raises:
-        Misfit: values of a column have nothing in common, or an integer is beyond Int64.
-    """
-    return pa.schema(_infer_members(list(enumerate(objects)), ""))
-
-
-_Rows = Sequence[tuple[int, Any]]
-
-
-def _infer_members(objects: _Rows, path: str) -> list[pa.Field]:
-    columns: dict[str, list[tuple[int, Any]]] = {}
-    for row, members in objects:
-        for key, value in members.items():
-            columns.setdefault(key, []).append((row, value))
-    prefix = f"{path}." if path else ""
-    return [pa.field(key, _infer(values, prefix + key)) for key, values in columns.items()]
-
-
-def _infer(values: _Rows, path: str) -> pa.DataType:
-    values = [(row, value) for row, value in values if value is not None]
-    kind = type(values[0][1]) if values else str
-    for row, value in values:
-        if type(value) is not kind:
-            known = _KINDS.get(kind, "single value")
-            raise Misfit(row, path, f"{known} as in the records before it", to_json(value))
-    if kind is Repeated:
-        raise Misfit(values[0][0], path, "single value", to_json(values[0][1]))
-    if kind is dict:
-        members = _infer_members(values, path)
-        if not members:  # cannot be stored
-            raise Misfit(values[0][0], path, "Struct with members", "{}")
-        return pa.struct(members)
-    if kind is list:
-        return pa.list_(_infer([(row, item) for row, items in values for item in items], f"{path}[]"))
-    if kind is Number:
-        return _infer_number(values, path)
-    return pa.bool_() if kind is bool else pa.string()
-
-
-def _infer_number(values: _Rows, path: str) -> pa.DataType:
-    integers = [(row, number) for row, number in values if number.lstrip("-").isdigit()]
-    mixed = len(integers) < len(values)
-    for row, number in integers:
-        too_large = len(number) > _MOST_DIGITS or not -(2**63) <= int(number) < 2**63
-        if too_large or (mixed and int(float(number)) != int(number)):
-            raise Misfit(row, path, "Float64 without loss" if mixed else "Int64", number)
-    return pa.float64() if mixed else pa.int64()

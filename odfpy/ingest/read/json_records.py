@@ -54,7 +54,7 @@ def parse_series(piece: Piece) -> Records:
         BadValue: a record is no JSON, or no object; the message names its line.
         Incomplete: the piece ends within a record and is not the last.
     """
-    return _Parser(piece).series()
+    return Parser(piece).series()
 
 
 def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
@@ -63,10 +63,10 @@ def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
     Raises:
         BadValue: the document is no JSON, has no such array, or an item is no object.
     """
-    return _Parser(piece).array(keys)
+    return Parser(piece).array(keys)
 
 
-class _Parser:
+class Parser:
     """One pass over a document. Values are left to Python's decoder; what leads to them is walked here."""
 
     def __init__(self, piece: Piece) -> None:
@@ -76,7 +76,7 @@ class _Parser:
         self._starts: list[int] = []
         self._found = False
         self._decoder = json.JSONDecoder(
-            parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=_object
+            parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=members_of
         )
 
     def series(self) -> Records:
@@ -122,21 +122,32 @@ class _Parser:
         if not keys:
             return self._items(at, path)
         self._expect(at, "{", f"{_say(path)} is no object", "Correct `subPath`.")
-        end, first = self._skip(at + 1), True
-        while self._text[end : end + 1] != "}" or not first:
+
+        def take(key: str, start: int) -> int:
+            if key != keys[0]:
+                return self._value(start)[1]
+            if self._found:
+                raise self._error(start, f"key {key!r} is there twice")
+            return self._descend(start, keys[1:], [*path, key])
+
+        return self._members(at, take)
+
+    def _members(self, at: int, take: Callable[[str, int], int]) -> int:
+        """Walk the object at a position; `take` is given each key with the position of its value, and returns where
+        the value ends. Returns where the object ends.
+        """
+        end = self._skip(at + 1)
+        if self._text[end : end + 1] == "}":
+            return end + 1
+        while True:
+            if self._text[end : end + 1] != '"':
+                raise self._error(end, "a key in quotes is missing")
             key, end = self._value(end)
             end = self._expect(self._skip(end), ":", "a key without a value")
-            if key == keys[0]:
-                if self._found:
-                    raise self._error(end, f"key {key!r} is there twice")
-                end = self._descend(end, keys[1:], [*path, key])
-            else:
-                _, end = self._value(end)
-            end, first = self._skip(end), False
+            end = self._skip(take(key, end))
             if self._text[end : end + 1] == "}":
-                break
+                return end + 1
             end = self._expect(end, ",", "a comma or the end of the object is missing")
-        return end + 1
 
     def _items(self, at: int, path: list[str]) -> int:
         self._expect(
@@ -168,13 +179,16 @@ class _Parser:
         return self._piece.place(len(self._text[:at].encode()))
 
     def _error(self, at: int, what: str, hint: str | None = None) -> BadValue:
+        if not self._piece.is_last and at >= len(self._text.rstrip()):
+            raise Incomplete
         return BadValue(
             f"{self._place(at)}: {what}",
             hint=hint or "Check the file with a JSON tool; perhaps it was cut off while being written or downloaded.",
         )
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object by key; `REPEATED` stands for the values of a key that is there twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -1,0 +1,83 @@
+"""The text of a geometry: GeoJSON with nothing to spare, the same for the same geometry wherever it comes from.
+
+Members are in alphabetical order, there is no white space, integers of 64 bits stay as they are, other numbers are
+binary floats in the fewest digits that name them (`1.50` is `1.5`, `1e2` is `100.0`): what the reference implementation
+writes. A geometry that this would not tell apart from another, a number beyond all floats or a key that is there
+twice, has no text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from odfpy.ingest.read.json_records import Number, Repeated
+
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_FIXED = -5  # the only exponent that Python writes as one and the reference does not
+
+
+class NoText(Exception):
+    """A geometry has no text; the message says why."""
+
+
+def geometry_text(value: Any) -> str:
+    """The text of a parsed geometry.
+
+    Args:
+        value: objects, arrays, texts, `Number`, floats, booleans, None.
+
+    Raises:
+        NoText: see above.
+    """
+    try:
+        return _text(value)
+    except RecursionError as error:
+        raise NoText("it is nested too deeply") from error
+
+
+def _text(value: Any) -> str:
+    match value:
+        case Number():
+            return number_text(value)
+        case float():
+            return float_text(value)
+        case dict():
+            return "{" + ",".join(f"{_text(key)}:{_text(value[key])}" for key in sorted(value)) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_text, value)) + "]"
+        case Repeated():
+            raise NoText("a key is there twice")
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def number_text(number: Number) -> str:
+    """A number as it is written in geometries.
+
+    Raises:
+        NoText: it is beyond all floats.
+    """
+    is_short = len(number) <= len(str(_LARGEST))
+    if is_short and number != "-0" and number.lstrip("-").isdigit() and _SMALLEST <= int(number) <= _LARGEST:
+        return number
+    return float_text(float(number))
+
+
+def float_text(value: float) -> str:
+    """A float in the fewest digits that name it.
+
+    Raises:
+        NoText: it is not finite.
+    """
+    if not math.isfinite(value):
+        raise NoText("a number is not finite")
+    text = repr(value)
+    if "e" not in text:
+        return text
+    mantissa, exponent = text.split("e")
+    if int(exponent) == _FIXED:
+        sign, digits = mantissa[: mantissa.startswith("-")], mantissa.lstrip("-").replace(".", "")
+        return f"{sign}0.0000{digits}"
+    return f"{mantissa}e{int(exponent):+d}"

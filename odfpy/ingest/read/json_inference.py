@@ -1,0 +1,141 @@
+"""The schema of JSON records when nobody says: gathered record by record, so that a file need not be held as a whole.
+
+All columns are optional, in order of first appearance. Integers are Int64; with other numbers among them all are
+Float64. What is null everywhere is String.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from odfpy.ingest.read.json_columns import MOST_DIGITS, to_json
+from odfpy.ingest.read.json_records import Number, Repeated
+from odfpy.ingest.read.typed import Misfit
+
+_KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
+
+
+def infer_schema(objects: Sequence[Mapping[str, Any]]) -> pa.Schema:
+    """The schema of some records.
+
+    Raises:
+        Misfit: values of a column have nothing in common, or an integer is beyond Int64.
+    """
+    evidence = Evidence()
+    for row, members in enumerate(objects):
+        evidence.add(row, members)
+    return evidence.schema
+
+
+class Evidence:
+    """What the records seen so far say of the schema."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Values] = {}
+
+    def add(self, row: int, members: Mapping[str, Any]) -> None:
+        """Take in a record.
+
+        Args:
+            row: its number, for errors.
+            members: parsed JSON, numbers as `Number`.
+
+        Raises:
+            Misfit: a value has nothing in common with those of the same column before it.
+        """
+        _add_members(self._columns, "", row, members)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema that all records fit.
+
+        Raises:
+            Misfit: there is none, since an integer is too large or an object is empty.
+        """
+        return pa.schema(_fields(self._columns))
+
+
+@dataclass(slots=True)
+class _Values:
+    """What is known of the values in one place.
+
+    Attributes:
+        path: name of the column, with the way to the value inside it.
+        row: of the first value that is not null.
+        kind: of all of them, None while there is none.
+        has_fractions: whether some are numbers other than integers.
+        too_large: the first integer beyond Int64, with its row.
+        inexact: the first integer that is no Float64, with its row.
+    """
+
+    path: str
+    row: int = -1
+    kind: type | None = None
+    has_fractions: bool = False
+    too_large: tuple[int, Number] | None = None
+    inexact: tuple[int, Number] | None = None
+    members: dict[str, _Values] = field(default_factory=dict)
+    items: _Values | None = None
+
+    def add(self, row: int, value: Any) -> None:
+        if value is None:
+            return
+        kind = type(value)
+        if self.kind is None:
+            self.row, self.kind = row, kind
+        if kind is not self.kind:
+            known = _KINDS.get(self.kind, "single value")
+            raise Misfit(row, self.path, f"{known} as in the records before it", to_json(value))
+        if kind is Number:
+            self._add_number(row, value)
+        elif kind is dict:
+            _add_members(self.members, self.path, row, value)
+        elif kind is list:
+            self.items = self.items or _Values(f"{self.path}[]")
+            for item in value:
+                self.items.add(row, item)
+        elif kind is Repeated:
+            raise Misfit(row, self.path, "single value", to_json(value))
+
+    def _add_number(self, row: int, number: Number) -> None:
+        if not number.lstrip("-").isdigit():
+            self.has_fractions = True
+            return
+        too_large = len(number) > MOST_DIGITS or not -(2**63) <= int(number) < 2**63
+        if too_large and self.too_large is None:
+            self.too_large = row, number
+        if self.inexact is None and (too_large or int(float(number)) != int(number)):
+            self.inexact = row, number
+
+    @property
+    def type(self) -> pa.DataType:
+        if self.kind is Number:
+            problem = self.inexact if self.has_fractions else self.too_large
+            if problem is not None:
+                raise Misfit(
+                    problem[0], self.path, "Float64 without loss" if self.has_fractions else "Int64", problem[1]
+                )
+            return pa.float64() if self.has_fractions else pa.int64()
+        if self.kind is dict:
+            if not self.members:  # cannot be stored
+                raise Misfit(self.row, self.path, "Struct with members", "{}")
+            return pa.struct(_fields(self.members))
+        if self.kind is list:
+            return pa.list_(self.items.type if self.items else pa.string())
+        return pa.bool_() if self.kind is bool else pa.string()
+
+
+def _add_members(columns: dict[str, _Values], path: str, row: int, members: Mapping[str, Any]) -> None:
+    for key, value in members.items():
+        column = columns.get(key)
+        if column is None:
+            column = columns[key] = _Values(f"{path}.{key}" if path else key)
+        column.add(row, value)
+
+
+def _fields(columns: Mapping[str, _Values]) -> list[pa.Field]:
+    return [pa.field(key, values.type) for key, values in columns.items()]
