@@ -34,6 +34,7 @@ COMMANDS = {
     "config": ("config", "Settings of the workspace and of the user."),
     "engine": ("engine", "The Spark engine, which starts when it is needed."),
     "system": ("system", "About this installation."),
+    "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
     "version": ("system", "Print the versions of odfpy and of the specification it follows."),
 }
 GROUPS = ("inspect", "repo", "config", "engine", "system")
@@ -106,6 +107,11 @@ def execute(arguments: Sequence[str], session: Session) -> int:
         Exception: of the argument parser, for arguments that make no sense.
     """
     root = typer.main.get_command(app)
+    if shell := os.environ.get("_ODF_COMPLETE"):  # it asks what could come next
+        from odfpy.cli.completion import answer
+
+        session.output.text(answer(root, shell, arguments).rstrip("\n"))
+        return 0
     if arguments[:1] == ["help"]:
         from odfpy.cli.explain import as_text, explanation, is_code
 
@@ -113,8 +119,6 @@ def execute(arguments: Sequence[str], session: Session) -> int:
             session.output.text(as_text(explanation(arguments[1])))
             return 0
         arguments = [*arguments[1:], "--help"]
-    if "_ODF_COMPLETE" in os.environ:  # the shell asks what could come next
-        root.main(prog_name="odf")
     # Typer's own `main` would swallow interruptions and broken pipes.
     try:
         with root.make_context("odf", list(arguments), obj=session) as context:

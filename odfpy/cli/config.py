@@ -10,7 +10,14 @@ from odfpy.cli.grammar import Form, command, group, session_of
 
 app = group("Settings of the workspace and of the user.")
 
-Key = Annotated[str, typer.Argument(help="Name of the setting.", metavar="KEY")]
+
+def _complete_keys() -> list[tuple[str, str]]:
+    from odfpy.coordinator.config import SETTINGS
+
+    return [(key, setting.description) for key, setting in SETTINGS.items()]
+
+
+Key = Annotated[str, typer.Argument(help="Name of the setting.", metavar="KEY", autocompletion=_complete_keys)]
 
 
 @command(app, "odf config list", "odf config list -o yaml", name="list")

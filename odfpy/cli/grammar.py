@@ -16,8 +16,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from odfpy.cli.output import Format
 from odfpy.cli.session import Session
-from odfpy.errors import OdfError, UsageError, did_you_mean
+from odfpy.errors import UsageError, did_you_mean
 
 GLOBAL_OPTIONS = ("workspace", "quiet", "verbose")
 
@@ -151,15 +152,30 @@ def command(to: typer.Typer, *examples: str, name: str | None = None) -> Callabl
 # --- Parameters that several commands have ---------------------------------------------------------------------------
 
 
-def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[str]:
-    """Names of datasets, for the shell's completion, which must never say anything else."""
-    from odfpy.coordinator.storage import Storage
+def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
+    """Names of datasets, or ids where an id is begun, for the shell's completion."""
+    from odfpy.coordinator.names_at_hand import dataset_names
 
-    try:
-        datasets = Storage.find(Path(session_of(ctx).folder)).datasets()
-    except (OdfError, OSError):
-        return []
-    return [name for name in (str(dataset.handle) for dataset in datasets) if name.startswith(incomplete)]
+    found = dataset_names(Path(session_of(ctx).folder))
+    return [(id_, name) if incomplete.startswith("did:") else (name, "") for name, id_ in found]
+
+
+def complete_repositories(ctx: typer.Context) -> Iterable[str]:
+    """Names of repositories, for the shell's completion."""
+    from odfpy.coordinator.names_at_hand import repository_names
+
+    return repository_names(Path(session_of(ctx).folder))
+
+
+def complete_sources(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
+    """What can be pulled: names and ids of datasets, and repositories as the beginning of a name."""
+    places = [(f"{name}/", "repository") for name in complete_repositories(ctx)]
+    return [*complete_names(ctx, incomplete), *places]
+
+
+def complete_forms() -> list[str]:
+    """Forms of output, for the shell's completion."""
+    return [form.value for form in Format]
 
 
 Name = Annotated[str, typer.Argument(help="Name or id of the dataset.", metavar="NAME", autocompletion=complete_names)]
@@ -172,7 +188,13 @@ Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what th
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Form = Annotated[
     str | None,
-    typer.Option("--output", "-o", help="Print table (the default), json, ndjson, csv or yaml.", metavar="FORM"),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Print table (the default), json, ndjson, csv or yaml.",
+        metavar="FORM",
+        autocompletion=complete_forms,
+    ),
 ]
 
 

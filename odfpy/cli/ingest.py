@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_names, group, session_of
+from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_sources, group, session_of
 from odfpy.cli.results import report
 from odfpy.errors import UsageError
 
@@ -26,7 +26,7 @@ def pull(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, ids, patterns, repository/name or URLs.", metavar="NAME", autocompletion=complete_names
+            help="Names, ids, patterns, repository/name or URLs.", metavar="NAME", autocompletion=complete_sources
         ),
     ] = None,
     all_: All = False,
@@ -71,7 +71,12 @@ def ingest(
     ] = None,
     event_time: Annotated[str | None, typer.Option(help="Event time of rows without one.", metavar="TIME")] = None,
     input_format: Annotated[
-        str | None, typer.Option(help="Format where it is not that of the source.", metavar="csv|json|ndjson|parquet")
+        str | None,
+        typer.Option(
+            help="Format where it is not that of the source.",
+            metavar="csv|json|ndjson|parquet",
+            autocompletion=lambda: ["csv", "json", "ndjson", "parquet"],
+        ),
     ] = None,
     form: Form = None,
 ) -> int:

@@ -36,7 +36,12 @@ def tail(
 def sql(
     context: typer.Context,
     query: Annotated[str | None, typer.Option("--command", "-c", help="Run this and leave.", metavar="SQL")] = None,
-    engine: Annotated[str | None, typer.Option(help="Engine and dialect.", metavar="spark|datafusion")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Engine and dialect.", metavar="spark|datafusion", autocompletion=lambda: ["spark", "datafusion"]
+        ),
+    ] = None,
     limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
     form: Form = None,
 ) -> None:

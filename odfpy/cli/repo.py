@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, Yes, command, group, session_of
+from odfpy.cli.grammar import Form, Yes, command, complete_repositories, group, session_of
 
 app = group("Repositories: named places where datasets are exchanged.")
 
 RepositoryName = Annotated[str, typer.Argument(help="Its name in this workspace.", metavar="NAME")]
+
+KnownRepository = Annotated[
+    str,
+    typer.Argument(help="Its name in this workspace.", metavar="NAME", autocompletion=complete_repositories),
+]
 
 
 @command(app, "odf repo add mirror /srv/mirror", "odf repo add public https://example.com/odf")
@@ -38,7 +43,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 
 
 @command(app, "odf repo delete mirror --yes")
-def delete(context: typer.Context, name: RepositoryName, yes: Yes = False) -> int:
+def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> int:
     """Forget a repository; what is in it stays."""
     session = session_of(context)
     registry = session.workspace.repositories

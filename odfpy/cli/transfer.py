@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
+from odfpy.cli.grammar import All, Form, Names, Recursive, command, complete_repositories, group, session_of
 from odfpy.cli.results import report
 
 commands = group("Data out.")
@@ -23,7 +23,11 @@ def push(
     names: Names = None,
     to: Annotated[
         str | None,
-        typer.Option(help="Repository, repository/name, path or URL; remembered for the next time.", metavar="PLACE"),
+        typer.Option(
+            help="Repository, repository/name, path or URL; remembered for the next time.",
+            metavar="PLACE",
+            autocompletion=complete_repositories,
+        ),
     ] = None,
     all_: All = False,
     recursive: Recursive = False,

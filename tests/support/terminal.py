@@ -24,7 +24,10 @@ _INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int
 """Tests may run in the background, where shells have SIGINT ignored, and that is inherited."""
 
 _COMMAND = f"{_INTERRUPTIBLE}; import sys; from odfpy.cli.app import main; sys.argv[0] = 'odf'; main()"
-_AT_TERMINAL = f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {_COMMAND}"
+_AT_TERMINAL = (
+    f"import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {_INTERRUPTIBLE}; "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -40,13 +43,13 @@ def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: ob
 
 
 class Terminal:
-    """`odf` at a terminal; Ctrl-C goes to it and everything it has started, as from a keyboard."""
+    """A program at a terminal; Ctrl-C goes to it and everything it has started, as from a keyboard."""
 
-    def __init__(self, *arguments: str, cwd: Path, columns: int, **variables: str) -> None:
+    def __init__(self, *words: str, cwd: Path, columns: int, **variables: str) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _AT_TERMINAL, *arguments],
+            [sys.executable, "-c", _AT_TERMINAL, *words],
             cwd=cwd,
             env=environment(**variables),
             stdin=slave,
@@ -122,7 +125,14 @@ def _plain(text: str) -> str:
 @contextmanager
 def terminal(*arguments: str, cwd: Path, columns: int = 80, **variables: str) -> Iterator[Terminal]:
     """`odf` at a terminal of some width, with some environment variables."""
-    made = Terminal(*arguments, cwd=cwd, columns=columns, **variables)
+    with program_at_terminal(sys.executable, "-c", _COMMAND, *arguments, cwd=cwd, columns=columns, **variables) as made:
+        yield made
+
+
+@contextmanager
+def program_at_terminal(*words: str, cwd: Path, columns: int = 80, **variables: str) -> Iterator[Terminal]:
+    """Any program at a terminal of some width, with some environment variables."""
+    made = Terminal(*words, cwd=cwd, columns=columns, **variables)
     try:
         yield made
     finally:

@@ -1,0 +1,163 @@
+"""`odf completion bash|zsh|fish`: what the Tab key offers, and the scripts that make shells ask for it.
+
+A shell asks by running `odf` with the variable `_ODF_COMPLETE` set to its name and the words typed so far as arguments,
+the last of them unfinished (bash gives the whole line, since it breaks words at colons). The answer is `files`, where
+the shell's own completion of files is wanted, or `words` and then lines of `word<Tab>what it means`. Nothing is ever
+said besides, and no command is run.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import command, group
+from odfpy.cli.session import Session
+from odfpy.errors import OdfError, UsageError, did_you_mean
+
+commands = group("Completion.")
+
+VARIABLE = "_ODF_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+_FILES = frozenset(("FILE", "FOLDER", "PATH"))
+
+
+@command(
+    commands,
+    "odf completion bash > ~/.local/share/bash-completion/completions/odf",
+    "odf completion zsh > ~/.zfunc/_odf",
+    "odf completion fish > ~/.config/fish/completions/odf.fish",
+)
+def completion(
+    shell: Annotated[
+        str,
+        typer.Argument(help="bash, zsh or fish.", metavar="SHELL", autocompletion=lambda: list(SHELLS)),
+    ],
+) -> None:
+    """Print a script for a shell, so that the Tab key completes commands, options, datasets and repositories."""
+    if shell not in SHELLS:
+        hint = did_you_mean(shell, SHELLS, otherwise=f"One of: {', '.join(SHELLS)}.")
+        raise UsageError(f"There are no completions for {shell!r}", hint=hint)
+    sys.stdout.write(Path(__file__).with_name(f"completion.{shell}").read_text(encoding="utf-8"))
+
+
+def answer(root: Any, shell: str, words: Sequence[str]) -> str:
+    """What a shell is told.
+
+    Args:
+        root: the command line, as Typer has it.
+        shell: which one asks.
+        words: what is typed, without `odf`; for bash one text, with it.
+    """
+    *done, unfinished = _split(words[0])[1:] if shell == "bash" else words
+    if unfinished.startswith(("/", "./", "../", "~")):
+        return "files\n"
+    try:
+        offers = _offers(root, done, unfinished)
+    except (OdfError, OSError):
+        offers = []
+    if offers is None:
+        return "files\n"
+    matching = (f"{word}\t{what}".rstrip() for word, what in offers if word.startswith(unfinished))
+    return "\n".join(("words", *matching, ""))
+
+
+def _split(line: str) -> list[str]:
+    """The words of a command line up to the cursor; the last may be empty, or within quotes."""
+    for end in ("", '"', "'"):
+        try:
+            words = shlex.split(line + end)
+        except ValueError:  # a quote is open
+            continue
+        return [*words, ""] if not end and (not words or line[-1:].isspace()) else words
+    return line.split()
+
+
+def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, str]] | None:
+    """Words that could come next, with what they mean; None where files are wanted."""
+    session = Session()
+    with root.make_context("odf", [], obj=session, resilient_parsing=True) as context:
+        if done[:1] == ["help"]:
+            return _help_topics(root, context) if len(done) == 1 else []
+        place = root
+        positional = 0
+        waiting = None  # the option whose value comes next
+        for word in done:
+            if waiting is not None:
+                if waiting.name == "workspace":
+                    session.folder = word
+                waiting = None
+            elif word.startswith("-"):
+                option = _option(place, context, word.partition("=")[0])
+                waiting = option if option is not None and _takes_value(option) and "=" not in word else None
+            elif hasattr(place, "list_commands"):
+                place = place.get_command(context, word)
+                if place is None:
+                    return []
+            else:
+                positional += 1
+        if waiting is not None:
+            return _values(waiting, context, unfinished)
+        if unfinished.startswith("--") and "=" in unfinished:
+            name, _, value = unfinished.partition("=")
+            option = _option(place, context, name)
+            found = _values(option, context, value) if option is not None and _takes_value(option) else []
+            return None if found is None else [(f"{name}={word}", what) for word, what in found]
+        if unfinished.startswith("-"):
+            return list(_options(place, context))
+        if hasattr(place, "list_commands"):
+            return list(_commands(place, context))
+        arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
+        if positional >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
+            return []
+        return _values(arguments[min(positional, len(arguments) - 1)], context, unfinished)
+
+
+def _values(param: Any, context: Any, unfinished: str) -> list[tuple[str, str]] | None:
+    """Values of an option or argument; None where these are files."""
+    if param.metavar in _FILES:
+        return None
+    return [(item.value, item.help or "") for item in param.shell_complete(context, unfinished)]
+
+
+def _params(place: Any, context: Any) -> list[Any]:
+    """Parameters of a command, with those of the whole program."""
+    shared = [param for param in context.command.params if param.name in ("workspace", "quiet", "verbose")]
+    own = [param for param in place.params if param not in shared]
+    return own + shared
+
+
+def _option(place: Any, context: Any, name: str) -> Any:
+    options = (param for param in _params(place, context) if param.param_type_name == "option")
+    return next((option for option in options if name in option.opts), None)
+
+
+def _takes_value(option: Any) -> bool:
+    return not option.is_flag and not option.count
+
+
+def _options(place: Any, context: Any) -> Iterator[tuple[str, str]]:
+    for param in _params(place, context):
+        if param.param_type_name == "option":
+            yield max(param.opts, key=len), param.help or ""
+    yield "--help", "Show how it is used."
+
+
+def _commands(place: Any, context: Any) -> Iterable[tuple[str, str]]:
+    if place is context.command:
+        from odfpy.cli.commands import COMMANDS
+
+        return [*((name, what) for name, (_, what) in COMMANDS.items()), ("help", "Explain a command or an error.")]
+    names = place.list_commands(context)
+    return [(name, place.get_command(context, name).get_short_help_str()) for name in names]
+
+
+def _help_topics(root: Any, context: Any) -> list[tuple[str, str]]:
+    from odfpy.cli.explain import explanations
+
+    return [*_commands(root, context), *((code, item.title) for code, item in explanations().items())]
