@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from functools import singledispatch
 
-from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchStep, FetchUrl
+from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
 from odfpy.ingest.fetch.container import fetch_container
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
+from odfpy.ingest.fetch.mqtt import fetch_mqtt
 from odfpy.ingest.fetch.options import SourceOptions
 from odfpy.ingest.fetch.url import fetch_url
 from odfpy.ingest.unsupported import unsupported
@@ -41,3 +42,4 @@ def _fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:  # 
 _fetch.register(FetchUrl, fetch_url)
 _fetch.register(FetchFilesGlob, fetch_files_glob)
 _fetch.register(FetchContainer, fetch_container)
+_fetch.register(FetchMqtt, fetch_mqtt)

@@ -19,7 +19,6 @@ from odfpy.chain.sources import (
     EventTimeFromPath,
     EventTimeFromSystemTime,
     FetchEthereumLogs,
-    FetchMqtt,
     FetchUrl,
     RequestHeader,
 )
@@ -326,7 +325,6 @@ def test_missing_variable_of_a_header_is_named(run_fetch: Fetcher, server: Stati
     [
         (FetchUrl("s3://bucket/a.csv"), "Fetch step Url with the scheme s3: is part of a later release (0.2)"),
         (FetchUrl("ftp://host/a.csv"), "Fetch step Url with the scheme ftp: is part of a later release (0.2)"),
-        (FetchMqtt(host="host", port=1, topics=()), "Fetch step Mqtt is part of a later release (0.2)"),
         (FetchEthereumLogs(), "Fetch step EthereumLogs is part of a later release (0.2)"),
     ],
 )
