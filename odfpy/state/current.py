@@ -1,7 +1,8 @@
 """The current state of a dataset by key: what a merge looks up (ODF specification, "Merge Strategies").
 
 The current row of a key is its latest by offset, unless that is -R, or a -C without its +C. `KeyedState` is what
-merges ask; `ScannedState` answers from the slices themselves, at a cost that follows the history.
+merges ask; `ScannedState` answers from the slices themselves, at a cost that follows the history, `IndexedState`
+(`indexed`) from an index that is kept beside them.
 """
 
 # ruff: noqa: S608  (SQL is made of roles and quoted names)
@@ -46,8 +47,16 @@ class StateColumn:
 class KeyedState(Protocol):
     """Looks up keys of a dataset. Relations are lazy and live as long as the connection that they are made for."""
 
-    def seen_keys(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, each at least once."""
+    def seen_keys(
+        self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """All keys that ever were, each at least once.
+
+        Args:
+            db: where the relation is made.
+            keys: the primary key.
+            among: a relation with the roles of the keys: other keys may be left out. None for all keys.
+        """
 
     def current_rows(
         self,
@@ -85,6 +94,11 @@ class KeyedState(Protocol):
         """
 
 
+def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
+    """Whether rows of two relations have the same key, as SQL."""
+    return " AND ".join(f"({left}.{key.role} = {right}.{key.role})" for key in keys)
+
+
 class ScannedState:
     """State computed from all slices of a dataset."""
 
@@ -100,7 +114,13 @@ class ScannedState:
         self._schema = pa.schema([]) if schema is None else to_arrow(schema)
         self._vocabulary = vocabulary
 
-    def seen_keys(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
+    def seen_keys(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        keys: Sequence[StateColumn],
+        *,
+        among: str | None = None,  # noqa: ARG002
+    ) -> duckdb.DuckDBPyRelation:
         """All keys that ever were, once for each row."""
         return self._history(db, keys)
 
@@ -118,8 +138,7 @@ class ScannedState:
         self._history(db, [offset, operation, *keys, *values]).create_view("history", replace=True)
         wanted = ""
         if among is not None:
-            same = " AND ".join(f"({among}.{key.role} = history.{key.role})" for key in keys)
-            wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same})"
+            wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same_keys(keys, among, 'history')})"
         # Finding the last offset of each key first reads the keys only; no window has to carry the values along.
         return db.sql(
             f"SELECT pos, {', '.join(column.role for column in (*keys, *values))} FROM history WHERE op IN (0, 3) "

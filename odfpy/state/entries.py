@@ -1,0 +1,158 @@
+"""Entries of the key index: rows of a dataset in the order of the fingerprints of their keys.
+
+The fingerprint of a key is duckdb's hash of it, in which values that are equal have the same hash (NaN and NaN, 0.0
+and -0.0, also inside lists and structs). Different keys may share one, so that fingerprints only say where to look:
+whether two keys are equal is always asked of the keys themselves.
+"""
+
+# ruff: noqa: S608  (SQL is made of roles)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from odfpy.data.fit import fit_table
+from odfpy.state.comparable import comparable, comparable_type
+
+Fingerprints: TypeAlias = npt.NDArray[np.uint64]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+HASH = f"duckdb {duckdb.__version__}"
+"""Which hash makes fingerprints; releases of duckdb may differ in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Rows and the fingerprints of their keys.
+
+    Attributes:
+        fingerprints: ascending.
+        rows: one for each fingerprint.
+    """
+
+    fingerprints: Fingerprints
+    rows: pa.Table
+
+    def between(self, low: int, high: int | None) -> Entries:
+        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
+        first = np.searchsorted(self.fingerprints, np.uint64(low))
+        last = len(self.fingerprints) if high is None else np.searchsorted(self.fingerprints, np.uint64(high))
+        return Entries(self.fingerprints[first:last], self.rows.slice(first, last - first))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The columns that are the key, and what duckdb has to know of them.
+
+    Attributes:
+        names: what they are called in the dataset.
+        types: their types in duckdb, as text.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, db: duckdb.DuckDBPyConnection, names: Sequence[str], schema: pa.Schema) -> KeyColumns:
+        """Key columns of a dataset with that schema, which has them."""
+        fields = [(f"k{at}", comparable_type(schema.field(name).type)) for at, name in enumerate(names)]
+        types = db.from_arrow(pa.schema(fields).empty_table()).types
+        return cls(tuple(names), tuple(map(str, types)))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """`k0`, `k1`..."""
+        return tuple(f"k{at}" for at in range(len(self.names)))
+
+    def fingerprints(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Fingerprints:
+        """The fingerprint of each row."""
+        # The database may give rows in any order, so that each brings its place along.
+        places = pa.arange(0, rows.num_rows)
+        keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
+        hashed = keys.project(f"place, hash({', '.join(self.roles)}) AS fingerprint").to_arrow_table()
+        fingerprints = np.empty(rows.num_rows, np.uint64)
+        fingerprints[hashed.column("place").to_numpy()] = hashed.column("fingerprint").to_numpy()
+        return fingerprints
+
+    def fingerprints_of(self, db: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str]) -> Fingerprints:
+        """The fingerprints of the keys in a relation, which calls them `columns`; ascending, each once."""
+        keys = (f"CAST({column} AS {type_})" for column, type_ in zip(columns, self.types, strict=True))
+        found = db.sql(f"SELECT hash({', '.join(keys)}) AS fingerprint FROM {relation}").to_arrow_table()
+        distinct: Fingerprints = np.unique(found.column("fingerprint").to_numpy())
+        return distinct
+
+    def last_of_each(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Places:
+        """Places of the last row of each key; nulls are equal to each other."""
+        places = pa.arange(0, rows.num_rows)
+        keys = db.from_arrow(pa.table({**self._keys(rows), "place": places}))
+        found = keys.aggregate("MAX(place) AS place", ", ".join(self.roles)).to_arrow_table()
+        last: Places = found.column("place").to_numpy()
+        return last
+
+    def _keys(self, rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+        return {role: comparable(rows.column(name)) for role, name in zip(self.roles, self.names, strict=True)}
+
+
+def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Table) -> Entries:
+    """Entries of rows in the order of their offsets: for each key the last."""
+    fingerprints = keys.fingerprints(db, rows)
+    # In the order in which they come, equal ones stay: what comes later is the later row.
+    order = np.argsort(fingerprints, kind="stable")
+    return _latest(db, keys, fingerprints, rows, order)
+
+
+def merged_entries(
+    db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries], schema: pa.Schema
+) -> Entries:
+    """Entries of several parts, the oldest first: for each key the last, in the columns of `schema`."""
+    rows = pa.concat_tables([fit_table(part.rows, schema) for part in parts])
+    if len(parts) == 1:
+        return Entries(parts[0].fingerprints, rows)
+    fingerprints = np.concatenate([part.fingerprints for part in parts])
+    return _latest(db, keys, fingerprints, rows, np.argsort(fingerprints, kind="stable"))
+
+
+def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries]) -> npt.NDArray[np.bool_]:
+    """For each row of all parts, the oldest first, whether a later one has its key."""
+    fingerprints = np.concatenate([part.fingerprints for part in parts])
+    superseded = np.zeros(len(fingerprints), np.bool_)
+    if len(parts) > 1:
+        rows = pa.concat_tables([part.rows.select(keys.names) for part in parts])
+        order = np.argsort(fingerprints, kind="stable")
+        shared = np.sort(order[_repeated(fingerprints[order])])
+        superseded[shared] = True
+        superseded[shared[keys.last_of_each(db, rows.take(pa.array(shared)))]] = False
+    return superseded
+
+
+def _latest(
+    db: duckdb.DuckDBPyConnection, keys: KeyColumns, fingerprints: Fingerprints, rows: pa.Table, order: Places
+) -> Entries:
+    """The last row of each key, in the given order of fingerprints."""
+    ascending = fingerprints[order]
+    repeated = _repeated(ascending)
+    if repeated.any():
+        # Only keys that share their fingerprint have to be compared.
+        shared = np.sort(order[repeated])
+        last = shared[keys.last_of_each(db, rows.select(keys.names).take(pa.array(shared)))]
+        is_last = np.zeros(len(order), np.bool_)
+        is_last[last] = True
+        keep = ~repeated | is_last[order]
+        order, ascending = order[keep], ascending[keep]
+    return Entries(ascending, rows.combine_chunks().take(pa.array(order)))
+
+
+def _repeated(ascending: Fingerprints) -> npt.NDArray[np.bool_]:
+    """Which of ascending numbers occur more than once."""
+    same = ascending[1:] == ascending[:-1]
+    repeated = np.zeros(len(ascending), np.bool_)
+    repeated[1:] |= same
+    repeated[:-1] |= same
+    return repeated

@@ -1,0 +1,142 @@
+"""The current state of a dataset by key, looked up in its key index at a cost that follows the keys asked for."""
+
+# ruff: noqa: S608  (SQL is made of roles)
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from odfpy.data.arrow import to_arrow
+from odfpy.data.fit import fit_table
+from odfpy.data.schema import DataSchema
+from odfpy.state.comparable import comparable
+from odfpy.state.current import KeyedState, StateColumn, same_keys
+from odfpy.state.entries import Entries, KeyColumns, is_superseded
+from odfpy.state.key_index import KeyIndex, is_living
+from odfpy.state.run_file import StateDamaged
+
+
+class IndexedState:
+    """State looked up in a key index; where that is of no use, in the data itself."""
+
+    def __init__(self, index: KeyIndex, schema: DataSchema, scanned: Callable[[], KeyedState]) -> None:
+        """State of a dataset.
+
+        Args:
+            index: covers all slices of the dataset.
+            schema: schema of the dataset; it may have grown since the index was made.
+            scanned: makes the state that is computed from the slices.
+        """
+        self._index = index
+        self._schema = to_arrow(schema)
+        self._make_scanned = scanned
+        self._scanned: KeyedState | None = None
+        self._found = fit_table(self._schema.empty_table(), self._schema)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the index could not answer and the data had to."""
+        return self._scanned is not None
+
+    def seen_keys(
+        self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """All keys that ever were, or those that may be among the wanted."""
+        if not self._index.purpose.keeps_rows and self._scanned is None:
+            try:
+                parts = self._parts(db, keys, among)
+            except StateDamaged:
+                pass
+            else:
+                wanted = pa.schema([self._schema.field(key.name).with_nullable(True) for key in keys])
+                rows = pa.concat_tables([wanted.empty_table(), *(fit_table(part.rows, wanted) for part in parts)])
+                return _relation(db, keys, rows, {})
+        return self._data.seen_keys(db, keys, among=among)
+
+    def current_rows(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        keys: Sequence[StateColumn],
+        values: Sequence[StateColumn],
+        *,
+        among: str | None = None,
+    ) -> duckdb.DuckDBPyRelation:
+        """Keys and values of the current rows; `pos` counts the rows that were looked up."""
+        if self._index.purpose.keeps_rows and self._scanned is None:
+            try:
+                parts = self._parts(db, keys, among)
+            except StateDamaged:
+                pass
+            else:
+                return self._current(db, parts, keys, values, among)
+        return self._data.current_rows(db, keys, values, among=among)
+
+    def rows(self, positions: pa.Array) -> pa.Table:
+        """Rows by position; `current_rows` has found them."""
+        return self._found.take(positions) if self._scanned is None else self._scanned.rows(positions)
+
+    def check(self) -> None:
+        """Read the data: the index is checked whenever it is read."""
+        self._data.check()
+
+    @property
+    def _data(self) -> KeyedState:
+        if self._scanned is None:
+            self._scanned = self._make_scanned()
+        return self._scanned
+
+    def _parts(self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], among: str | None) -> list[Entries]:
+        """Entries that may be of the wanted keys.
+
+        Raises:
+            StateDamaged: the index is of no use.
+        """
+        columns = KeyColumns.of(db, [key.name for key in keys], self._schema)
+        if not self._index.runs:
+            return []
+        if columns.names != self._index.purpose.keys or columns.types != self._index.key_types:
+            raise StateDamaged("The index is for other keys")
+        if among is None:
+            return self._index.entries()
+        return self._index.matching(columns.fingerprints_of(db, among, [key.role for key in keys]))
+
+    def _current(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        parts: list[Entries],
+        keys: Sequence[StateColumn],
+        values: Sequence[StateColumn],
+        among: str | None,
+    ) -> duckdb.DuckDBPyRelation:
+        """The last entry of each key, unless it ends it."""
+        first = self._found.num_rows
+        rows = pa.concat_tables([self._found.slice(first), *(fit_table(part.rows, self._schema) for part in parts)])
+        self._found = pa.concat_tables([self._found, rows])
+        columns = KeyColumns.of(db, [key.name for key in keys], self._schema)
+        places = {
+            "pos": pa.arange(first, first + rows.num_rows),
+            "living": is_living(rows, self._index.purpose.vocabulary),
+            "superseded": pa.array(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
+        }
+        current = _relation(db, [*keys, *values], rows, places).filter("living AND NOT superseded")
+        names = ", ".join(column.role for column in (*keys, *values))
+        if among is None:
+            return current.project(f"pos, {names}")
+        current.create_view("found", replace=True)
+        wanted = same_keys(keys, among, "found")
+        return db.sql(f"SELECT pos, {names} FROM found WHERE EXISTS (SELECT 1 FROM {among} WHERE {wanted})")
+
+
+def _relation(
+    db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn], rows: pa.Table, more: dict[str, pa.Array]
+) -> duckdb.DuckDBPyRelation:
+    """Columns of a table under their roles, null where the table lacks them, and more columns as they are."""
+    present = [column for column in columns if column.name in rows.column_names]
+    table = pa.table({**more, **{column.role: comparable(rows.column(column.name)) for column in present}})
+    casts = (
+        f"CAST({column.role if column in present else 'NULL'} AS {column.type}) AS {column.role}" for column in columns
+    )
+    return db.from_arrow(table).project(", ".join((*more, *casts)))

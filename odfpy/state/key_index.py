@@ -1,0 +1,238 @@
+"""The key index of a dataset: for each key the last row, or just that it was seen, found without reading the history.
+
+The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices make a
+new run, and runs that are not much larger than what comes after them are merged with it, so that their number is
+logarithmic in the number of entries, and a commit costs what it brings (amortised).
+
+It belongs to a state of the dataset, named by a `token` of its owner. It can always be made again from the slices:
+what is missing, damaged, of another release or for another purpose is treated as if there were no index at all.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.data.arrow import to_arrow
+from odfpy.data.fit import fit_table
+from odfpy.data.multihash import BLAKE3, Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.state.database import database
+from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
+from odfpy.state.run_file import Run, RunInfo, RunWriter, StateDamaged, damage_found
+
+FORMAT: Final = 1
+"""Version of the files."""
+
+INDEX: Final = "index"
+_RUN = "run-"
+_HASH_SPACE = 1 << 64
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPurpose:
+    """What an index is for.
+
+    Attributes:
+        keys: the primary key.
+        keeps_rows: whether the current row of each key is kept; if not, just that the key was seen.
+        vocabulary: names of the system columns.
+    """
+
+    keys: tuple[str, ...]
+    keeps_rows: bool
+    vocabulary: DatasetVocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSizes:
+    """How an index is cut; any sizes give the same answers.
+
+    Attributes:
+        block_rows: entries that are read together, at most.
+        least_rows: runs with fewer entries are not worth a file of their own.
+        fanout: a run is merged with what comes after it unless it is that many times as large.
+        part_rows: rows that are sorted and merged at once, at most: this bounds the memory that making an index takes.
+        part_bytes: the same in bytes.
+    """
+
+    block_rows: int = 8_192
+    least_rows: int = 4_096
+    fanout: int = 2
+    part_rows: int = 1 << 20
+    part_bytes: int = 1 << 27
+
+
+DEFAULT_SIZES = IndexSizes()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyIndex:
+    """An index as it was opened or made; it does not change, `extended` gives another one.
+
+    Attributes:
+        folder: where it is.
+        purpose: what it is for.
+        token: which state of the dataset it belongs to, None for that without slices.
+        key_types: types of the keys in duckdb, none before there are slices.
+        runs: what it consists of, the oldest first.
+        sizes: how it is cut.
+    """
+
+    folder: Path
+    purpose: IndexPurpose
+    token: str | None = None
+    key_types: tuple[str, ...] = ()
+    runs: tuple[RunInfo, ...] = ()
+    sizes: IndexSizes = DEFAULT_SIZES
+
+    @classmethod
+    def open(cls, folder: Path, purpose: IndexPurpose, sizes: IndexSizes = DEFAULT_SIZES) -> KeyIndex:
+        """The index in a folder; what its runs hold is checked as it is read.
+
+        Raises:
+            StateDamaged: there is none, or none that can be used for that purpose by this release.
+        """
+        with damage_found():
+            text, _, digest = (folder / INDEX).read_bytes().rstrip(b"\n").rpartition(b"\n")
+            if str(Multihash.of(text, BLAKE3)).encode() != digest:
+                raise StateDamaged(f"{folder / INDEX} is damaged")
+            tree = json.loads(text)
+            if {key: tree.get(key) for key in ("format", "hash", "purpose")} != _origin(purpose):
+                raise StateDamaged(f"{folder / INDEX} is of another release, or for another purpose")
+            runs = tuple(RunInfo(**run) for run in tree["runs"])
+            return cls(folder, purpose, tree["token"], tuple(tree["key_types"]), runs, sizes)
+
+    def extended(self, slices: Sequence[Path], schema: DataSchema, token: str) -> KeyIndex:
+        """The index with more slices, which replaces this one in its folder.
+
+        Args:
+            slices: the slices that follow those that the index has, in order.
+            schema: schema of the dataset, which all slices fit.
+            token: the state of the dataset that the index belongs to then.
+
+        Raises:
+            StateDamaged: what the index has cannot be used; start again from an empty one.
+            OdfError: a slice cannot be read, or memory is short.
+            OSError: the index cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        wanted = self._columns(schema)
+        with database() as db:
+            keys = KeyColumns.of(db, self.purpose.keys, wanted)
+            if self.runs and keys.types != self.key_types:
+                raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")
+            runs = self.runs
+            for rows in _parts(slices, wanted, self.purpose.vocabulary, self.sizes):
+                runs = self._added(db, keys, runs, sorted_entries(db, keys, rows))
+        longer = replace(self, token=token, key_types=keys.types, runs=runs)
+        _save(longer)
+        return longer
+
+    def matching(self, wanted: Fingerprints) -> list[Entries]:
+        """Entries with one of the wanted fingerprints, which are ascending and distinct; one item a run, oldest first.
+
+        Raises:
+            StateDamaged: a run is missing or damaged.
+        """
+        return [Run(self.folder, info).matching(wanted) for info in self.runs]
+
+    def entries(self) -> list[Entries]:
+        """All entries, one item a run, the oldest first; a key may have one in each.
+
+        Raises:
+            StateDamaged: a run is missing or damaged.
+        """
+        return [Run(self.folder, info).all() for info in self.runs]
+
+    # --- Extending ---
+
+    def _columns(self, schema: DataSchema) -> pa.Schema:
+        """The columns of the entries; that they may all be null is how `fit_table` gives them."""
+        arrow = to_arrow(schema)
+        names = arrow.names if self.purpose.keeps_rows else self.purpose.keys
+        return pa.schema([arrow.field(name).with_nullable(True) for name in names])
+
+    def _added(
+        self, db: duckdb.DuckDBPyConnection, keys: KeyColumns, runs: tuple[RunInfo, ...], new: Entries
+    ) -> tuple[RunInfo, ...]:
+        """The runs with new entries after them."""
+        kept, size = len(runs), len(new.fingerprints)
+        while kept and runs[kept - 1].rows < self.sizes.fanout * max(size, self.sizes.least_rows):
+            kept -= 1
+            size += runs[kept].rows
+        merged: list[Run | Entries] = [*(Run(self.folder, info) for info in runs[kept:]), new]
+        with RunWriter(self.folder / f"{_RUN}{secrets.token_hex(8)}", new.rows.schema, self.sizes.block_rows) as writer:
+            for low, high in _ranges(size, self.sizes.part_rows):
+                parts = [part.between(low, high) for part in merged]
+                entries = merged_entries(db, keys, parts, new.rows.schema)
+                # A key that has ended must hide what older runs say of it, and can be forgotten if there are none.
+                writer.write(self._living(entries) if self.purpose.keeps_rows and not kept else entries)
+            return (*runs[:kept], writer.finish())
+
+    def _living(self, entries: Entries) -> Entries:
+        living = is_living(entries.rows, self.purpose.vocabulary)
+        return Entries(entries.fingerprints[living.to_numpy(zero_copy_only=False)], entries.rows.filter(living))
+
+
+def is_living(rows: pa.Table, vocabulary: DatasetVocabulary) -> pa.Array:
+    """For each last row of a key, whether it is the current one: a retraction ends the key, so does a lone -C."""
+    operations = rows.column(vocabulary.operation_type_column).cast(pa.int32())
+    kept = pa.array([int(operation) for operation in OperationType if operation.weight > 0], pa.int32())
+    return pc.is_in(operations, value_set=kept).combine_chunks()
+
+
+def _save(index: KeyIndex) -> None:
+    """Replace the file `index`, then remove files that are not part of the index any more."""
+    runs = [asdict(run) for run in index.runs]
+    tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
+    text = json.dumps(tree).encode()
+    temporary = index.folder / f".tmp-{secrets.token_hex(8)}"
+    temporary.write_bytes(b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b"")))
+    temporary.replace(index.folder / INDEX)
+    needed = {INDEX, *(run.name for run in index.runs)}
+    for path in index.folder.iterdir():
+        if path.name not in needed:
+            with suppress(OSError):
+                path.unlink()
+
+
+def _origin(purpose: IndexPurpose) -> dict[str, object]:
+    """What an index must have been made with to be of use."""
+    tree: object = json.loads(json.dumps(asdict(purpose)))
+    return {"format": FORMAT, "hash": HASH, "purpose": tree}
+
+
+def _parts(
+    slices: Iterable[Path], wanted: pa.Schema, vocabulary: DatasetVocabulary, sizes: IndexSizes
+) -> Iterator[pa.Table]:
+    """The rows of slices in tables of bounded size."""
+    tables: list[pa.Table] = []
+    for path in slices:
+        names = slice_schema(path, vocab=vocabulary).names
+        columns = [name for name in wanted.names if name in names]
+        for batch in iter_slice(path, sizes.part_rows, columns, vocab=vocabulary):
+            tables.append(fit_table(pa.Table.from_batches([batch]), wanted))
+            if sum(t.num_rows for t in tables) >= sizes.part_rows or sum(t.nbytes for t in tables) >= sizes.part_bytes:
+                yield pa.concat_tables(tables)
+                tables = []
+    if tables:
+        yield pa.concat_tables(tables)
+
+
+def _ranges(rows: int, at_once: int) -> Iterator[tuple[int, int | None]]:
+    """Ranges of fingerprints with about as many rows as are merged at once; fingerprints are spread evenly."""
+    count = -(-rows // at_once) or 1
+    for number in range(count):
+        yield number * _HASH_SPACE // count, None if number == count - 1 else (number + 1) * _HASH_SPACE // count

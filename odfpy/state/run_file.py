@@ -1,0 +1,239 @@
+"""A run: one file of the key index, entries in the order of their fingerprints.
+
+A run is a sequence of blocks, then what is needed to find and check them:
+
+| part | what |
+|---|---|
+| block | the fingerprints, 8 bytes each, then the rows as an Arrow record batch |
+| schema | of the rows, as an Arrow message |
+| directory | for each block its least fingerprint, place, sizes and the BLAKE3 of both its parts |
+
+`RunInfo`, which stands in the index, has the BLAKE3 of schema and directory. So every byte is checked before it is
+used, and only what is used is read: files are mapped into memory, and blocks that cannot match are not touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.data.multihash import BLAKE3
+from odfpy.state.entries import Entries, Fingerprints, Places
+
+_ALIGNMENT = 64
+_DIRECTORY = np.dtype(
+    [
+        ("first", "<u8"),
+        ("at", "<u8"),
+        ("entries", "<u4"),
+        ("rows_size", "<u8"),
+        ("fingerprints_hash", "V32"),
+        ("rows_hash", "V32"),
+    ]
+)
+
+
+class StateDamaged(Exception):
+    """Part of the key index is missing, or is not what was written; it has to be made again."""
+
+
+@contextlib.contextmanager
+def damage_found() -> Iterator[None]:
+    """Turn whatever damaged files can lead to into `StateDamaged`."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
+        raise StateDamaged(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What the index says of a run.
+
+    Attributes:
+        name: of the file.
+        rows: entries in it.
+        size: bytes of the file.
+        schema_at: where the schema begins.
+        directory_at: where the directory begins, which goes to the end.
+        digest: BLAKE3 of schema and directory, in hexadecimal.
+    """
+
+    name: str
+    rows: int
+    size: int
+    schema_at: int
+    directory_at: int
+    digest: str
+
+
+class RunWriter:
+    """Writes a run; leaving the context without `finish` removes the file."""
+
+    def __init__(self, path: Path, schema: pa.Schema, block_rows: int) -> None:
+        """Create the file.
+
+        Args:
+            path: of a new file.
+            schema: of the rows.
+            block_rows: entries in a block, at most: what has to be read to look up one key.
+
+        Raises:
+            OSError: it cannot be written, here and later.
+        """
+        self._path = path
+        self._schema = schema
+        self._block_rows = block_rows
+        self._directory: list[tuple[Any, ...]] = []
+        self._at = 0
+        self._rows = 0
+        self._done = False
+        self._file = path.open("xb")
+
+    def write(self, entries: Entries) -> None:
+        """Append entries whose fingerprints are not less than those before."""
+        for start in range(0, len(entries.fingerprints), self._block_rows):
+            fingerprints = entries.fingerprints[start : start + self._block_rows]
+            (batch,) = entries.rows.slice(start, self._block_rows).combine_chunks().to_batches()
+            self._write_block(np.ascontiguousarray(fingerprints, "<u8"), batch)
+
+    def finish(self) -> RunInfo:
+        """Complete the file. It is not flushed to disk: what a power loss takes away is noticed and made again."""
+        schema_at = self._at
+        schema = self._schema.serialize().to_pybytes()
+        directory = np.array(self._directory, _DIRECTORY).tobytes()
+        self._file.write(schema)
+        self._file.write(directory)
+        self._file.close()
+        self._done = True
+        size = schema_at + len(schema) + len(directory)
+        digest = _hash(schema + directory).hex()
+        return RunInfo(self._path.name, self._rows, size, schema_at, schema_at + len(schema), digest)
+
+    def __enter__(self) -> RunWriter:  # noqa: PYI034 - Self is newer than Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._done:
+            with contextlib.suppress(OSError):  # a full disk cannot take what is still buffered
+                self._file.close()
+            self._path.unlink(missing_ok=True)
+
+    def _write_block(self, fingerprints: Fingerprints, batch: pa.RecordBatch) -> None:
+        head, rows = fingerprints.tobytes(), memoryview(batch.serialize())
+        self._directory.append((fingerprints[0], self._at, len(fingerprints), rows.nbytes, _hash(head), _hash(rows)))
+        padding = -(len(head) + rows.nbytes) % _ALIGNMENT
+        for part in (head, rows, bytes(padding)):
+            self._file.write(part)
+        self._at += len(head) + rows.nbytes + padding
+        self._rows += len(fingerprints)
+
+
+class Run:
+    """A run that is read."""
+
+    def __init__(self, folder: Path, info: RunInfo) -> None:
+        """Open the file and check what does not belong to a block.
+
+        Raises:
+            StateDamaged: it is not the file that was written, here and in all that is read from it later.
+        """
+        self.info = info
+        with damage_found():
+            self._bytes = _mapped(folder / info.name)
+            if self._bytes.size != info.size:
+                raise StateDamaged(f"{info.name} has {self._bytes.size} bytes, not {info.size}")
+            end = self._bytes[info.schema_at :]
+            if _hash(memoryview(end)).hex() != info.digest:
+                raise StateDamaged(f"{info.name}: the directory is damaged")
+            self.schema = pa.ipc.read_schema(end[: info.directory_at - info.schema_at])
+            self._directory = np.frombuffer(end[info.directory_at - info.schema_at :], _DIRECTORY)
+            self._firsts: Fingerprints = np.ascontiguousarray(self._directory["first"])
+
+    def all(self) -> Entries:
+        """All entries."""
+        return self._entries(range(len(self._directory)))
+
+    def between(self, low: int, high: int | None) -> Entries:
+        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
+        # Equal fingerprints may stand on both sides of the end of a block.
+        first = max(0, int(np.searchsorted(self._firsts, np.uint64(low))) - 1)
+        last = len(self._firsts) if high is None else int(np.searchsorted(self._firsts, np.uint64(high)))
+        return self._entries(range(first, last)).between(low, high)
+
+    def matching(self, wanted: Fingerprints) -> Entries:
+        """Entries with one of the wanted fingerprints, which are ascending and distinct."""
+        fingerprints, rows = [], [self.schema.empty_table()]
+        for block in self._touched(wanted):
+            known = self._fingerprints(block)
+            asked = wanted[np.searchsorted(wanted, known[0]) : np.searchsorted(wanted, known[-1], side="right")]
+            places = _found(known, asked)
+            if len(places):
+                fingerprints.append(known[places])
+                rows.append(pa.Table.from_batches([self._rows(block).take(pa.array(places))]))
+        found = np.concatenate(fingerprints) if fingerprints else np.empty(0, np.uint64)
+        return Entries(found, pa.concat_tables(rows))
+
+    # --- Blocks ---
+
+    def _touched(self, wanted: Fingerprints) -> Places:
+        """Blocks that may have one of the wanted fingerprints."""
+        left = np.maximum(np.searchsorted(self._firsts, wanted) - 1, 0)
+        right = np.searchsorted(self._firsts, wanted, side="right")
+        starts = np.zeros(len(self._firsts) + 1, np.int64)
+        np.add.at(starts, left, 1)
+        np.subtract.at(starts, right, 1)
+        return np.flatnonzero(np.cumsum(starts[:-1]) > 0)
+
+    def _entries(self, blocks: range) -> Entries:
+        fingerprints = [np.empty(0, np.uint64), *map(self._fingerprints, blocks)]
+        return Entries(np.concatenate(fingerprints), pa.Table.from_batches(map(self._rows, blocks), self.schema))
+
+    def _fingerprints(self, block: int) -> Fingerprints:
+        entry = self._directory[block]
+        with damage_found():
+            part = self._checked(int(entry["at"]), 8 * int(entry["entries"]), entry["fingerprints_hash"])
+            fingerprints: Fingerprints = np.frombuffer(part, "<u8")
+            return fingerprints
+
+    def _rows(self, block: int) -> pa.RecordBatch:
+        entry = self._directory[block]
+        with damage_found():
+            at = int(entry["at"]) + 8 * int(entry["entries"])
+            part = self._checked(at, int(entry["rows_size"]), entry["rows_hash"])
+            return pa.ipc.read_record_batch(part, self.schema)
+
+    def _checked(self, at: int, size: int, digest: np.void) -> pa.Buffer:
+        part = self._bytes[at : at + size]
+        if _hash(memoryview(part)) != digest.tobytes():
+            raise StateDamaged(f"{self.info.name}: {size} bytes at {at} are damaged")
+        return part
+
+
+def _found(known: Fingerprints, wanted: Fingerprints) -> Places:
+    """Places of wanted numbers among known ones; both are ascending."""
+    first = np.searchsorted(known, wanted)
+    counts = np.searchsorted(known, wanted, side="right") - first
+    before = np.cumsum(counts) - counts
+    places: Places = np.repeat(first - before, counts) + np.arange(counts.sum())
+    return places
+
+
+def _mapped(path: Path) -> pa.Buffer:
+    with pa.memory_map(str(path)) as file:
+        return file.read_buffer()
+
+
+def _hash(data: bytes | memoryview) -> bytes:
+    hasher = BLAKE3.hasher()
+    hasher.update(data)
+    return hasher.digest()
