@@ -29,7 +29,7 @@ COMMANDS = {
     "push": ("transfer", "Copy datasets to a repository."),
     "rename": ("datasets", "Give a dataset another name."),
     "delete": ("datasets", "Delete datasets, with their data."),
-    "inspect": ("inspect", "Look into a dataset: schema, lineage, query."),
+    "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
     "repo": ("repo", "Repositories: named places where datasets are exchanged."),
     "config": ("config", "Settings of the workspace and of the user."),
     "engine": ("engine", "The Spark engine, which starts when it is needed."),

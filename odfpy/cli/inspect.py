@@ -1,18 +1,20 @@
-"""`odf inspect`: schema, lineage and query of a dataset."""
+"""`odf inspect`: schema, lineage, source and query of a dataset."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Form, Name, command, group, session_of
-from odfpy.cli.output import Format
+from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.output import Format, paint
 from odfpy.errors import SchemaError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import LineageNode
+    from odfpy.coordinator.source_report import SourceReport
 
 app = group("Look into a dataset.")
 
@@ -76,6 +78,59 @@ def _tree(node: LineageNode) -> dict[str, Any]:
         "id": str(node.handle.id),
         "kind": node.kind.value,
         "inputs": [_tree(item) for item in node.inputs],
+    }
+
+
+@command(app, "odf inspect source com.example.rates", "odf inspect source com.example.rates -n 20 -o json")
+def source(
+    context: typer.Context,
+    name: Name,
+    num_commits: Annotated[str, typer.Option("--num-commits", "-n", help="How many commits.", metavar="N")] = "5",
+    form: Form = None,
+) -> None:
+    """Show where the data of a dataset comes from, how far that is taken in, and what came of it."""
+    session = session_of(context)
+    output = session.output_as(form)
+    report = session.workspace.source(name, num_commits=whole_number(num_commits, "--num-commits") or 0)
+    tree = source_tree(report)
+    if output.form is Format.CSV:
+        output.tree(tree["commits"])
+        return
+    if not output.for_people:
+        output.tree(tree)
+        return
+    for title, key in (("Pulled from", "pollingSource"), ("Handed in by", "pushSources"), ("State", "states")):
+        if tree[key]:
+            output.text(paint(title, "bold", sys.stdout))
+            output.tree(tree[key])
+            output.text()
+    output.text(paint("Last commits", "bold", sys.stdout) if report.commits else "No data yet.")
+    if report.commits:
+        columns = {"Time": "systemTime", "Rows": "records", "Taken in": "state", "Watermark": "watermark"}
+        output.records(tree["commits"], {**columns, "Block": "sequenceNumber"})
+
+
+def source_tree(report: SourceReport) -> dict[str, Any]:
+    """Sources and commits for programs."""
+    from odfpy.codec.tree import to_tree
+
+    return {
+        "name": str(report.handle),
+        "id": str(report.handle.id),
+        "pollingSource": to_tree(report.polling_source) if report.polling_source else None,
+        "pushSources": [to_tree(item) for item in report.push_sources],
+        "states": [to_tree(item) for item in report.states],
+        "commits": [
+            {
+                "systemTime": str(commit.system_time),
+                "records": commit.num_records,
+                "state": commit.state.value if commit.state else None,
+                "watermark": str(commit.watermark) if commit.watermark else None,
+                "sequenceNumber": commit.sequence_number,
+                "block": str(commit.block),
+            }
+            for commit in report.commits
+        ],
     }
 
 

@@ -20,6 +20,7 @@ from odfpy.errors import IntegrityError, OdfError, UsageError
 if TYPE_CHECKING:
     from odfpy.coordinator.add import Planned
     from odfpy.coordinator.config import Config
+    from odfpy.coordinator.source_report import SourceReport
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
 
@@ -121,6 +122,16 @@ class Catalog:
     def lineage(self, ref: str) -> LineageNode:
         """A dataset and what it is derived from, as far as that is in the workspace."""
         return Lineage(self.storage).tree(self.storage.get(ref).handle.id)
+
+    def source(self, ref: str, *, num_commits: int = 5) -> SourceReport:
+        """The sources of a root dataset, how far they are taken in, and the last commits of data, newest first.
+
+        Raises:
+            UsageError: the dataset is derivative.
+        """
+        from odfpy.coordinator.source_report import source_report
+
+        return source_report(self.storage.get(ref), num_commits)
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
         """What the engine says of a derivative's query; None when the schema of an input is not known yet.
