@@ -76,16 +76,16 @@ def expected_schema(
 
 def _schema_of_source(engines: EngineRegistry, state: ChainState, out: Path) -> DataSchema | None:
     """What an empty input would give."""
-    from odfpy.coordinator.ingest import preprocessed
     from odfpy.data.arrow import to_arrow
     from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import schema_of
 
     source = state.polling_source or next(iter(state.push_sources), None)
     schema = schema_of(source.read) if source else None
     if source is None or schema is None:
         return None
-    rows = preprocessed(source.preprocess, to_arrow(schema).empty_table(), engines)
+    rows, _ = preprocess(source.preprocess, to_arrow(schema).empty_table(), engines)
     epoch = Timestamp(0)
     ingested = ingest_rows(
         rows,

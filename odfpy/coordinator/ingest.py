@@ -31,17 +31,13 @@ from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.transform import TransformSql
 from odfpy.engine.registry import EngineRegistry
-from odfpy.errors import UnsupportedStep, UsageError, did_you_mean
+from odfpy.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics
 
 DEFAULT_SOURCE = "default"
-_PREPROCESSORS = ("datafusion",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +96,14 @@ def ingest_file(
     """
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import read, schema_of
 
     state = dataset.state
     rows = read(source.read, file.path, name=file.name)
     if schema_of(source.read) is None:
         rows = coerce_inferred_event_time(rows, state.vocab)
-    rows = preprocessed(source.preprocess, rows, engines)
+    rows, remarks = preprocess(source.preprocess, rows, engines)
     system_time = commit_time(state)
     blocks = dataset.chain.in_order(state.head)
     ingested = ingest_rows(
@@ -121,7 +118,8 @@ def ingest_file(
         watermark=state.watermark,
         out=scratch / "data",
     )
-    return _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
+    result = _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
+    return replace(result, notes=(*remarks, *result.notes))
 
 
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
@@ -155,20 +153,6 @@ def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
         new_watermark=watermark,
     )
     return _append(dataset, state, [event], commit_time(state))
-
-
-def preprocessed(transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry) -> pa.Table:
-    """Rows after the source's own SQL, if it has any."""
-    if transform is None:
-        return rows
-    if transform.engine.lower() not in _PREPROCESSORS:
-        raise UnsupportedStep(
-            f"Preprocessing with the engine {transform.engine!r} is part of a later release (0.2)",
-            hint=f"This release preprocesses with: {', '.join(_PREPROCESSORS)}.",
-        )
-    from odfpy.ingest.preprocess import preprocess
-
-    return preprocess(transform, rows, engines.get(transform.engine).preprocess)
 
 
 def _commit(

@@ -16,6 +16,8 @@ from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
     AnalyzeResponseSuccess,
+    PreprocessRequest,
+    PreprocessResponseSuccess,
     SqlRequest,
     SqlResponse,
     SqlResponseSuccess,
@@ -41,7 +43,7 @@ from odfpy.engine.messages import (
 )
 from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.settings import EngineSettings
-from odfpy.errors import EngineError, EngineUnavailable, MalformedData, UnsupportedStep
+from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,15 +98,30 @@ class SparkEngine:
         return self._ask(request, SqlResponseSuccess)
 
     def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Not in this release.
+        """Run the queries of an ingest over tables; the rows go to the worker and back as files.
+
+        Args:
+            transform: queries of any class whose result is a function of the tables.
+            tables: by the names that the queries give them.
+
+        Returns:
+            The result. Its rows have the order of the input if the queries work row by row, else that of an ORDER BY
+            at the end, else they are sorted by all columns. A column that comes through unchanged has its own type.
 
         Raises:
-            UnsupportedStep: always.
+            InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says.
+            EngineUnavailable: the worker does not start, or dies.
         """
-        raise UnsupportedStep(
-            f"Preprocessing {', '.join(tables)} with the engine {transform.engine} is part of a later release (0.2)",
-            hint="Preprocess with `engine: datafusion`.",
-        )
+        from odfpy.engine.handover import hand_over, take_back
+        from odfpy.engine.responses import as_error
+
+        with self.run.client_scratch() as folder:
+            output = folder / "result"
+            request = PreprocessRequest(transform, hand_over(tables, folder), str(output))
+            response = self._ask(request, PreprocessResponseSuccess)
+            if not isinstance(response, PreprocessResponseSuccess):
+                raise as_error(response)
+            return take_back(output, response.unchanged, tables)
 
     def warm_up(self) -> None:
         """Start the worker if there is none, without waiting for it.

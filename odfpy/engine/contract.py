@@ -222,3 +222,56 @@ class SqlResponseSuccess:
 
 
 SqlResponse: TypeAlias = SqlResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessTable:
+    """Rows that were read, as a table of a preprocessing query (odfpy).
+
+    Attributes:
+        name: its name in the query.
+        data_path: a Parquet file with the rows; beside their columns it has their running number, see
+            `odfpy.engine.handover`.
+        watched: columns of which the answer is to tell where they come out unchanged.
+    """
+
+    name: str
+    data_path: str
+    watched: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessRequest:
+    """Runs the queries of an ingest; the result goes to `output_path` as an Arrow IPC stream (odfpy)."""
+
+    transform: Transform
+    tables: tuple[PreprocessTable, ...]
+    output_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedColumn:
+    """A column of a result that has the values of a column of a table (odfpy).
+
+    Attributes:
+        position: of the column in the result, from 0.
+        table: name of the table.
+        column: name of its column.
+    """
+
+    position: U64
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreprocessResponseSuccess:
+    """The result has been written; `unchanged` tells of the columns that were to be watched (odfpy)."""
+
+    num_rows: U64
+    unchanged: tuple[UnchangedColumn, ...] = ()
+
+
+PreprocessResponse: TypeAlias = (
+    PreprocessResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError
+)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from odfpy.engine.contract import AnalyzeRequest, SqlRequest, TransformRequest
+from odfpy.engine.contract import AnalyzeRequest, PreprocessRequest, SqlRequest, TransformRequest
 
 
-def remove_output(request: AnalyzeRequest | TransformRequest | SqlRequest) -> None:
+def remove_output(request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest) -> None:
     """Remove the files that a request asked for, as far as they are there."""
     match request:
         case TransformRequest():
             paths = [request.new_data_path, request.new_checkpoint_path]
-        case SqlRequest():
+        case PreprocessRequest() | SqlRequest():
             paths = [request.output_path]
         case AnalyzeRequest():
             paths = []

@@ -21,6 +21,8 @@ from odfpy.data.scalars import U32, U64
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponseSuccess,
+    PreprocessRequest,
+    PreprocessResponseSuccess,
     SqlRequest,
     SqlResponseSuccess,
     TransformRequest,
@@ -143,11 +145,12 @@ class Status:
     startup_cache: bool
 
 
-Job: TypeAlias = AnalyzeRequest | TransformRequest | SqlRequest
+Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest
 FromClient: TypeAlias = Hello | Job | StatusRequest | StopRequest
 Result: TypeAlias = (
     AnalyzeResponseSuccess
     | TransformResponseSuccess
+    | PreprocessResponseSuccess
     | SqlResponseSuccess
     | TransformResponseProgress
     | TransformResponseInvalidQuery

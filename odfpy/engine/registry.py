@@ -57,11 +57,11 @@ class Engine(Protocol):
         """
 
     def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Run the queries of an ingest over what was read, in this process.
+        """Run the queries of an ingest over what was read.
 
         Raises:
-            EngineError: as it says.
-            UnsupportedStep: the engine does not preprocess.
+            InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault; the message names the step.
+            EngineUnavailable: the engine cannot be reached.
         """
 
 

@@ -5,6 +5,7 @@
     engine.secret   what a client has to say first, readable by the owner only
     engine.log      what the worker and its Java process print
     engine-worker-*/ scratch of the worker that lives, removed with it
+    engine-client-*/ what a process hands to the worker; its name has the process id
 
 The lock ends with its process, so whatever is found while nobody holds it is left over and may be removed.
 """
@@ -21,10 +22,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from odfpy.errors import EngineUnavailable
 
 _SCRATCH_PREFIX = "engine-worker-"
+_CLIENT_PREFIX = "engine-client-"
 _LARGEST_LOG = 4 << 20
 _PRIVATE_FILE = 0o600
 _LOCK_ATTEMPTS = 10
@@ -128,6 +131,9 @@ class RunFolder:
             path.unlink(missing_ok=True)
         for path in self.path.glob(f"{_SCRATCH_PREFIX}*"):
             shutil.rmtree(path, ignore_errors=True)
+        for path in self.path.glob(f"{_CLIENT_PREFIX}*"):
+            if not _is_alive(path.name.removeprefix(_CLIENT_PREFIX).partition("-")[0]):
+                shutil.rmtree(path, ignore_errors=True)
 
     # --- Files of the living ---
 
@@ -136,6 +142,23 @@ class RunFolder:
         path = self.path / f"{_SCRATCH_PREFIX}{os.getpid()}"
         path.mkdir(mode=0o700)
         return path
+
+    @contextmanager
+    def client_scratch(self) -> Iterator[Path]:
+        """A folder for what this process hands to the worker and gets back; gone after the block.
+
+        What a process leaves that was killed in the block goes when the next worker begins or ends.
+
+        Raises:
+            EngineUnavailable: it cannot be made.
+        """
+        self.create()
+        try:
+            folder = TemporaryDirectory(prefix=f"{_CLIENT_PREFIX}{os.getpid()}-", dir=self.path.absolute())
+        except OSError as error:
+            raise EngineUnavailable(f"The engine needs a folder in {self.path}: {error.strerror}") from error
+        with folder as path:
+            yield Path(path)
 
     def make_secret(self) -> str:
         """Put a new secret into its file."""
@@ -186,6 +209,17 @@ class RunFolder:
             client.close()
             raise
         return client
+
+
+def _is_alive(pid: str) -> bool:
+    """Whether there is a process of that id."""
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except OSError:
+        pass  # it belongs to somebody else
+    return True
 
 
 def _lock(descriptor: int) -> bool:

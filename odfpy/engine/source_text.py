@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.dataset.transform import TransformSql
+
 _MOST_CARETS = 40
 
 
@@ -46,3 +48,12 @@ class SourceText:
         carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
         gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
         return f" ({where})\n    {shown}\n    {gap}{carets}"
+
+
+def step_texts(transform: TransformSql) -> list[SourceText]:
+    """The queries of a transform, each labelled with its step where there are several."""
+    steps = transform.steps
+    if len(steps) == 1:
+        return [SourceText(steps[0].query)]
+    labels = (f"step {at} (`{step.alias}`)" if step.alias else f"step {at}" for at, step in enumerate(steps, start=1))
+    return [SourceText(step.query, label) for step, label in zip(steps, labels, strict=True)]

@@ -1,30 +1,52 @@
-"""Preprocessing: a query over the rows as read, before they are merged (ODF specification, "Preprocess")."""
+"""Preprocessing: queries over the rows as read, before they are merged (ODF specification, "Preprocess")."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.dialects import translated
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import OdfError
 
 INPUT = "input"
 """Name of the view that has the rows as read."""
 
 
 def preprocess(
-    transform: TransformSql | None,
-    table: pa.Table,
-    run: Callable[[TransformSql, Mapping[str, pa.Table]], pa.Table],
-) -> pa.Table:
-    """The rows that the query makes of those read; without a query, the same.
+    transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """The rows that the queries of a source make of those read; without a query, the same.
 
     Args:
-        transform: one or several SQL steps.
-        table: the rows as read.
-        run: runs the steps over tables by name, on the engine that the transform names.
+        transform: one or several SQL steps for some engine.
+        rows: the rows as read, in the order of the input.
+        engines: where to run them.
+
+    Returns:
+        The rows, and remarks for the person.
 
     Raises:
-        EngineError: the engine refuses the query or cannot run it.
+        EngineNotFound: there is no such engine, nor can its SQL be translated.
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says; the message names the step.
+        EngineUnavailable: the engine cannot be reached.
     """
-    return table if transform is None else run(transform.normalized(), {INPUT: table})
+    if transform is None or not rows.num_columns:  # an empty file has no columns that a query could name
+        return rows, ()
+    runnable, remarks = translated(transform.normalized())
+    try:
+        return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}), remarks
+    except OdfError as error:
+        raise _named(error, transform.engine, is_translated=bool(remarks)) from error
+
+
+def _named(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
+    """The error, saying which query is at fault."""
+    message = f"Preprocessing with engine {engine}: {error.message}"
+    if not is_translated:
+        return type(error)(message, hint=error.hint)
+    return type(error)(
+        message,
+        hint=f"The query was translated from {engine} to Spark SQL, which is what is shown; "
+        "write it for `engine: spark` or `engine: datafusion`.",
+    )

@@ -13,15 +13,17 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from odfpy.dataset.transform import TransformSql
 from odfpy.engine.admin import engine_status, stop_engine
 from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import AnalyzeResponseSuccess, SqlRequest, SqlResponseSuccess, TransformResponseSuccess
 from odfpy.engine.messages import Progress, Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.training import training_jobs
-from odfpy.errors import EngineError, EngineUnavailable
+from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery
 
 pytestmark = pytest.mark.spark
 
@@ -142,6 +144,16 @@ def test_two_clients_at_once_start_one_engine_without_path_and_java_home(run: Pa
     status = engine_status(run)
     assert status is not None
     assert (status.jobs_done, status.ready, status.busy) == (2, True, False)
+
+
+def test_rows_of_an_ingest_go_to_the_engine_and_back(engine: SparkEngine):
+    rows = pa.table({"u": pa.array([3, 1, 2], pa.uint64()), "v": ["c", "a", "b"]})
+    transform = TransformSql("spark", query="select u, upper(v) as v from input where u > 1")
+    made = engine.preprocess(transform, {"input": rows})
+    assert made.equals(pa.table({"u": pa.array([3, 2], pa.uint64()), "v": ["C", "B"]}))
+    with pytest.raises(InvalidQuery, match="nope"):
+        engine.preprocess(TransformSql("spark", query="select nope from input"), {"input": rows})
+    assert not list(engine.run.path.glob("engine-client-*"))
 
 
 def test_it_serves_every_kind_of_request_and_stays_warm(engine: SparkEngine, tmp_path: Path):

@@ -34,7 +34,7 @@ from odfpy.engine.contract import (
     TransformResponse,
     TransformResponseSuccess,
 )
-from odfpy.engine.datafusion.plan import check_is_query, check_row_by_row, scans
+from odfpy.engine.datafusion.plan import check_is_query, check_row_by_row, check_total_order, scans
 from odfpy.engine.datafusion.session import (
     datafusion_errors,
     name_rows,
@@ -46,7 +46,7 @@ from odfpy.engine.datafusion.session import (
 from odfpy.engine.ipc import write_stream
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.responses import answered
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
@@ -88,15 +88,34 @@ class DataFusionEngine:
         Nullability is what DataFusion says of the result, as the schema of a dataset is made from it.
 
         Raises:
-            InvalidQuery: a query cannot be run; UnsupportedQuery: temporal tables.
+            InvalidQuery: a query cannot be run; the message names the step.
+            NondeterministicQuery: its result would not be a function of the tables.
+            UnsupportedQuery: temporal tables.
         """
-        context = new_session(deterministic=False)
+        context = new_session(deterministic=True)
         for name, table in tables.items():
             name_rows(context, name, table.schema, table.to_batches())
-        *_, (frame, source) = _steps(context, transform)
+        steps = []
+        for frame, source in _steps(context, transform):
+            with datafusion_errors(source):
+                check_is_query(frame.logical_plan(), source)
+                check_total_order(frame.logical_plan(), source)
+            steps.append((frame, source))
+        frame, source = steps[-1]
+        try:
+            with datafusion_errors(source):
+                return pa.Table.from_batches(rows_in_order(frame), plain_schema(frame.schema()))
+        except InvalidQuery:
+            _blame_first(steps)
+            raise
+
+
+def _blame_first(steps: Iterable[tuple[DataFrame, SourceText]]) -> None:
+    """Raise the error of the first step that cannot be computed: views are run with what is built on them."""
+    for frame, source in steps:
         with datafusion_errors(source):
-            check_is_query(frame.logical_plan(), source)
-            return pa.Table.from_batches(rows_in_order(frame), plain_schema(frame.schema()))
+            for _ in rows_in_order(frame):
+                pass
 
 
 def _steps(context: SessionContext, transform: TransformSql) -> Iterator[tuple[DataFrame, SourceText]]:
@@ -104,9 +123,7 @@ def _steps(context: SessionContext, transform: TransformSql) -> Iterator[tuple[D
     if transform.temporal_tables:
         raise UnsupportedQuery("Temporal table joins are not supported by engine datafusion")
     steps = transform.steps
-    for number, step in enumerate(steps, start=1):
-        label = None if len(steps) == 1 else f"step {number} (`{step.alias}`)" if step.alias else f"step {number}"
-        source = SourceText(step.query, label)
+    for number, (source, step) in enumerate(zip(step_texts(transform), steps, strict=True), start=1):
         with datafusion_errors(source):
             frame = run_query(context, step.query)
             if number < len(steps):

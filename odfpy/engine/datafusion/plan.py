@@ -45,6 +45,20 @@ def check_is_query(plan: Any, source: SourceText) -> None:
             raise InvalidQuery(f"Only queries are allowed, and {name} is none{source.whole()}", hint="Write a SELECT.")
 
 
+def check_total_order(plan: Any, source: SourceText) -> None:
+    """Refuse to take some rows of those that have no order.
+
+    Raises:
+        NondeterministicQuery: LIMIT without ORDER BY.
+    """
+    found = [name for name, _ in operators(plan)]
+    if "Limit" in found and "Sort" not in found:
+        raise NondeterministicQuery(
+            f"LIMIT without a total order does not give the same rows every time{source.whole()}",
+            hint="Add ORDER BY, or leave LIMIT out.",
+        )
+
+
 def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> str:
     """Check that every row of the result comes from one row of an input.
 
@@ -60,12 +74,8 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: it is not so.
     """
     check_is_query(plan, source)
+    check_total_order(plan, source)
     found = [name for name, _ in operators(plan)]
-    if "Limit" in found and "Sort" not in found:
-        raise NondeterministicQuery(
-            f"LIMIT without a total order does not give the same rows every time{source.whole()}",
-            hint="Add ORDER BY, or leave LIMIT out.",
-        )
     if _NO_INPUT.intersection(found) or not set(scans(plan)) <= set(tables):
         raise UnsupportedQuery(
             f"The query has rows that come from no input, and would be added again by every pull{source.whole()}",

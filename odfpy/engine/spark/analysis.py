@@ -5,12 +5,12 @@ Everything is decided on Spark's analyzed plan, never on the text. The text is l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
 from odfpy.engine.spark.classes import CLASSES
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
@@ -21,6 +21,7 @@ from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, w
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"
+Looked = TypeVar("Looked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +46,36 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
         UnsupportedQuery: a query is of no class that can be processed.
         NondeterministicQuery: a query's result would not be a function of its inputs.
     """
+    return each_step(catalyst, transform, inputs, lambda step: _classify(catalyst, step))
+
+
+def each_step(
+    catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: Callable[[Step], Looked]
+) -> list[Looked]:
+    """Analyze the steps of a transform one by one; each sees the inputs and the steps before it.
+
+    Args:
+        catalyst: a session in which the inputs have been named.
+        transform: the queries.
+        inputs: names of the inputs.
+        look: what is to be found out about an analyzed step.
+
+    Raises:
+        InvalidQuery: a query does not parse, or names what is not there; and whatever `look` raises.
+    """
     if transform.temporal_tables:
         raise UnsupportedQuery("Temporal table joins are not supported by this release; a later one brings them")
     steps = transform.steps
     _check_aliases(steps, inputs)
-    known, classified = list(inputs), []
-    for number, step in enumerate(steps, start=1):
-        source = SourceText(step.query, _label(number, step, len(steps)))
+    known, found = list(inputs), []
+    for source, step in zip(step_texts(transform), steps, strict=True):
         with spark_errors([source]):
-            found = _classify(catalyst, _analyzed(catalyst, step.alias, source, known))
-            if number < len(steps) and step.alias is not None:
-                catalyst.name_view(step.alias, found.step.plan)
+            analyzed = _analyzed(catalyst, step.alias, source, known)
+            found.append(look(analyzed))
+            if step is not steps[-1] and step.alias is not None:
+                catalyst.name_view(step.alias, analyzed.plan)
                 known.append(step.alias)
-        classified.append(found)
-    return classified
+    return found
 
 
 def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str]) -> Node:
@@ -76,12 +93,6 @@ def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str])
                 if (reason := why_unsafe(name)) is not None:
                     raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, source)}")
         return plan
-
-
-def _label(number: int, step: SqlQueryStep, count: int) -> str | None:
-    if count == 1:
-        return None
-    return f"step {number} (`{step.alias}`)" if step.alias else f"step {number}"
 
 
 def _check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
@@ -111,7 +122,7 @@ def _analyzed(catalyst: Catalyst, alias: str | None, source: SourceText, known: 
 
 
 def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
-    _check_names(step)
+    check_names(step)
     check_deterministic(catalyst, step.plan, step.operators, step.source)
     for query_class in CLASSES:
         reason = query_class.classify(step)
@@ -138,7 +149,7 @@ def _refusal(step: Step) -> UnsupportedQuery | NondeterministicQuery:
     )
 
 
-def _check_names(step: Step) -> None:
+def check_names(step: Step) -> None:
     """Refuse names that are the engine's own, and the file metadata that Spark shows beside a table's columns."""
     for operator in step.operators:
         made = items(operator.node.generatorOutput()) if operator.name == "Generate" else []

@@ -111,13 +111,19 @@ def operators(plan: Node) -> Iterator[Operator]:
         yield from operators(child)
 
 
-def with_subqueries(plan: Node) -> Iterator[Operator]:
-    """All operators of a step, those of queries inside of expressions too."""
+def nested_queries(plan: Node) -> Iterator[Node]:
+    """The plan, and those of all queries inside of its expressions."""
+    yield plan
     for operator in operators(plan):
-        yield operator
         for name, node in operator.expressions:
             if name in _NESTED:
-                yield from with_subqueries(node.plan())
+                yield from nested_queries(node.plan())
+
+
+def with_subqueries(plan: Node) -> Iterator[Operator]:
+    """All operators of a step, those of queries inside of expressions too."""
+    for query in nested_queries(plan):
+        yield from operators(query)
 
 
 def obstacle(operator: Operator, below: tuple[Operator, ...]) -> Obstacle | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import ClassifiedStep, classify_transform
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.base import Delta
@@ -76,7 +76,7 @@ def prepared(
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
         EngineError: the inputs or the engine are.
     """
-    texts = [SourceText(step.query) for step in transform.steps]
+    texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
         catalyst = Catalyst(request_session(spark))
         for position, table in enumerate(tables):

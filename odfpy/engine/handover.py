@@ -1,0 +1,134 @@
+"""Tables on their way to an engine in another process, and results on their way back.
+
+Rows go as Parquet files, with their running number beside their columns, and come back as an Arrow IPC stream. What the
+engine has no type for (unsigned integers, half floats, members that are never null, and so on) goes as the next type
+that can hold it; where the engine says that a column came through unchanged, it gets its own type back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.engine.contract import PreprocessTable, UnchangedColumn
+from odfpy.engine.spark.types import readable_type
+from odfpy.errors import EngineError, InvalidQuery, UnsupportedQuery
+
+ROW_NUMBER: Final = "__odf_row"
+"""Name of the column that has the running number of a row, from 0."""
+
+_SAME_IN_SPARK: Final = frozenset(
+    (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.binary(), pa.date32())
+)
+
+
+def hand_over(tables: Mapping[str, pa.Table], folder: Path) -> tuple[PreprocessTable, ...]:
+    """Write tables to files in a folder.
+
+    Raises:
+        InvalidQuery: a column has the name that is ours.
+        UnsupportedQuery: a column has a type that Parquet does not have; the message names it.
+        EngineError: the files cannot be written.
+    """
+    handed = []
+    for number, (name, table) in enumerate(tables.items()):
+        path = folder / f"{number}.parquet"
+        _write(name, table, path)
+        watched = tuple(field.name for field in table.schema if not _is_same_in_spark(field.type))
+        handed.append(PreprocessTable(name, str(path), watched))
+    return tuple(handed)
+
+
+def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Read a result; columns that came through unchanged have the type that they had in their table."""
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
+        result = reader.read_all()
+    for column in unchanged:
+        own = tables[column.table].schema.field(column.column).type
+        field = result.schema.field(column.position)
+        chunks = [retyped(chunk, own) for chunk in result.column(column.position).chunks]
+        result = result.set_column(column.position, field.with_type(own), pa.chunked_array(chunks, own))
+    return result
+
+
+def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The same values in a type that holds them all, down to whether members may be null."""
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_null(wanted):
+        return pa.nulls(len(array))
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_struct(wanted):
+        parts = [retyped(array.field(at), field.type) for at, field in enumerate(wanted.fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(wanted.fields), mask=mask)
+    if pa.types.is_map(wanted):
+        offsets, keys, values = _compact(array, array.keys, array.items)
+        typed = retyped(keys, wanted.key_type), retyped(values, wanted.item_type)
+        return pa.MapArray.from_arrays(offsets, *typed, type=wanted, mask=mask)
+    if pa.types.is_fixed_size_list(wanted):
+        size = wanted.list_size
+        if pa.types.is_fixed_size_list(array.type):
+            items = array.values.slice(array.offset * size, len(array) * size)
+        else:
+            items = array.fill_null([None] * size).flatten()
+        return pa.FixedSizeListArray.from_arrays(retyped(items, wanted.value_type), type=wanted, mask=mask)
+    if pa.types.is_list(wanted):
+        offsets, items = _compact(array, array.values)
+        return pa.ListArray.from_arrays(offsets, retyped(items, wanted.value_type), type=wanted, mask=mask)
+    return array.cast(wanted)
+
+
+def _compact(array: pa.Array, *children: pa.Array) -> tuple[pa.Array, ...]:
+    """Offsets from 0, and of the children only what the array uses."""
+    offsets = np.asarray(array.offsets)
+    start, end = int(offsets[0]), int(offsets[-1])
+    return pa.array(offsets - start), *(child.slice(start, end - start) for child in children)
+
+
+def _is_same_in_spark(arrow: pa.DataType) -> bool:
+    """Whether a column of that type comes back as it was, computed or not.
+
+    Timestamps do, since they are cut to milliseconds when they are stored anyway; floating point numbers do not, since
+    those that are computed are given one form.
+    """
+    return arrow in _SAME_IN_SPARK or bool(pa.types.is_timestamp(arrow) or pa.types.is_decimal128(arrow))
+
+
+def _write(name: str, table: pa.Table, path: Path) -> None:
+    if ROW_NUMBER in table.column_names:
+        raise InvalidQuery(f"`{name}` has a column `{ROW_NUMBER}`, a name that is reserved", hint="Rename the column.")
+    schema = pa.schema([_readable(field) for field in plain_schema(table.schema)] + [pa.field(ROW_NUMBER, pa.int64())])
+    row = 0
+    try:
+        with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
+            for batch in table.to_batches():
+                numbers = pa.array(range(row, row + batch.num_rows), pa.int64())
+                columns = [_handed(column, field) for column, field in zip(batch.columns, schema, strict=False)]
+                writer.write_batch(pa.record_batch([*columns, numbers], schema=schema))
+                row += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedQuery(
+            f"`{name}` cannot be handed to the engine: {error}",
+            hint="Declare another type in the source's schema, or preprocess with `engine: datafusion`.",
+        ) from error
+    except (OSError, pa.ArrowException) as error:
+        raise EngineError(f"The rows of `{name}` cannot be handed to the engine: {error}") from error
+
+
+def _readable(field: pa.Field) -> pa.Field:
+    """A column of nothing but nulls goes as text, since it has no type of its own yet."""
+    return field.with_type(pa.string() if pa.types.is_null(field.type) else readable_type(field.type))
+
+
+def _handed(column: pa.Array, field: pa.Field) -> pa.Array:
+    plain = plain_array(column)
+    if pa.types.is_timestamp(plain.type) and plain.type.unit == "ns":
+        plain = pc.floor_temporal(plain, unit="microsecond")
+    return retyped(plain, field.type)

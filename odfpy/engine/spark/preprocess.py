@@ -1,0 +1,183 @@
+"""What an ingest does with its rows in Spark SQL before they are merged (ODF specification, "Preprocess").
+
+Queries of any class are run, since each input is looked at once and for itself; but as for derivative datasets, the
+result must be a function of the input, its order too. Where all steps work row by row, the rows keep the order of the
+input, however Spark cuts them. Otherwise everything runs in one task, over the rows in their order, so that what
+depends on it (`row_number`, `first`, `collect_list`) is always the same; the result has the order of an ORDER BY at its
+end, or else is sorted by all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
+from odfpy.engine.floats import in_one_form
+from odfpy.engine.handover import ROW_NUMBER
+from odfpy.engine.ipc import write_stream
+from odfpy.engine.responses import answered
+from odfpy.engine.source_text import step_texts
+from odfpy.engine.spark.analysis import check_names, each_step
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, operator_name
+from odfpy.engine.spark.classes.base import Step
+from odfpy.engine.spark.classes.row_by_row import RowByRow
+from odfpy.engine.spark.determinism import check_deterministic, place
+from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.operators import nested_queries, operators
+from odfpy.engine.spark.operators import obstacle as obstacle_of
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order, stream
+from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.types import arrow_schema, spark_schema
+from odfpy.engine.spark.unchanged import unchanged_columns
+from odfpy.errors import NondeterministicQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_ROW_BY_ROW: Final = RowByRow()
+_KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
+
+
+def preprocess(
+    spark: SparkSession, request: PreprocessRequest, *, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> PreprocessResponse:
+    """Run the queries of an ingest over its rows and write the result as an Arrow IPC stream."""
+    return answered(lambda: _preprocess(spark, request, rows_in_one_task))
+
+
+def _preprocess(spark: SparkSession, request: PreprocessRequest, rows_in_one_task: int) -> PreprocessResponseSuccess:
+    with spark_errors(step_texts(request.transform)):
+        looked = _look(spark, request, in_order=False)
+        if looked.is_row_by_row:
+            rows = _in_input_order(looked, rows_in_one_task)
+        else:
+            looked = _look(spark, request, in_order=True)
+            rows = _in_one_task(looked)
+        schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
+        unchanged = unchanged_columns(looked.plan, request.tables)
+        exact = {column.position for column in unchanged}
+        written = write_stream(request.output_path, schema, (_result(part, schema, exact) for part in rows))
+        return PreprocessResponseSuccess(written, unchanged)
+
+
+# --- Analysis --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """Queries that may be run.
+
+    Attributes:
+        catalyst: the session of this request.
+        last: the step whose result is that of all.
+        is_row_by_row: whether every step works row by row.
+        num_rows: of each table.
+    """
+
+    catalyst: Catalyst
+    last: Step
+    is_row_by_row: bool
+    num_rows: tuple[int, ...]
+
+    @property
+    def plan(self) -> Node:
+        """The plan of the result."""
+        return self.last.plan
+
+
+def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) -> _Looked:
+    catalyst = Catalyst(request_session(spark))
+    if in_order:
+        catalyst.spark.conf.set("spark.sql.shuffle.partitions", "1")
+    tables = request.tables
+    num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
+
+    def look(step: Step) -> tuple[Step, bool]:
+        _check(catalyst, step)
+        return step, _ROW_BY_ROW.classify(step) is not None
+
+    steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
+    return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
+
+
+def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in_order: bool) -> int:
+    """Let queries see a table, with what row-by-row queries carry; how many rows it has."""
+    with pq.ParquetFile(table.data_path) as file:
+        count: int = file.metadata.num_rows
+        fields = list(file.schema_arrow)
+    wanted = spark_schema(pa.schema(fields), table.name)
+    if count:
+        frame = catalyst.spark.read.schema(wanted).option("__globPaths__", "false").parquet(table.data_path)
+        rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
+    else:
+        rows = catalyst.empty(wanted)
+    *found, number = columns(rows)
+    exposed = [
+        column if field.nullable else catalyst.alias(catalyst.never_null(column), field.name)
+        for field, column in zip(fields, found, strict=False)
+    ]
+    carried = {"__odf_input": catalyst.integer(position), "__odf_offset": number, "__odf_op": catalyst.integer(0)}
+    inner = catalyst.project([*exposed, *(catalyst.alias(value, name) for name, value in carried.items())], rows)
+    catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))
+    return count
+
+
+def _check(catalyst: Catalyst, step: Step) -> None:
+    """Refuse what does not give the same result every time, also in queries inside of expressions."""
+    check_names(step)
+    for plan in nested_queries(step.plan):
+        found = tuple(operators(plan))
+        check_deterministic(catalyst, plan, found, step.source)
+        for at, operator in enumerate(found):
+            obstacle = obstacle_of(operator, found[at + 1 :])
+            if obstacle is not None and not obstacle.deterministic:
+                raise NondeterministicQuery(
+                    f"{obstacle.what} does not give the same rows every time{place(obstacle.node, step.source)}",
+                    hint=obstacle.hint,
+                )
+
+
+# --- Rows ------------------------------------------------------------------------------------------------------------
+
+
+def _in_input_order(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
+    delta = _ROW_BY_ROW.run(looked.catalyst, looked.last)
+    frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
+    return stream(frame, arrow_schema(frame.schema))
+
+
+def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
+    frame = looked.catalyst.dataframe(looked.plan)
+    if not _is_ordered(looked.plan):
+        named = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+        frame = named.coalesce(1).sortWithinPartitions(*(_sortable(named, at) for at in range(len(named.columns))))
+    return stream(frame, arrow_schema(frame.schema))
+
+
+def _is_ordered(plan: Node) -> bool:
+    """Whether a query ends with an ORDER BY."""
+    name = operator_name(plan)
+    if name == "WithCTE":
+        return _is_ordered(plan.plan())
+    return name == "Sort" or (name in _KEEP_ORDER and _is_ordered(children(plan)[0]))
+
+
+def _sortable(frame: DataFrame, at: int) -> Column:
+    from pyspark.sql import functions
+
+    column = frame[f"c{at}"]
+    return functions.to_json(functions.struct(column)) if "map<" in frame.schema[at].simpleString() else column
+
+
+def _result(rows: pa.RecordBatch, schema: pa.Schema, exact: Collection[int]) -> pa.RecordBatch:
+    """The columns of the result; computed floating point numbers in one form, as processors differ in their NaN."""
+    batch = pa.record_batch(rows.columns[: len(schema)], schema=schema)
+    one_form = in_one_form(batch)
+    return pa.record_batch(
+        [(batch if at in exact else one_form).column(at) for at in range(len(schema))], schema=schema
+    )
