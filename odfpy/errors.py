@@ -140,6 +140,22 @@ class FetchError(IngestError, code="E401"):
     """The source could not be reached or read."""
 
 
+class FetchInterrupted(FetchError, code="E404"):
+    """The source could not be read to the end this time; another try may succeed.
+
+    Attributes:
+        retry_after: seconds to wait, if the source says so.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class PrepareError(IngestError, code="E405"):
+    """A file could not be unpacked, or the command of a Pipe step has failed."""
+
+
 class BadValue(IngestError, code="E402"):
     """A value does not fit; the message names file, line, column, value and wanted type."""
 

@@ -8,20 +8,20 @@ import re
 import ssl
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
 from odfpy.errors import OdfError
-from odfpy.http.connection import Connection, hint, reason
+from odfpy.http.connection import Connection, hint, may_pass, reason
 from odfpy.http.url import Origin, Target, follow, parse_url, without_user
 
 TIMEOUT = 30.0
 """Seconds to wait for a connection, or for the next bytes."""
 
-MAX_REDIRECTS = 5
+MAX_REDIRECTS = 10
 
-_OK = 200
+_DOCUMENTS = (200, 206)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SMALL_BODY = 64 * 1024
 _MAX_IDLE = 16
@@ -90,10 +90,10 @@ class HttpResponse(io.RawIOBase):
             self._release(reusable=False)
             super().close()
 
-    def check(self) -> None:
+    def check(self, encodings: Collection[str]) -> None:
         """Refuse a document by its headers: one that is encoded, or whose length is beyond the limit."""
         encoding = self.headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding != "identity":
+        if encoding != "identity" and encoding not in encodings:
             raise self._failure(f"the server sends {encoding!r} encoding, which was not asked for")
         if self.length is not None and self._max_size is not None and self.length > self._max_size:
             raise self._failure(f"{self.length} bytes are announced, {self._max_size} are allowed")
@@ -115,7 +115,8 @@ class HttpResponse(io.RawIOBase):
         try:
             data = self._raw.read1(size)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._failure(f"broken off after {self._count} bytes: {reason(error)}") from error
+            problem = f"broken off after {self._count} bytes: {reason(error)}"
+            raise self._failure(problem, self._client.interrupted) from error
         self._count += len(data)
         if self._max_size is not None and self._count > self._max_size:
             raise self._failure(f"more than the {self._max_size} bytes that are allowed")
@@ -125,8 +126,12 @@ class HttpResponse(io.RawIOBase):
 
     def _finish(self) -> None:
         if self._expected is not None and self._count < self._expected:
-            raise self._failure(f"broken off after {self._count} of {self._expected} bytes")
-        self._release(reusable=not self._raw.will_close)
+            problem = f"broken off after {self._count} of {self._expected} bytes"
+            raise self._failure(problem, self._client.interrupted)
+        surplus = self._connection.surplus()
+        if self.status in _DOCUMENTS and self._expected is not None and surplus.strip(b"\r\n"):
+            raise self._failure(f"more than the {self._expected} bytes that were announced")
+        self._release(reusable=not self._raw.will_close and not surplus)
 
     def _release(self, *, reusable: bool) -> None:
         if self._released:
@@ -138,9 +143,9 @@ class HttpResponse(io.RawIOBase):
         else:
             self._connection.close()
 
-    def _failure(self, problem: str) -> OdfError:
+    def _failure(self, problem: str, error: type[OdfError] | None = None) -> OdfError:
         self.close()
-        return self._client.error(f"{self.shown}: {problem}")
+        return (error or self._client.error)(f"{self.shown}: {problem}")
 
 
 class HttpClient:
@@ -150,11 +155,15 @@ class HttpClient:
 
     Attributes:
         error: the class of the errors that it raises.
+        interrupted: the class of those that another try may not meet: a dropped connection, a time-out.
         timeout: seconds to wait for a connection, or for the next bytes.
     """
 
-    def __init__(self, error: type[OdfError], *, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, error: type[OdfError], *, interrupted: type[OdfError] | None = None, timeout: float = TIMEOUT
+    ) -> None:
         self.error = error
+        self.interrupted = interrupted or error
         self.timeout = timeout
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
@@ -167,6 +176,7 @@ class HttpClient:
         *,
         max_size: int | None = None,
         label: str | None = None,
+        encodings: Collection[str] = (),
     ) -> HttpResponse:
         """Ask for a document, following redirects. Any other status is an answer, not an error.
 
@@ -175,13 +185,14 @@ class HttpClient:
             headers: more headers; only those that cannot hold secrets follow a redirect to another place.
             max_size: bytes of the body beyond which there is an error.
             label: what to call the document in messages, if its path or query may hold secrets.
+            encodings: content encodings that are welcome; the body is given as it comes.
 
         Raises:
             self.error: no connection, no answer in time, no HTTP, too many redirects, too long.
         """
         answer = self._follow("GET", url, headers, max_size, label)
-        if answer.status == _OK:
-            answer.check()
+        if answer.status in _DOCUMENTS:
+            answer.check(encodings)
         return answer
 
     def head(self, url: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
@@ -230,7 +241,8 @@ class HttpClient:
                 if kept is not None and isinstance(error, (ConnectionError, ssl.SSLError)):
                     continue  # a server may close a kept connection at any time: ask again
                 if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
-                    raise self.error(f"Cannot read {target.shown}: {reason(error)}", hint=hint(error)) from error
+                    failure = self.interrupted if may_pass(error) else self.error
+                    raise failure(f"Cannot read {target.shown}: {reason(error)}", hint=hint(error)) from error
                 raise
 
     def _connect(self, origin: Origin) -> Connection:

@@ -38,6 +38,7 @@ class Connection:
         self, origin: Origin, *, timeout: float, tls: Callable[[], ssl.SSLContext], error: type[OdfError]
     ) -> None:
         self.origin = origin
+        self._timeout = timeout
         proxy = _proxy_of(origin, error)
         first = proxy.origin if proxy else origin
         proxy_headers = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
@@ -52,6 +53,7 @@ class Connection:
             self._http = http.client.HTTPConnection(first.host, first.port, timeout=timeout)
         self._http.response_class = _PacedResponse
         self._socket: socket.socket | None = None
+        self._answer: http.client.HTTPResponse | None = None
 
     def exchange(self, method: str, target: Target, headers: Mapping[str, str]) -> http.client.HTTPResponse:
         """Send a request and read the head of its answer.
@@ -62,7 +64,19 @@ class Connection:
         path = str(target) if self._absolute else target.path
         self._http.request(method, path, headers={**self._headers, **headers})
         self._socket = self._http.sock
-        return self._http.getresponse()
+        self._answer = self._http.getresponse()
+        return self._answer
+
+    def surplus(self) -> bytes:
+        """Some of what has come after the end of the last answer, although nothing was asked; nothing is waited for."""
+        buffered = self._answer.surplus() if isinstance(self._answer, _PacedResponse) else b""
+        if not buffered and self._socket is not None:
+            with contextlib.suppress(OSError, ValueError):  # nothing has come, or TLS, which does not let us look ahead
+                self._socket.settimeout(0)
+                buffered = self._socket.recv(64, socket.MSG_PEEK)
+            with contextlib.suppress(OSError):
+                self._socket.settimeout(self._timeout)
+        return buffered
 
     def interrupt(self) -> None:
         """Wake a thread that waits for more bytes; it finds the connection broken."""
@@ -81,20 +95,38 @@ class _PacedResponse(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self._paced = _Paced(self.fp.detach())
+        self._left = b""
+        self._paced = Paced(self.fp.detach())
         self.fp = io.BufferedReader(self._paced)
 
     def begin(self) -> None:
         super().begin()
         self._paced.limit = None
 
+    def surplus(self) -> bytes:
+        """What the buffer holds; call it at the end."""
+        if self.fp is not None:
+            self._paced.is_shut = True
+            self._left = self.fp.peek()
+        return self._left
 
-class _Paced(io.RawIOBase):
-    """Bytes from a socket. Only the time spent waiting for them counts."""
+    def _close_conn(self) -> None:
+        self.surplus()
+        super()._close_conn()  # type: ignore[misc]
 
-    def __init__(self, raw: io.RawIOBase) -> None:
+
+class Paced(io.RawIOBase):
+    """Bytes from a socket that may come slowly, but not too slowly. Only the time spent waiting for them counts.
+
+    Attributes:
+        limit: how many may come.
+        is_shut: whether nothing more is to be asked of the socket.
+    """
+
+    def __init__(self, raw: io.RawIOBase, limit: int | None = MAX_HEAD) -> None:
         super().__init__()
-        self.limit: int | None = MAX_HEAD
+        self.limit = limit
+        self.is_shut = False
         self._raw = raw
         self._count = 0
         self._waited = 0.0
@@ -103,6 +135,8 @@ class _Paced(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if self.is_shut:
+            return 0
         start = time.monotonic()
         count = self._raw.readinto(buffer) or 0
         self._waited += time.monotonic() - start
@@ -146,6 +180,12 @@ def reason(error: Exception) -> str:
         case OSError():
             return error.strerror or str(error)
     return str(error) or type(error).__name__
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether another try may not meet the same: the connection was dropped, or nothing came in time."""
+    passing = (ConnectionError, TimeoutError, EOFError, ssl.SSLEOFError, http.client.IncompleteRead)
+    return isinstance(error, passing) and not isinstance(error, ConnectionRefusedError)
 
 
 def hint(error: Exception) -> str:
