@@ -1,16 +1,18 @@
-"""`odf init`, `odf version`, `odf system info`."""
+"""`odf init`, `odf version`, `odf system`."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from odfpy import __version__
 from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.cli.output import paint
 from odfpy.errors import OdfError
 
 commands = group("Basics.")
@@ -42,6 +44,31 @@ def version(context: typer.Context, form: Form = None) -> None:
         output.text(f"odf {__version__} (Open Data Fabric {SPECIFICATION_VERSION})")
     else:
         output.tree({"odfpy": __version__, "specification": SPECIFICATION_VERSION})
+
+
+@command(app, "odf system diagnose", "odf system diagnose --quick -o json")
+def diagnose(
+    context: typer.Context,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not start the engines.")] = False,
+    form: Form = None,
+) -> int:
+    """Check that everything odf needs is there and works: Java, Spark, disk, permissions, packages."""
+    from odfpy.coordinator.diagnosis import diagnose as diagnosed
+
+    session = session_of(context)
+    output = session.output_as(form)
+    done = []
+    for result in diagnosed(Path(session.folder), engines=not quick):
+        done.append(result)
+        if output.for_people:
+            sign = paint("ok    ", "green", sys.stdout) if result.ok else paint("FAILED", "red", sys.stdout)
+            output.text(f"{sign}  {result.name}: {result.detail}")
+            if result.hint:
+                output.text(f"        hint: {result.hint}")
+            sys.stdout.flush()
+    if not output.for_people:
+        output.tree([{"check": r.name, "ok": r.ok, "detail": r.detail, "hint": r.hint} for r in done])
+    return 0 if all(result.ok for result in done) else 1
 
 
 @command(app, "odf system info", "odf system info -o json")

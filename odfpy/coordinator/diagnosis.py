@@ -1,0 +1,258 @@
+"""`odf system diagnose`: does this installation have what it needs, and does it work?
+
+Each check is a function that returns what it found, or raises an `OdfError` with what to do about it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.engine.java import find_java
+from odfpy.errors import EngineUnavailable, IntegrityError, OdfError, WorkspaceNotFound
+
+DISTRIBUTION = "opendatafabric"
+LEAST_FREE = 1 << 30
+"""Bytes that a disk should have left."""
+
+LEAST_MEMORY = 1 << 30
+"""Bytes of memory that Spark should find."""
+
+_PYTHONS = ((3, 10), (3, 13))
+# Imported to see that their native parts load; Spark's turn comes with the engine.
+_NATIVE = ("pyarrow", "duckdb", "datafusion", "cryptography", "blake3")
+_REQUIREMENT = re.compile(r"^([\w.-]+)\s*(?:>=\s*([\d.]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found.
+
+    Attributes:
+        name: what was checked.
+        ok: whether that is as it should be.
+        detail: what was found.
+        hint: what to do, if it is not.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str | None = None
+
+
+def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
+    """Check one thing after the other.
+
+    Args:
+        folder: in a workspace, which is checked too; elsewhere the engines are tried in a temporary one.
+        engines: also start the engines and run a query, which takes some seconds for Spark.
+    """
+    checks: dict[str, Callable[[], str]] = {
+        "python": _python,
+        "packages": _packages,
+        "native code": _native,
+        "java": _java,
+        "memory": _memory,
+        "temporary files": lambda: _disk(Path(tempfile.gettempdir())),
+    }
+    yield from (_checked(name, check) for name, check in checks.items())
+    try:
+        workspace = Workspace.open(folder)
+    except WorkspaceNotFound:
+        yield CheckResult("workspace", ok=True, detail="none here; what is in one is not checked")
+        with tempfile.TemporaryDirectory(prefix="odf-diagnose-") as temporary:
+            yield from _engines(Workspace.init(temporary)) if engines else ()
+        return
+    except OdfError as error:
+        yield _failed("workspace", error)
+        return
+    yield _checked("workspace", lambda: str(workspace.root))
+    yield _checked("settings", partial(_settings, workspace))
+    yield _checked("disk", lambda: _disk(workspace.odf))
+    yield _checked("locks", partial(_locks, workspace))
+    yield _checked("datasets", partial(_datasets, workspace))
+    yield from _engines(workspace) if engines else ()
+
+
+def _checked(name: str, check: Callable[[], str]) -> CheckResult:
+    try:
+        return CheckResult(name, ok=True, detail=check())
+    except OdfError as error:
+        return _failed(name, error)
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return CheckResult(name, ok=False, detail=what, hint="Check the disk, and who may write there.")
+
+
+def _failed(name: str, error: OdfError) -> CheckResult:
+    return CheckResult(name, ok=False, detail=error.message, hint=error.hint)
+
+
+# --- The machine -----------------------------------------------------------------------------------------------------
+
+
+def _python() -> str:
+    first, last = _PYTHONS
+    if not first <= sys.version_info[:2] <= last:
+        raise OdfError(
+            f"Python {platform.python_version()} is not one that odfpy is made for",
+            hint=f"Use Python {'.'.join(map(str, first))} to {'.'.join(map(str, last))}.",
+        )
+    return f"{platform.python_version()} at {sys.executable}"
+
+
+def _packages() -> str:
+    try:
+        wanted = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return "not checked: odfpy runs from its source, it is not installed"
+    found, wrong = [], []
+    for requirement in wanted:
+        match = _REQUIREMENT.match(requirement)
+        if match is None or "extra ==" in requirement:
+            continue
+        name, least = match.groups()
+        try:
+            installed = version_of(name)
+        except PackageNotFoundError:
+            wrong.append(f"{name} is missing")
+            continue
+        found.append(f"{name} {installed}")
+        if least and _numbers(installed) < _numbers(least):
+            wrong.append(f"{name} {installed} is older than {least}")
+    if wrong:
+        raise OdfError(", ".join(wrong), hint=f"Install odfpy again: {sys.executable} -m pip install -U {DISTRIBUTION}")
+    return ", ".join(found)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
+def _native() -> str:
+    for name in _NATIVE:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise OdfError(
+                f"{name} cannot be loaded: {error}",
+                hint=f"Install it again: {sys.executable} -m pip install --force-reinstall {name}",
+            ) from error
+    return f"{', '.join(_NATIVE)} load"
+
+
+def _java() -> str:
+    java = find_java()
+    return f"{java.version} at {java.home} (from {java.source})"
+
+
+def _memory() -> str:
+    page = os.sysconf("SC_PAGE_SIZE")
+    free, total = page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError):  # what caches hold can be had too, but only this file tells
+        available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
+        free = int(available[1]) * 1024 if available else free
+    if free < LEAST_MEMORY:
+        raise OdfError(
+            f"{_size(free)} of {_size(total)} are free",
+            hint="Spark needs about a gibibyte: end other programs, or limit it with `odf config set engine.memory`.",
+        )
+    return f"{_size(free)} of {_size(total)} free, {os.cpu_count()} processors"
+
+
+def _disk(folder: Path) -> str:
+    """Whether a folder can be written to, and has room."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".diagnose-") as file:
+        file.write(b"odf")
+        file.flush()
+        os.fsync(file.fileno())
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE:
+        raise OdfError(
+            f"{folder}: only {_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
+        )
+    return f"{folder} can be written to, {_size(free)} free"
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 30):.1f} GiB"
+
+
+# --- The workspace ---------------------------------------------------------------------------------------------------
+
+
+def _settings(workspace: Workspace) -> str:
+    changed = [f"{item.setting.key}={item.value}" for item in workspace.config.items() if item.origin != "default"]
+    return ", ".join(changed) or "all as they come"
+
+
+def _locks(workspace: Workspace) -> str:
+    """Whether locks keep others out, which not every network file system does; folders of the workspace on the way."""
+    for part in ("datasets", "cache", "keys", "repos"):
+        folder = workspace.odf / part
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise OdfError(f"{folder} cannot be written to", hint="Check its owner and permissions.")
+    path = workspace.storage.run / "locks" / "diagnose"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as first, path.open("w") as second:
+        fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            path.unlink()
+            return "locks keep others out"
+    raise OdfError(f"{path.parent}: locks do not keep others out", hint="Move the workspace to a local disk.")
+
+
+def _datasets(workspace: Workspace) -> str:
+    found, damaged = workspace.survey()
+    if damaged:
+        names = ", ".join(dataset.name for dataset in damaged)
+        raise IntegrityError(f"{len(damaged)} of {len(found) + len(damaged)} are damaged: {names}", hint="odf list")
+    return f"{len(found)}, all can be read; `odf verify --all` checks them thoroughly"
+
+
+# --- The engines -----------------------------------------------------------------------------------------------------
+
+
+def _engines(workspace: Workspace) -> Iterator[CheckResult]:
+    yield _checked("datafusion", partial(_query, workspace, "datafusion"))
+    with _left_as_it_was(workspace):
+        yield _checked("spark", partial(_query, workspace, "spark"))
+
+
+def _query(workspace: Workspace, engine: str) -> str:
+    (row,) = workspace.sql("select 1 + 1 as two", engine=engine).to_pylist()
+    if row != {"two": 2}:
+        raise EngineUnavailable(f"1 + 1 is {row['two']}", hint="Please report this.")
+    return f"{workspace.engines.get(engine).version} answers"
+
+
+@contextmanager
+def _left_as_it_was(workspace: Workspace) -> Iterator[None]:
+    """An engine that was not running before does not run afterwards."""
+    try:
+        was_running = workspace.engine_status() is not None
+    except OdfError:  # it does not answer, which the check will tell
+        was_running = True
+    try:
+        yield
+    finally:
+        if not was_running:
+            workspace.engine_stop(force=True)
