@@ -58,55 +58,6 @@ QueryCheck = Callable[[SetTransform, "Planned", ChainState], tuple[str, ...]]
 """Lets the engine look at a query; returns remarks, raises what it refuses."""
 
 
-# --- 1. Reading ------------------------------------------------------------------------------------------------------
-
-
-def load(
-    paths: Sequence[Path | str], *, recursive: bool = False, stdin: BinaryIO | None = None
-) -> list[DatasetSnapshot]:
-    """All manifests of some files and, with `recursive`, folders; `-` stands for standard input.
-
-    Raises:
-        MalformedManifest: the message names file, line and path.
-    """
-    snapshots: list[DatasetSnapshot] = []
-    for path in paths:
-        if str(path) == "-":
-            snapshots += load_snapshots(_decode(stdin.read() if stdin else b"", "standard input"), "standard input")
-            continue
-        for file in _files(Path(path), recursive=recursive):
-            snapshots += load_snapshots(_decode(_read(file), str(file)), str(file))
-    return snapshots
-
-
-def _files(path: Path, *, recursive: bool) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    if not recursive:
-        raise UsageError(f"{path} is a folder", hint="Add all manifests in it with --recursive.")
-    files = [file for file in sorted(path.rglob("*")) if file.suffix in MANIFEST_SUFFIXES and file.is_file()]
-    if not files:
-        raise NotFound(f"No manifests (*.yaml) in {path}")
-    return files
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise NotFound(f"No such file: {file}") from None
-    except OSError as error:
-        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
-
-
-def _decode(data: bytes, source: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-
-
 # --- 2. to 6. --------------------------------------------------------------------------------------------------------
 
 
@@ -240,12 +191,25 @@ def _plan(
         transform = step.new.state.set_transform
         if transform is not None and step.new.encoded:
             step.notes = check_query(transform, planned, step.new.state)
+        if step.new.encoded:
+            step.notes += _commands_aloud(step.new.state)
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
         raise type(error)(f"{snapshot.name}: {error.message}", hint=error.hint) from error
     planned.put(snapshot.name, step.new.state)
     return step
+
+
+def _commands_aloud(state: ChainState) -> tuple[str, ...]:
+    """A remark for each command that pulling will run on this machine: manifests come from strangers."""
+    if state.polling_source is None or not state.polling_source.prepare:
+        return ()
+    from odfpy.ingest.prepare import commands_of
+
+    return tuple(
+        f"each pull runs a command on this machine: {command}" for command in commands_of(state.polling_source.prepare)
+    )
 
 
 def _plan_new(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step:

@@ -26,6 +26,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias, is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
+from odfpy.ingest.archive import UnpackLimits
 from odfpy.repository.open import is_path
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class PullOptions:
         as_name: name for a dataset that comes from elsewhere.
         max_fetch_bytes: the most that a fetched file may have.
         fetch_timeout: seconds to wait for a server.
+        unpack_limits: how much may come out of a prepare step.
+        prepare_timeout: seconds that the command of a prepare step may take.
         sources: settings of single kinds of sources.
     """
 
@@ -52,6 +55,8 @@ class PullOptions:
     as_name: DatasetAlias | None = None
     max_fetch_bytes: int
     fetch_timeout: float
+    unpack_limits: UnpackLimits
+    prepare_timeout: float
     sources: SourceOptions
 
 
@@ -153,9 +158,9 @@ class Puller:
         The next file is only fetched when the one before it has been committed, so that a source may count on that.
         """
         from odfpy.ingest.fetch import FetchContext, fetch
-        from odfpy.ingest.prepare import prepare
+        from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
-        prepare(source.prepare, self.storage.root)  # what cannot be prepared need not be fetched
+        check_steps(source.prepare)  # what cannot be prepared need not be fetched
         state = dataset.state
         results = [unchanged(dataset)]
         with self.storage.scratch() as scratch:
@@ -181,12 +186,16 @@ class Puller:
                         results.append(advance_source(dataset.reloaded(), fetched.state))
                         continue
                     self.progress(Progress(str(dataset.handle), f"ingesting {fetched.name}", number, None, "files"))
-                    file = SourceFile(
-                        prepare(source.prepare, fetched.path), fetched.name, fetched.event_time, fetched.state
-                    )
                     folder = scratch / f"commit-{number}"
                     folder.mkdir()
+                    preparing = PrepareContext(
+                        scratch=folder, limits=self.options.unpack_limits, timeout=self.options.prepare_timeout
+                    )
+                    prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
+                    file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
                     results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
+                    if prepared != fetched.path:
+                        prepared.unlink()
                     if fetched.is_temporary:
                         fetched.path.unlink(missing_ok=True)
         return summed(results)
@@ -218,5 +227,5 @@ def summed(results: list[PullResult]) -> PullResult:
         num_blocks=sum(result.num_blocks for result in results),
         num_records=sum(result.num_records for result in results),
         counts=counts,
-        notes=tuple(note for result in results for note in result.notes),
+        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
     )

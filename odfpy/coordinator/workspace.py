@@ -149,6 +149,7 @@ class Workspace(Catalog):
         """
         from odfpy.coordinator.pull import Puller, PullOptions
         from odfpy.coordinator.source_options import source_options
+        from odfpy.ingest.archive import UnpackLimits
 
         _check_choice("pull", refs, all=all)
         alias = None if as_name is None else DatasetAlias.parse(as_name)
@@ -158,6 +159,8 @@ class Workspace(Catalog):
             as_name=alias,
             max_fetch_bytes=self.config.get("fetch.maxSize"),
             fetch_timeout=self.config.get("fetch.timeout"),
+            unpack_limits=UnpackLimits(self.config.get("prepare.maxSize"), self.config.get("prepare.maxRatio")),
+            prepare_timeout=self.config.get("prepare.timeout"),
             sources=source_options(self.config),
         )
         named, nameless = self.storage.scan() if all else ([], [])

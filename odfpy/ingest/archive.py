@@ -1,0 +1,239 @@
+"""Compressed files and zip archives from strangers: unpacked as streams, within limits, or refused with the reason.
+
+Nothing is ever written under a name that an archive gives. Even so, an archive with names that lead out of it is
+refused: whoever made it was up to something. So are bombs: what is unpacked is counted as it comes, whatever the
+archive says of it.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import BinaryIO, Protocol
+
+from odfpy.errors import PrepareError
+
+_BLOCK = 1 << 20
+_GENEROUS = 64 << 20  # small files may be as repetitive as they like
+_MOST_NAMES = 10  # of members in a message
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    KeyError,
+    IndexError,
+)
+_DRIVE = re.compile(r"[A-Za-z]:")
+_CLUTTER = ("__MACOSX", ".DS_Store")  # what archivers of macOS add for themselves
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """How much may come out of a file.
+
+    Attributes:
+        max_bytes: of one unpacked file.
+        max_ratio: times the size of what it was packed in; does not apply to less than 64 MiB.
+    """
+
+    max_bytes: int = 64 << 30
+    max_ratio: int = 200
+
+    def check(self, unpacked: int, packed: int, name: str) -> None:
+        """See whether there is too much.
+
+        Raises:
+            PrepareError: there is.
+        """
+        if unpacked > self.max_bytes:
+            raise PrepareError(
+                f"{name} unpacks to more than {self.max_bytes} bytes",
+                hint="If that is right for this source, `odf config set prepare.maxSize` allows more.",
+            )
+        if unpacked > max(_GENEROUS, self.max_ratio * packed):
+            raise PrepareError(
+                f"{name} unpacks to more than {self.max_ratio} times its size, as files made to fill a disk do",
+                hint="If that is right for this source, `odf config set prepare.maxRatio` allows more.",
+            )
+
+
+class Stream(Protocol):
+    """What can be read in blocks."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, none at the end."""
+
+
+def unpack(stream: Stream, target: BinaryIO, packed: int, name: str, limits: UnpackLimits) -> None:
+    """Copy a stream that decompresses as it is read.
+
+    Args:
+        stream: what to read.
+        target: where to write.
+        packed: bytes that the content has when packed.
+        name: of the content, for errors.
+        limits: how much may come.
+
+    Raises:
+        PrepareError: the content is damaged, or too much.
+        OSError: the target cannot be written.
+    """
+    count = 0
+    for block in _blocks(stream, name):
+        count += len(block)
+        limits.check(count, packed, name)
+        target.write(block)
+
+
+def _blocks(stream: Stream, name: str) -> Iterator[bytes]:
+    while True:
+        with reading(name):
+            block = stream.read(_BLOCK)
+        if not block:
+            return
+        yield block
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn what libraries raise for damaged content into our error.
+
+    Raises:
+        PrepareError: always instead of them.
+    """
+    try:
+        yield
+    except _DAMAGE as error:
+        reason = str(error) or type(error).__name__
+        raise PrepareError(
+            f"{name} is cut off or damaged: {reason[:1].lower()}{reason[1:]}",
+            hint="Perhaps it was being written when it was fetched; try again later, or tell its publisher.",
+        ) from error
+
+
+class ZipArchive:
+    """A zip file.
+
+    Attributes:
+        name: what it is called in errors.
+        names: its files, in its order; folders and clutter left out.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        """Read the table of contents.
+
+        Raises:
+            PrepareError: it is no zip file, or has names that lead out of it.
+        """
+        self.name = name
+        self._size = file.seek(0, 2)
+        file.seek(0)
+        magic = file.read(4)
+        if not magic.startswith(b"PK"):
+            raise PrepareError(f"{name} is no zip file", hint=_other_format(magic))
+        with reading(name):
+            self._zip = zipfile.ZipFile(file)
+        for info in self._zip.infolist():
+            parts = re.split(r"[/\\]", info.filename)
+            if ".." in parts or parts[0] == "" or _DRIVE.match(info.filename):
+                raise PrepareError(
+                    f"{name} has an entry {info.filename!r}, which leads out of the archive",
+                    hint="Archives like that are made to do harm; ask the publisher for a proper one.",
+                )
+        self._files = [info for info in self._zip.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
+        self.names = [info.filename for info in self._files]
+
+    def find(self, sub_path: str | None, names: Sequence[str] | None = None, what: str = "file") -> str:
+        """The file that `subPath` means: the one of that name, or the only one that it matches as a pattern, in which
+        `*` and `?` stay within a folder and `**` does not. Without it, the only file.
+
+        Args:
+            sub_path: as the source has it.
+            names: the files that come into question; all if not given.
+            what: such files are, for errors.
+
+        Raises:
+            PrepareError: there is none, or several.
+        """
+        known = self.names if names is None else names
+        if sub_path is None:
+            found = known
+        else:
+            wanted = sub_path.removeprefix("./")
+            found = [name for name in known if name == wanted] or [name for name in known if _matches(name, wanted)]
+        if len(found) == 1:
+            return found[0]
+        where = self.name if sub_path is None else f"{self.name} under the subPath {sub_path!r}"
+        if not found:
+            raise PrepareError(f"There is no {what} in {where}", hint=f"It has {_some(self.names)}.")
+        if len(set(found)) < len(found):
+            repeated = next(name for name, count in Counter(found).items() if count > 1)
+            raise PrepareError(
+                f"{self.name} has the {what} {repeated!r} twice", hint="Ask its publisher which is meant."
+            )
+        raise PrepareError(
+            f"There are {len(found)} {what}s in {where}: {_some(found)}", hint="Name one of them with `subPath`."
+        )
+
+    def extract(self, member: str, target: BinaryIO, limits: UnpackLimits) -> None:
+        """Write the content of a file.
+
+        Raises:
+            PrepareError: it is encrypted, damaged or too much.
+            OSError: the target cannot be written.
+        """
+        name = f"{self.name}/{member}"
+        info = next(info for info in self._files if info.filename == member)
+        if info.flag_bits & 1:
+            raise PrepareError(
+                f"{name} is encrypted", hint="odf has no passwords for archives; decrypt it before it is fetched."
+            )
+        with reading(name):
+            stream = self._zip.open(info)
+        with stream:
+            unpack(stream, target, min(info.compress_size, self._size), name, limits)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return _match_parts(name.split("/"), pattern.split("/"))
+
+
+def _match_parts(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        rest = patterns[1:]
+        return any(_match_parts(parts[i:], rest) for i in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and _match_parts(parts[1:], patterns[1:])
+
+
+def _is_clutter(name: str) -> bool:
+    parts = name.split("/")
+    return parts[0] in _CLUTTER or parts[-1] in _CLUTTER
+
+
+def _some(names: Sequence[str]) -> str:
+    if not names:
+        return "no files"
+    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
+    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+
+
+def _other_format(magic: bytes) -> str:
+    if magic.startswith(b"\x1f\x8b"):
+        return "It is a gzip file; say `format: Gzip`."
+    return "Perhaps it is not packed at all, or the server sent an error page in its place."

@@ -1,0 +1,92 @@
+"""Preparing: from the bytes as fetched to those that can be read (ODF specification, "PrepStep").
+
+Steps go from file to file, in the scratch folder of the ingest: each streams, so that memory stays small whatever the
+size, and a file between two steps is deleted as soon as the second is done.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.sources import PrepDecompress, PrepPipe, PrepStep
+from odfpy.errors import OdfError, PrepareError
+from odfpy.ingest.archive import UnpackLimits
+from odfpy.ingest.prepare.decompress import check_decompress, decompress
+from odfpy.ingest.prepare.pipe import check_pipe, pipe
+
+__all__ = ["PrepareContext", "check_steps", "commands_of", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareContext:
+    """The circumstances of preparing a file.
+
+    Attributes:
+        scratch: folder for what the steps make; the caller clears it.
+        limits: of every file that a step makes.
+        timeout: seconds that a command may take, None for any time.
+    """
+
+    scratch: Path
+    limits: UnpackLimits = field(default_factory=UnpackLimits)
+    timeout: float | None = None
+
+
+def check_steps(steps: Sequence[PrepStep] | None) -> None:
+    """Look at the steps before there is a file.
+
+    Raises:
+        PrepareError: a step cannot be carried out, whatever the file.
+    """
+    for step in steps or ():
+        if isinstance(step, PrepPipe):
+            check_pipe(step)
+        else:
+            check_decompress(step)
+
+
+def commands_of(steps: Sequence[PrepStep] | None) -> tuple[str, ...]:
+    """The commands that steps run, as a person types them."""
+    return tuple(shlex.join(step.command) for step in steps or () if isinstance(step, PrepPipe))
+
+
+def prepare(steps: Sequence[PrepStep] | None, path: Path, context: PrepareContext, *, name: str | None = None) -> Path:
+    """The file to read: without steps, the fetched one itself.
+
+    Args:
+        steps: in the order in which they are carried out.
+        path: the file as fetched; it is left as it is.
+        context: where to work, and how far to go.
+        name: what to call the file in errors; its path if not given.
+
+    Raises:
+        PrepareError: a step failed; nothing is left of it.
+    """
+    check_steps(steps)
+    current = path
+    for number, step in enumerate(steps or (), 1):
+        target = context.scratch / f"prepared-{number}"
+        try:
+            _carry_out(step, current, target, name or str(path), context)
+        except OSError as error:
+            raise PrepareError(f"Cannot prepare {name or path}: {error.strerror or error}") from error
+        finally:
+            if current != path:
+                current.unlink(missing_ok=True)
+        current = target
+    return current
+
+
+def _carry_out(step: PrepStep, source: Path, target: Path, name: str, context: PrepareContext) -> None:
+    try:
+        if isinstance(step, PrepDecompress):
+            decompress(step, source, target, name, context.limits)
+        else:
+            folder = context.scratch / f"{target.name}-folder"
+            pipe(step, source, target, name, folder=folder, timeout=context.timeout, limits=context.limits)
+    except (OdfError, OSError):
+        target.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,58 @@
+"""Decompressing: gzip files and single files of zip archives (ODF specification, "PrepStep: Decompress")."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from odfpy.chain.sources import CompressionFormat, PrepDecompress
+from odfpy.errors import PrepareError
+from odfpy.ingest.archive import UnpackLimits, ZipArchive, reading, unpack
+
+_GZIP = b"\x1f\x8b"
+
+
+def check_decompress(step: PrepDecompress) -> None:
+    """Look at the step before there is a file.
+
+    Raises:
+        PrepareError: it has a `subPath` where nothing is below.
+    """
+    if step.format is CompressionFormat.GZIP and step.sub_path is not None:
+        raise PrepareError(
+            "Prepare step Decompress has a `subPath`, but a Gzip file is a single file",
+            hint="Leave out `subPath`, or say `format: Zip`.",
+        )
+
+
+def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limits: UnpackLimits) -> None:
+    """Write what a compressed file holds.
+
+    Args:
+        step: format, and which file of an archive.
+        source: the compressed file.
+        target: the file to make.
+        name: what the compressed file is called in errors.
+        limits: how much may come out.
+
+    Raises:
+        PrepareError: it is not in the format, damaged, encrypted, ambiguous or a bomb.
+        OSError: a file cannot be read or written.
+    """
+    with source.open("rb") as packed, target.open("xb") as unpacked:
+        if step.format is CompressionFormat.ZIP:
+            archive = ZipArchive(packed, name)
+            archive.extract(archive.find(step.sub_path), unpacked, limits)
+            return
+        magic = packed.read(2)
+        if magic != _GZIP:
+            raise PrepareError(
+                f"{name} is no gzip file",
+                hint="It is a zip file; say `format: Zip`."
+                if magic == b"PK"
+                else "Perhaps it is not packed at all, or the server has unpacked it already.",
+            )
+        size = packed.seek(0, 2)
+        packed.seek(0)
+        with reading(name), gzip.GzipFile(fileobj=packed) as stream:
+            unpack(stream, unpacked, size, name, limits)
