@@ -3,12 +3,13 @@
 1. fetch     a file and the state of its source, or word that nothing is new   (pull only)
 2. read      bytes to typed rows
 3. preprocess  SQL over `input`
-4. merge     new rows against what the dataset has, and write a slice
-5. commit    schema if it changed, slice, watermark and source state, in one step
+4. merge     new rows against what the dataset has, and write slices
+5. commit    schema if it changed, slices, watermark and source state, in one step
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import UsageError, did_you_mean
@@ -94,6 +96,19 @@ def ingest_file(
     Raises:
         OdfError: nothing was committed.
     """
+    from odfpy.data.memory import bulk_memory
+
+    with bulk_memory():
+        return _ingest_file(dataset, source, file, engines, scratch)
+
+
+def _ingest_file(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    scratch: Path,
+) -> PullResult:
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.pipeline import ingest_rows
     from odfpy.ingest.preprocess import preprocess
@@ -118,7 +133,7 @@ def ingest_file(
         watermark=state.watermark,
         out=scratch / "data",
     )
-    result = _commit(dataset, state, ingested, source.merge, file, system_time, scratch / "data")
+    result = _commit(dataset, state, ingested, source.merge, file, system_time)
     return replace(result, notes=(*remarks, *result.notes))
 
 
@@ -162,29 +177,36 @@ def _commit(
     strategy: MergeStrategy,
     file: SourceFile,
     system_time: Timestamp,
-    written: Path,
 ) -> PullResult:
     events: list[MetadataEvent] = []
     if ingested.schema_changed:
         events.append(SetDataSchema(schema=ingested.schema))
-    new_data = None
-    if ingested.slice is not None:
-        info = ingested.slice
-        new_data = DataSlice(
-            info.logical_hash, info.physical_hash, OffsetInterval(info.offset_start, info.offset_end), info.size
-        )
-    marks = [mark for mark in (state.watermark, ingested.max_event_time) if mark is not None]
-    data_event = AddData(
-        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
-        prev_offset=state.last_offset,
-        new_data=new_data,
-        new_watermark=max(marks, default=None),
-        new_source_state=file.state,
-    )
-    if new_data is not None or (file.state is not None and file.state not in state.source_states):
-        events.append(data_event)
+    events += _data_events(state, ingested, file.state)
+    written = {item.info.physical_hash: item.path for item in ingested.slices}
     result = _append(dataset, state, events, system_time, written)
     return replace(result, **_told(ingested.statistics, strategy))
+
+
+def _data_events(state: ChainState, ingested: IngestedData, source_state: SourceState | None) -> list[AddData]:
+    """One event for each slice. Watermark and source state move with the last: before it, they are not true yet."""
+    infos = [item.info for item in ingested.slices]
+    marks = [mark for mark in (state.watermark, *(info.max_event_time for info in infos)) if mark is not None]
+    last = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=max(marks, default=None),
+        new_source_state=source_state,
+    )
+    if not infos:
+        return [last] if source_state is not None and source_state not in state.source_states else []
+    before = replace(last, new_watermark=state.watermark, new_source_state=None)
+    events = []
+    for info in infos:
+        interval = OffsetInterval(info.offset_start, info.offset_end)
+        data = DataSlice(info.logical_hash, info.physical_hash, interval, info.size)
+        event = last if info is infos[-1] else before
+        events.append(replace(event, prev_offset=info.offset_start - 1 if info.offset_start else None, new_data=data))
+    return events
 
 
 def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, Any]:
@@ -211,16 +233,16 @@ def _append(
     state: ChainState,
     events: list[MetadataEvent],
     system_time: Timestamp,
-    written: Path | None = None,
+    written: Mapping[Multihash, Path] | None = None,
 ) -> PullResult:
-    """Check the events, put the slice in its place, then move the head."""
+    """Check the events, put the slices in their places, then move the head."""
     try:
         new = dataset.chain.prepare(state, events, system_time)
     except NoOpEvent:
         new = dataset.chain.prepare(state, [], system_time)
     for data in filter(None, map(new_data_of, events)):
         if written is not None:
-            dataset.layout.data.insert_file(written, data.physical_hash)
+            dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)
     after = dataset.chain.commit(new)
     return PullResult(
         name=str(dataset.handle),

@@ -23,41 +23,36 @@ class RowGroups:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._block: list[pa.RecordBatch] = []
-        self._block_rows = 0
         self._group: list[pa.RecordBatch] = []
-        self._group_rows = 0
-        self._group_bytes = 0
+        self._rows = 0
+        self._bytes = 0
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
         """Add rows; gives the row groups that are full."""
-        at = 0
+        start = at = 0
         while at < batch.num_rows:
-            part = batch.slice(at, BLOCK_ROWS - self._block_rows)
+            part = batch.slice(at, BLOCK_ROWS - self._rows % BLOCK_ROWS)
             at += part.num_rows
-            self._block.append(part)
-            self._block_rows += part.num_rows
-            if self._block_rows == BLOCK_ROWS:
-                self._close_block()
-                if self._group_rows >= GROUP_ROWS or self._group_bytes >= GROUP_BYTES:
-                    yield self._close_group()
+            self._rows += part.num_rows
+            self._bytes += sum(_payload(column) for column in part.columns)
+            is_block = self._rows % BLOCK_ROWS == 0
+            if is_block and (self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES):
+                self._group.append(batch.slice(start, at - start))
+                yield self._close()
+                start = at
+        if start < at:
+            self._group.append(batch.slice(start))
 
     def rest(self) -> Iterator[pa.Table]:
         """The last row group, if any."""
-        self._close_block()
-        if self._group_rows:
-            yield self._close_group()
+        if self._rows:
+            yield self._close()
 
-    def _close_block(self) -> None:
-        self._group += self._block
-        self._group_rows += self._block_rows
-        self._group_bytes += sum(_payload(column) for part in self._block for column in part.columns)
-        self._block, self._block_rows = [], 0
-
-    def _close_group(self) -> pa.Table:
-        table = pa.Table.from_batches(self._group, self._schema).combine_chunks()
-        self._group, self._group_rows, self._group_bytes = [], 0, 0
-        return table
+    def _close(self) -> pa.Table:
+        table = pa.Table.from_batches(self._group, self._schema)
+        whole = len(self._group) == 1  # nothing to put together, as when the rows came in such groups
+        self._group, self._rows, self._bytes = [], 0, 0
+        return table if whole else table.combine_chunks()
 
 
 def _payload(array: pa.Array) -> int:

@@ -17,13 +17,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.chain.sources import MergeSnapshot, MergeStrategy
+from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
 from odfpy.data.fit import fit_table
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IngestError
 from odfpy.ingest.merge import Merge, MergeShape, StateNeed, merge_of
-from odfpy.ingest.merge.base import order_clause, repeated_keys
+from odfpy.ingest.merge.base import APPEND, order_clause, repeated_keys
 from odfpy.ingest.normalize import NormalizedRows, primary_key
+from odfpy.ingest.order import time_order
+from odfpy.ingest.write import OrderedRows
 from odfpy.state.comparable import comparable
 from odfpy.state.current import KeyedState, StateColumn
 from odfpy.state.database import database
@@ -31,17 +33,15 @@ from odfpy.state.database import database
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """Rows of the new slice, in the order of their offsets.
+    """Rows of the new slices, in the order of their offsets.
 
     Attributes:
-        operations: int32.
-        columns: event time and data columns.
+        rows: operations, event time and data columns.
         used: rows of the input that made a difference.
         repeated: rows of the input whose key had come before in it.
     """
 
-    operations: pa.Array
-    columns: pa.Table
+    rows: OrderedRows
     used: int
     repeated: int
 
@@ -81,6 +81,8 @@ def merge_locally(
         IntegrityError: the history of the dataset is damaged.
     """
     plan = _plan(rows, strategy, vocabulary)
+    if isinstance(strategy, MergeAppend):
+        return _appended(rows, plan)
     with database(threads=threads, scratch=scratch, diagnose=state.check) as db:
         db.register("new", _relation(rows, plan))
         repeated = _count_repeated(db, rows, strategy, plan)
@@ -90,11 +92,19 @@ def merge_locally(
     operations = result.column("op").cast(pa.int32()).combine_chunks()
     positions = result.column("pos").cast(pa.int64()).combine_chunks()
     if plan.merge.needs_state is not StateNeed.CURRENT_ROWS:
-        return MergedRows(operations, _take(rows.columns, positions), len(positions), repeated)
+        return MergedRows(OrderedRows(operations, rows.columns, positions), len(positions), repeated)
     # The retractions of a snapshot are of rows that did not come, those of an upsert stream of rows that did.
     from_input = pa.array([0, 1, 3] if plan.merge.takes_operations else [0, 3], pa.int32())
     used = pc.sum(pc.is_in(operations, value_set=from_input)).as_py() or 0
-    return MergedRows(operations, _pick(rows.columns, state, operations, positions), used, repeated)
+    return MergedRows(_pick(rows.columns, state, operations, positions), used, repeated)
+
+
+def _appended(rows: NormalizedRows, plan: _Plan) -> MergedRows:
+    """All rows by event time: without keys there is nothing to look up, and Arrow sorts faster than a database."""
+    count = rows.columns.num_rows
+    operations = pa.repeat(pa.scalar(APPEND, pa.int32()), count)
+    positions = time_order(rows.columns.column(plan.event_time))
+    return MergedRows(OrderedRows(operations, rows.columns, positions), count, 0)
 
 
 def _plan(rows: NormalizedRows, strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> _Plan:
@@ -160,17 +170,13 @@ def _count_repeated(db: duckdb.DuckDBPyConnection, rows: NormalizedRows, strateg
     return repeated
 
 
-def _take(table: pa.Table, positions: pa.Array) -> pa.Table:
-    """Rows of a table by place, as they are when that is all of them in order."""
-    return table if positions.equals(pa.arange(0, table.num_rows)) else table.take(positions)
-
-
-def _pick(new: pa.Table, state: KeyedState, operations: pa.Array, positions: pa.Array) -> pa.Table:
+def _pick(new: pa.Table, state: KeyedState, operations: pa.Array, positions: pa.Array) -> OrderedRows:
     """New rows for +A and +C, old rows for -R and -C."""
     is_old = pc.is_in(operations, value_set=pa.array([1, 2], pa.int32()))
     if not is_old.true_count:
-        return _take(new, positions)
+        return OrderedRows(operations, new, positions)
     old = state.rows(positions.filter(is_old))
     # Old rows stand behind the new ones, in the order in which they are wanted.
     behind = pc.add(pc.cumulative_sum(is_old.cast(pa.int64())), new.num_rows - 1)
-    return pa.concat_tables([new, fit_table(old, new.schema)]).take(pc.if_else(is_old, behind, positions))
+    both = pa.concat_tables([new, fit_table(old, new.schema)])
+    return OrderedRows(operations, both, pc.if_else(is_old, behind, positions))

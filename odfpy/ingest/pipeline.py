@@ -1,10 +1,10 @@
-"""From new rows to a written data slice: normalize, merge, order, write (ODF specification, "Ingestion").
+"""From new rows to written data slices: normalize, merge, order, write (ODF specification, "Ingestion").
 
 Steps of `ingest_rows`:
 1. check the rows and make them uniform (`normalize`);
 2. find the schema of the dataset with these rows in it (`evolve`), and fit the rows to it;
 3. merge them with the current state and put them in order (`local_merge`, `merge`);
-4. add the system columns and write the slice.
+4. add the system columns and write the slices.
 Nothing is committed here: the coordinator does that with what it gets.
 """
 
@@ -21,13 +21,14 @@ from odfpy.chain.sources import MergeStrategy
 from odfpy.data.arrow import to_arrow
 from odfpy.data.fit import fit_table
 from odfpy.data.schema import DataSchema
-from odfpy.data.slice_writer import SliceInfo, SliceWriter
+from odfpy.data.slice_cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import first_schema, next_schema, untyped_columns
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
-from odfpy.ingest.normalize import TIMESTAMP, NormalizedRows, normalize_rows
+from odfpy.ingest.normalize import NormalizedRows, normalize_rows
+from odfpy.ingest.write import SliceForm, WrittenSlice, write_slices
 from odfpy.state.current import KeyedState, ScannedState
 
 
@@ -56,16 +57,16 @@ class IngestStatistics:
 
 @dataclass(frozen=True, slots=True)
 class IngestedData:
-    """A slice that waits to be committed, or word that there is nothing new.
+    """Slices that wait to be committed, or word that there is nothing new.
 
     Attributes:
-        slice: what was written, None when nothing is new (then there is no file either).
+        slices: what was written, in order; none when nothing is new.
         schema: schema in force after the commit; None when the dataset has none yet and the input tells none.
-        schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there is a slice.
+        schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there are slices.
         statistics: what became of the rows.
     """
 
-    slice: SliceInfo | None
+    slices: tuple[WrittenSlice, ...]
     schema: DataSchema | None
     schema_changed: bool
     statistics: IngestStatistics
@@ -73,12 +74,7 @@ class IngestedData:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
-        return self.slice is None and not self.schema_changed
-
-    @property
-    def max_event_time(self) -> Timestamp | None:
-        """Latest event time of the slice, for the watermark."""
-        return None if self.slice is None else self.slice.max_event_time
+        return not self.slices and not self.schema_changed
 
 
 def ingest_rows(
@@ -95,8 +91,9 @@ def ingest_rows(
     watermark: Timestamp | None = None,
     state: KeyedState | None = None,
     threads: int | None = None,
+    slice_rows: int = SLICE_ROWS,
 ) -> IngestedData:
-    """Turn new rows into a data slice.
+    """Turn new rows into data slices.
 
     Args:
         new: rows as read and preprocessed, in the order of the input.
@@ -107,11 +104,12 @@ def ingest_rows(
         next_offset: offset of the first new row.
         system_time: time of the commit.
         source_event_time: event time of rows that have none.
-        out: file to write, which replaces one that is there; beside it a folder may come and go for what does not
-            fit into memory.
+        out: file to write, which replaces one that is there; beside it come the other slices of a large result, and
+            a folder may come and go for what does not fit into memory.
         watermark: watermark of the dataset, against which rows are late.
         state: where to look up keys, by default the slices.
         threads: how many may be used, by default one for each processor; the result does not depend on it.
+        slice_rows: rows of a slice; more become several slices.
 
     Raises:
         IngestError: the rows cannot be merged; the message says which, and why.
@@ -119,7 +117,7 @@ def ingest_rows(
         IntegrityError: the history of the dataset is damaged.
     """
     if schema is None and new.num_rows == 0 and (new.num_columns == 0 or untyped_columns(new.schema)):
-        return IngestedData(None, None, schema_changed=False, statistics=IngestStatistics())
+        return IngestedData((), None, schema_changed=False, statistics=IngestStatistics())
     known = {} if schema is None else {field.name: field.type for field in to_arrow(schema)}
     rows = normalize_rows(  # (1)
         new,
@@ -138,12 +136,12 @@ def ingest_rows(
         threads=threads,
         scratch=out.parent / f"{out.name}.scratch",
     )
-    late = late_rows(merged.columns.column(vocab.event_time_column), merged.operations, watermark)
-    statistics = _statistics(new.num_rows, merged, late)
-    if len(merged.operations) == 0:
-        return IngestedData(None, extended if schema is None else schema, schema is None, statistics)
-    info = _write(out, merged, extended, vocab, next_offset, system_time, threads)  # (4)
-    return IngestedData(info, extended, extended != schema, statistics)
+    statistics = _statistics(new.num_rows, merged, vocab, watermark)
+    if len(merged.rows.operations) == 0:
+        return IngestedData((), extended if schema is None else schema, schema is None, statistics)
+    form = SliceForm(extended, vocab, system_time)
+    written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
+    return IngestedData(written, extended, extended != schema, statistics)
 
 
 def _fit(
@@ -162,31 +160,13 @@ def _fit(
     return schema, NormalizedRows(fit_table(columns, wanted), rows.event_time_given, rows.operations)
 
 
-def _statistics(read: int, merged: MergedRows, late: int) -> IngestStatistics:
-    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(merged.operations).to_pylist()}
+def _statistics(
+    read: int, merged: MergedRows, vocab: DatasetVocabulary, watermark: Timestamp | None
+) -> IngestStatistics:
+    operations = merged.rows.operations
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(operations).to_pylist()}
     appended, retracted, _, corrected = (counts.get(int(op), 0) for op in OperationType)
+    late = 0
+    if watermark is not None:
+        late = late_rows(merged.rows.column(vocab.event_time_column), operations, watermark)
     return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late)
-
-
-def _write(
-    out: Path,
-    merged: MergedRows,
-    schema: DataSchema,
-    vocab: DatasetVocabulary,
-    next_offset: int,
-    system_time: Timestamp,
-    threads: int | None,
-) -> SliceInfo:
-    """The slice, with offsets, operations and system time."""
-    rows = len(merged.operations)
-    wanted = to_arrow(schema)
-    made = {
-        vocab.offset_column: pa.arange(next_offset, next_offset + rows),
-        vocab.operation_type_column: merged.operations,
-        vocab.system_time_column: pa.repeat(pa.scalar(system_time.millis, TIMESTAMP), rows),
-    }
-    data = dict(zip(merged.columns.column_names, merged.columns.columns, strict=True))
-    table = fit_table(pa.table({**made, **data}), wanted)
-    with SliceWriter(out, schema, vocab, threads=threads) as writer:
-        writer.write(table)
-        return writer.finish()

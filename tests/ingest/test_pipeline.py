@@ -51,8 +51,8 @@ def required(**columns: pa.Array) -> pa.Table:
 def test_a_slice_has_system_columns_then_data_columns_in_the_order_of_the_input(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeUpsertStream(("id",)), next_offset=0)
     result = dataset.ingest(table("name | op | id | event_time | n\na | +A | 1 | 2024-05-01 | 7"))
-    assert result.slice is not None
-    assert result.max_event_time == Timestamp.parse("2024-05-01")
+    assert result.slices
+    assert result.slices[0].info.max_event_time == Timestamp.parse("2024-05-01")
     (row,) = read_slice(dataset.slices[0]).to_pylist()
     assert list(row) == ["offset", "op", "system_time", "event_time", "name", "id", "n"]
     assert row["system_time"] == SYSTEM_TIME.to_datetime()
@@ -85,7 +85,7 @@ def test_columns_go_by_the_names_of_the_vocabulary(tmp_path: Path) -> None:
 def test_columns_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeSnapshot(("id",)))
     dataset.ingest(pa.table({"ID": [7, 8], "id": [1, 2], "Id": ["a", "b"]}))
-    assert dataset.ingest(pa.table({"ID": [7, 8], "id": [1, 2], "Id": ["a", "b"]})).slice is None
+    assert dataset.ingest(pa.table({"ID": [7, 8], "id": [1, 2], "Id": ["a", "b"]})).slices == ()
     dataset.ingest(pa.table({"ID": [7, 9], "id": [1, 2], "Id": ["a", "b"]}))
     assert [(row["op"], row["ID"], row["id"], row["Id"]) for row in dataset.slice(-1).to_pylist()] == [
         (2, 8, 2, "b"),
@@ -127,16 +127,16 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_an_input_without_rows_still_sets_the_first_schema(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeLedger(("id",)))
     result = dataset.ingest(required(id=pa.array([], pa.int64()), name=pa.array([], pa.string())))
-    assert (result.slice, result.schema_changed, result.is_empty) == (None, True, False)
+    assert (result.slices, result.schema_changed, result.is_empty) == ((), True, False)
     assert result.schema == DataSchema((*SYSTEM, DataField("id", Int64()), DataField("name", String())))
     again = dataset.ingest(required(id=pa.array([], pa.int64()), name=pa.array([], pa.string())))
-    assert (again.slice, again.schema, again.is_empty) == (None, result.schema, True)
+    assert (again.slices, again.schema, again.is_empty) == ((), result.schema, True)
 
 
 @pytest.mark.parametrize("empty", [pa.table({}), pa.table({"id": pa.nulls(0), "name": pa.array([], pa.string())})])
 def test_an_input_without_rows_and_types_tells_no_schema(empty: pa.Table, tmp_path: Path) -> None:
     result = Ingested(tmp_path, MergeLedger(("id",))).ingest(empty)
-    assert (result.slice, result.schema, result.is_empty) == (None, None, True)
+    assert (result.slices, result.schema, result.is_empty) == ((), None, True)
 
 
 @pytest.mark.parametrize("empty", [pa.table({}), pa.table({"id": pa.array([], pa.string()), "zzz": pa.nulls(0)})])
@@ -152,7 +152,7 @@ def test_a_new_column_alone_is_not_recorded_while_there_is_no_slice(tmp_path: Pa
     dataset = Ingested(tmp_path, MergeLedger(("id",)))
     first = dataset.ingest(table("id\n1"))
     again = dataset.ingest(table("id | name\n1 | a"))
-    assert (again.slice, again.schema, again.schema_changed) == (None, first.schema, False)
+    assert (again.slices, again.schema, again.schema_changed) == ((), first.schema, False)
 
 
 # --- Schema ----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_the_event_time_can_be_a_date(tmp_path: Path) -> None:
     result = dataset.ingest(pa.table({"event_time": [date(2024, 1, 5), date(2024, 1, 3)], "id": [1, 2]}))
     assert result.schema is not None
     assert result.schema.fields[3] == DataField("event_time", Date())
-    assert result.max_event_time == Timestamp.parse("2024-01-05")
+    assert result.slices[0].info.max_event_time == Timestamp.parse("2024-01-05")
     dataset.ingest(table("id\n3"), "2024-02-03T10:00:00Z")
     assert text(dataset.slice(-1)) == "op | event_time | id\n+A | 2024-02-03 | 3"
 
@@ -394,7 +394,7 @@ def test_the_slice_of_an_append_needs_no_history(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeAppend())
     dataset.ingest(table("id\n1"))
     dataset.slices[0].write_bytes(b"")
-    assert dataset.ingest(table("id\n1")).slice is not None
+    assert dataset.ingest(table("id\n1")).slices
 
 
 def test_inferred_types_make_event_times_of_numbers(tmp_path: Path) -> None:

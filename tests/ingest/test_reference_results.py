@@ -202,13 +202,13 @@ def test_case(path: Path, tmp_path: Path) -> None:
         if "0.0 and -0.0 may also count as equal" in expected.get("note", "") and schema_committed and result.is_empty:
             continue
         assert result.is_empty == (expected["outcome"] == "up-to-date")
-        if result.slice is not None:
+        if result.slices:
             made = dataset.slice(-1)
             rows = read_slice(dataset.slices[-1]).drop_columns("system_time")
             assert rows.column_names == expected["columns"]
             assert [[_plain(value) for value in row.values()] for row in rows.to_pylist()] == expected["rows"]
-            assert made.num_rows == result.slice.num_rows
-            watermark = max(filter(None, [watermark, result.max_event_time]))
+            assert made.num_rows == result.slices[0].info.num_rows
+            watermark = max(filter(None, [watermark, result.slices[-1].info.max_event_time]))
         if "watermark" in expected and "odfpy" not in step:
             assert watermark == Timestamp.parse(expected["watermark"])
     if "SetDataSchema" in case["reference_chain"] and not any("odfpy" in step for step in case["ingests"]):

@@ -54,14 +54,13 @@ class Ingested:
             **options,
         )
         made = [path for path in self.slices if path.parent == self.folder]
-        assert sorted(self.folder.iterdir()) == sorted([*made, *([out] if result.slice else [])]), (
-            "nothing else is left"
-        )
+        new_files = [item.path for item in result.slices]
+        assert sorted(self.folder.iterdir()) == sorted([*made, *new_files]), "nothing else is left"
         self.schema = result.schema
-        if result.slice is not None:
-            assert result.slice.offset_start == self.next_offset
-            self.slices.append(out)
-            self.next_offset = result.slice.offset_end + 1
+        for item in result.slices:
+            assert item.info.offset_start == self.next_offset
+            self.slices.append(item.path)
+            self.next_offset = item.info.offset_end + 1
         return result
 
     def slice(self, number: int) -> pa.Table:

@@ -35,5 +35,5 @@ def tell(story: Story, strategy: MergeStrategy, folder: Path) -> None:
     dataset = Ingested(folder, strategy)
     for step in story.steps:
         result = dataset.ingest(table(step.new), step.at)
-        made = text(dataset.slice(-1)) if result.slice else None
+        made = text(dataset.slice(-1)) if result.slices else None
         assert made == (None if step.makes is None else dedented(step.makes)), story.name

@@ -278,6 +278,6 @@ def test_result_does_not_depend_on_threads_or_chunks(strategy: MergeStrategy, tm
             new = _large(strategy, seed)
             size = -(-new.num_rows // chunks)
             parts = [new.slice(start, size) for start in range(0, new.num_rows, size)]
-            assert dataset.ingest(pa.concat_tables(parts), threads=threads).slice is not None
+            assert dataset.ingest(pa.concat_tables(parts), threads=threads).slices
         results.append([path.read_bytes() for path in dataset.slices])
     assert results[0] == results[1] == results[2]

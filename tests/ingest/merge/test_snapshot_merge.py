@@ -155,7 +155,7 @@ def test_snapshot_with_compare_columns(story: Story, tmp_path: Path) -> None:
 def test_snapshot_compares_the_event_time_when_told_to(tmp_path: Path) -> None:
     dataset = Ingested(tmp_path, MergeSnapshot(("id",), ("event_time",)))
     dataset.ingest(table("id | name\n1 | a"))
-    assert dataset.ingest(table("id | name\n1 | b"), "2024-02-01").slice is None
+    assert dataset.ingest(table("id | name\n1 | b"), "2024-02-01").slices == ()
     assert dataset.ingest(table("event_time | id | name\n2024-02-01 | 1 | b")).statistics.corrected == 1
 
 

@@ -1,0 +1,195 @@
+"""The first ingest of a large CSV file, beside a plain pyarrow script that does the same work one step after the other.
+
+    python benchmarks/first_ingest.py [--rows 5000000] [--rounds 3] [--folder FOLDER]
+
+The script reads the file, sorts it by event time, writes Parquet, and hashes what a slice is hashed by: the values
+and the file. It knows types and names; it checks nothing. Whole processes are measured, from start to end, turn by
+turn; the least of the rounds counts. Memory is the peak of what the processes hold together, shared pages once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+ODF = [sys.executable, "-m", "odfpy"]
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: trips
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: Csv
+        header: true
+        schema:
+          fields:
+            - {name: event_time, type: Timestamp}
+            - {name: id, type: Int64}
+            - {name: station, type: String}
+            - {name: amount, type: Float64}
+            - {name: count, type: Int32}
+            - {name: remark, type: String}
+      merge: {kind: Append}
+"""
+BASELINE = """
+import hashlib, sys
+import pyarrow as pa, pyarrow.csv, pyarrow.parquet
+
+source, target = sys.argv[1:]
+types = {"event_time": pa.timestamp("ms", "UTC"), "id": pa.int64(), "station": pa.string(), "amount": pa.float64(),
+         "count": pa.int32(), "remark": pa.string()}
+table = pa.csv.read_csv(source, convert_options=pa.csv.ConvertOptions(column_types=types))
+table = table.sort_by("event_time")
+pa.parquet.write_table(table, target, compression="zstd", compression_level=1)
+for column in table.columns:
+    values = hashlib.sha3_256()
+    for chunk in column.chunks:
+        for buffer in chunk.buffers()[1:]:
+            values.update(buffer)
+with open(target, "rb") as file:
+    hashlib.file_digest(file, "sha3_256")
+"""
+
+
+class Run(NamedTuple):
+    """Wall and processor seconds, and bytes, that some processes took."""
+
+    seconds: float
+    processor: float
+    peak: int
+
+
+def write_csv(path: Path, rows: int) -> None:
+    """Six columns, about 74 bytes a row, event times in no order."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    step = 500_000
+    rng = np.random.default_rng(1)
+    words = pa.array([f"remark {word:07x}" for word in rng.integers(0, 1 << 28, 20_000)])
+    stations = pa.array([f"station-{number:04}" for number in range(1_000)])
+    with path.open("wb") as file:
+        for start in range(0, rows, step):
+            size = min(step, rows - start)
+            millis = 1_700_000_000_000 + rng.integers(0, 300 * 86_400_000, size)
+            moments = pa.array(millis).cast(pa.timestamp("ms", "UTC"))
+            table = pa.table(
+                {
+                    "event_time": pc.strftime(moments, format="%Y-%m-%dT%H:%M:%SZ"),
+                    "id": pa.array(rng.integers(0, 1 << 30, size)),
+                    "station": stations.take(pa.array(rng.integers(0, len(stations), size))),
+                    "amount": pa.array(np.round(rng.random(size) * 1000, 2)),
+                    "count": pa.array(rng.integers(0, 100, size).astype(np.int32)),
+                    "remark": words.take(pa.array(rng.integers(0, len(words), size))),
+                }
+            )
+            csv.write_csv(table, file, csv.WriteOptions(include_header=start == 0, quoting_style="none"))
+
+
+def measured(command: list[str], folder: Path) -> Run:
+    """Run a command to its end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    peak, done = [0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            peak[0] = max(peak[0], sum(map(_bytes_of, _tree(process.pid))))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    code = process.wait()
+    seconds = time.perf_counter() - started
+    done.set()
+    watcher.join()
+    if code:
+        raise SystemExit(f"{' '.join(command[:4])}... ended with code {code}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Run(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak[0])
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return
+    for child in children:
+        yield from _tree(int(child))
+
+
+def _bytes_of(pid: int) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def fresh_workspace(folder: Path) -> Path:
+    """A workspace with an empty dataset."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    subprocess.run([*ODF, "init"], cwd=folder, check=True, capture_output=True)
+    subprocess.run([*ODF, "add", "-"], cwd=folder, input=MANIFEST.encode(), check=True, capture_output=True)
+    return folder
+
+
+def show(label: str, runs: list[Run], baseline: float | None = None) -> float:
+    """A line of results; the least time."""
+    least = min(run.seconds for run in runs)
+    ratio = f"   {least / baseline:5.2f} x" if baseline else ""
+    walls = " ".join(f"{run.seconds:.2f}" for run in runs)
+    processor = min(run.processor for run in runs)
+    peak = max(run.peak for run in runs) / 1e9
+    print(f"{label:28} {least:6.2f} s   processor {processor:6.2f} s   peak {peak:5.2f} GB{ratio}   ({walls})")
+    return least
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the file is made, or taken from if it is there")
+    arguments = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print(f"Python {platform.python_version()}, pyarrow {version('pyarrow')}, duckdb {version('duckdb')}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = arguments.folder or Path(name)
+        source = folder / f"trips-{arguments.rows}.csv"
+        if not source.exists():
+            write_csv(source, arguments.rows)
+        print(f"{arguments.rows} rows, {source.stat().st_size / 1e6:.0f} MB")
+        plain: list[Run] = []
+        ours: list[Run] = []
+        for _ in range(arguments.rounds):
+            plain.append(measured([sys.executable, "-c", BASELINE, str(source), str(Path(name) / "plain")], folder))
+            workspace = fresh_workspace(Path(name) / "workspace")
+            ours.append(measured([*ODF, "ingest", "trips", str(source)], workspace))
+        least = show("plain pyarrow", plain)
+        show("odf ingest, local lane", ours, least)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Picking rows of large columns by their places.
+
+Arrow finds rows in one array much faster than in many, but the offsets of text in one array count to 2 GB only. So a
+column is put together into a few large arrays, and what is picked comes from each of them in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+_LARGEST = 1 << 30
+"""Bytes of an array, far enough from where offsets end."""
+
+
+def combined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same column in few chunks."""
+    return pa.chunked_array([pa.concat_arrays(group) for group in _groups(column.chunks)], type=column.type)
+
+
+def gathered(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
+    """The rows at some places, in their order; few enough that one array can hold them.
+
+    Args:
+        column: see `combined`.
+        positions: int64.
+    """
+    if column.num_chunks <= 1:
+        return column.take(positions)
+    places = positions.to_numpy()
+    starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    chunk_of = np.searchsorted(starts, places, side="right") - 1
+    by_chunk = np.argsort(chunk_of, kind="stable")
+    bounds = np.searchsorted(chunk_of[by_chunk], np.arange(column.num_chunks + 1))
+    taken = [
+        chunk.take(pa.array(places[by_chunk[bounds[at] : bounds[at + 1]]] - starts[at]))
+        for at, chunk in enumerate(column.chunks)
+    ]
+    back = np.empty(len(places), np.int64)
+    back[by_chunk] = np.arange(len(places))
+    return pa.chunked_array([pa.concat_arrays(taken).take(pa.array(back))], type=column.type)
+
+
+def _groups(chunks: list[pa.Array]) -> Iterator[list[pa.Array]]:
+    group: list[pa.Array] = []
+    size = 0
+    for chunk in chunks:
+        if group and size + chunk.nbytes > _LARGEST:
+            yield group
+            group, size = [], 0
+        group.append(chunk)
+        size += chunk.nbytes
+    if group:
+        yield group

@@ -1,0 +1,40 @@
+"""The order of rows by event time, ties by place in the input, without a database."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_WORD = 64
+
+
+def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
+    """Places of the rows in the order of their event times; None where that is the order they are in.
+
+    Args:
+        event_time: dates or timestamps without nulls.
+
+    Returns:
+        int64, as long as the input.
+    """
+    times = as_numbers(event_time)
+    if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
+        return None
+    first = int(times.min())
+    place_bits = (len(times) - 1).bit_length()
+    if (int(times.max()) - first).bit_length() + place_bits > _WORD:
+        return pa.array(np.argsort(times, kind="stable"))
+    # Time and place in one number: sorting these takes a third of the time of sorting places by their times.
+    packed = (times - first).view(np.uint64) << np.uint64(place_bits)
+    packed |= np.arange(len(times), dtype=np.uint64)
+    packed.sort()
+    packed &= np.uint64((1 << place_bits) - 1)
+    return pa.array(packed.view(np.int64))
+
+
+def as_numbers(event_time: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
+    """Event times as numbers of the same order."""
+    integers = event_time.cast(pa.int32() if pa.types.is_date(event_time.type) else pa.int64())
+    numbers: npt.NDArray[np.int64] = integers.to_numpy().astype(np.int64, copy=False)
+    return numbers

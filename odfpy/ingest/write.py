@@ -1,0 +1,177 @@
+"""Writing the slices of an ingest: rows in their order, with offsets, operations and system time.
+
+The slices of one ingest are written side by side, each by a thread; which bytes they have does not depend on that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from odfpy.data.arrow import to_arrow
+from odfpy.data.fit import fit_table
+from odfpy.data.row_groups import GROUP_ROWS
+from odfpy.data.schema import DataSchema
+from odfpy.data.slice_cut import SLICE_ROWS, cut_rows
+from odfpy.data.slice_writer import SliceInfo, SliceWriter
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.ingest.gather import combined, gathered
+
+TIMESTAMP = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceForm:
+    """What all slices of an ingest have in common.
+
+    Attributes:
+        schema: all columns.
+        vocab: names of the system columns.
+        system_time: of all rows.
+    """
+
+    schema: DataSchema
+    vocab: DatasetVocabulary
+    system_time: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSlice:
+    """A slice that waits to be committed.
+
+    Attributes:
+        path: where it is for now.
+        info: what its block will say of it.
+    """
+
+    path: Path
+    info: SliceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedRows:
+    """Rows in the order of their offsets.
+
+    Attributes:
+        operations: int32, in that order.
+        columns: event time and data columns of the rows, and perhaps of others, in any order.
+        positions: places in `columns` of the rows; None if they are all of them as they stand there.
+    """
+
+    operations: pa.Array
+    columns: pa.Table
+    positions: pa.Array | None
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column, in the order of the offsets."""
+        values = self.columns.column(name)
+        return values if self.positions is None else values.take(self.positions)
+
+
+def write_slices(
+    out: Path,
+    rows: OrderedRows,
+    form: SliceForm,
+    next_offset: int,
+    *,
+    threads: int | None = None,
+    slice_rows: int = SLICE_ROWS,
+) -> tuple[WrittenSlice, ...]:
+    """The slices that rows become; when one cannot be written, none is left.
+
+    Args:
+        out: file for the first; the others are beside it, numbered.
+        rows: in the types of the schema.
+        form: schema, vocabulary and system time.
+        next_offset: of the first row.
+        threads: how many may be used, by default one for each processor.
+        slice_rows: rows of a slice.
+    """
+    cuts = cut_rows(len(rows.operations), lambda rank: rows.operations[rank].as_py(), slice_rows)
+    paths = [out if number == 0 else out.with_name(f"{out.name}.{number}") for number in range(len(cuts))]
+    workers = threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(workers, thread_name_prefix="slice") as pool:
+        picked = _Picker.of(rows, pool)
+
+        def write(path: Path, cut: tuple[int, int]) -> WrittenSlice:
+            parts = (picked.rows(start, stop) for start, stop in _groups(*cut))
+            return WrittenSlice(path, write_slice(path, parts, form, next_offset + cut[0], threads))
+
+        tasks = [pool.submit(write, path, cut) for path, cut in zip(paths, cuts, strict=True)]
+        try:
+            return tuple(task.result() for task in tasks)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            for path in paths:
+                path.unlink(missing_ok=True)
+            raise
+
+
+def write_slice(
+    path: Path,
+    parts: Iterator[tuple[pa.Array, pa.Table]],
+    form: SliceForm,
+    first_offset: int,
+    threads: int | None = None,
+) -> SliceInfo:
+    """One slice.
+
+    Args:
+        path: file to write.
+        parts: operations, and event time and data columns, in the order of their offsets.
+        form: schema, vocabulary and system time.
+        first_offset: of the first row.
+        threads: for hashing, by default one for each processor.
+    """
+    wanted = to_arrow(form.schema)
+    offset = first_offset
+    with SliceWriter(path, form.schema, form.vocab, threads=threads) as writer:
+        for operations, columns in parts:
+            rows = len(operations)
+            made = {
+                form.vocab.offset_column: pa.arange(offset, offset + rows),
+                form.vocab.operation_type_column: operations,
+                form.vocab.system_time_column: pa.repeat(pa.scalar(form.system_time.millis, TIMESTAMP), rows),
+            }
+            data = dict(zip(columns.column_names, columns.columns, strict=True))
+            writer.write(fit_table(pa.table({**made, **data}), wanted))
+            offset += rows
+        return writer.finish()
+
+
+def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """A range in parts of the size of a row group."""
+    for at in range(start, stop, GROUP_ROWS):
+        yield at, min(at + GROUP_ROWS, stop)
+
+
+class _Picker:
+    """Gives ranges of ordered rows, each gathered when it is asked for."""
+
+    def __init__(self, operations: pa.Array, columns: pa.Table, positions: pa.Array | None) -> None:
+        self._operations = operations
+        self._columns = columns
+        self._positions = positions
+
+    @classmethod
+    def of(cls, rows: OrderedRows, pool: ThreadPoolExecutor) -> _Picker:
+        """Prepare the columns for random access, where that is needed."""
+        if rows.positions is None or rows.positions.equals(pa.arange(0, rows.columns.num_rows)):
+            return cls(rows.operations, rows.columns, None)
+        columns = list(pool.map(combined, rows.columns.columns))
+        return cls(rows.operations, pa.table(columns, schema=rows.columns.schema), rows.positions)
+
+    def rows(self, start: int, stop: int) -> tuple[pa.Array, pa.Table]:
+        """Operations and columns of a range of ranks."""
+        operations = self._operations.slice(start, stop - start)
+        if self._positions is None:
+            return operations, self._columns.slice(start, stop - start)
+        positions = self._positions.slice(start, stop - start)
+        columns = [gathered(column, positions) for column in self._columns.columns]
+        return operations, pa.table(columns, schema=self._columns.schema)
