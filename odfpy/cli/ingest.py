@@ -32,6 +32,9 @@ def pull(
     all_: All = False,
     recursive: Recursive = False,
     force: Annotated[bool, typer.Option("--force", help="Fetch again; overwrite copies that have diverged.")] = False,
+    fetch_uncacheable: Annotated[
+        bool, typer.Option("--fetch-uncacheable", help="Also fetch again what does not tell versions apart.")
+    ] = False,
     as_name: Annotated[
         str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
     ] = None,
@@ -46,12 +49,18 @@ def pull(
     workspace = session.workspace
     if set_watermark is None:
         results = workspace.pull(
-            names or (), all=all_, recursive=recursive, force=force, as_name=as_name, progress=session.progress
+            names or (),
+            all=all_,
+            recursive=recursive,
+            force=force,
+            fetch_uncacheable=fetch_uncacheable,
+            as_name=as_name,
+            progress=session.progress,
         )
         return report(results, output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
-    if all_ or recursive or force or as_name or not names or len(names) != 1:
+    if all_ or recursive or force or fetch_uncacheable or as_name or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
     return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 

@@ -66,6 +66,7 @@ SETTINGS = {
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
+        Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),
         Setting("fetch.batchSize", int, 10_000, "Rows after which a stream of rows is committed, before it goes on"),
         Setting("prepare.maxSize", int, 64 * 1024**3, "Bytes that a prepared file may have"),
         Setting("prepare.maxRatio", int, 200, "How many times larger than a packed file what is in it may be"),

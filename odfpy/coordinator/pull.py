@@ -6,14 +6,17 @@ A pull takes datasets in dependency order. When one fails, the others go on, exc
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
+from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
@@ -30,6 +33,7 @@ from odfpy.ingest.archive import UnpackLimits
 from odfpy.repository.open import is_path
 
 if TYPE_CHECKING:
+    from odfpy.ingest.fetch import FetchContext
     from odfpy.ingest.fetch.options import SourceOptions
 
 ProgressSink = Callable[[Progress], None]
@@ -42,9 +46,11 @@ class PullOptions:
     Attributes:
         recursive: also pull what the datasets are derived from.
         force: ignore what is remembered of sources; let a diverged copy be overwritten.
+        fetch_uncacheable: fetch again what does not tell versions apart.
         as_name: name for a dataset that comes from elsewhere.
         max_fetch_bytes: the most that a fetched file may have.
         fetch_timeout: seconds to wait for a server.
+        fetch_retries: how often to try again when a source breaks off.
         unpack_limits: how much may come out of a prepare step.
         prepare_timeout: seconds that the command of a prepare step may take.
         sources: settings of single kinds of sources.
@@ -52,9 +58,11 @@ class PullOptions:
 
     recursive: bool = False
     force: bool = False
+    fetch_uncacheable: bool = False
     as_name: DatasetAlias | None = None
     max_fetch_bytes: int
     fetch_timeout: float
+    fetch_retries: int
     unpack_limits: UnpackLimits
     prepare_timeout: float
     sources: SourceOptions
@@ -157,29 +165,13 @@ class Puller:
 
         The next file is only fetched when the one before it has been committed, so that a source may count on that.
         """
-        from odfpy.ingest.fetch import FetchContext, fetch
+        from odfpy.ingest.fetch import fetch
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
-        state = dataset.state
         results = [unchanged(dataset)]
         with self.storage.scratch() as scratch:
-            context = FetchContext(
-                now=Timestamp.now(),
-                root=self.storage.root,
-                scratch=scratch,
-                state=state.source_state(DEFAULT_SOURCE),
-                has_data=state.last_data_event is not None,
-                force=self.options.force,
-                environment=os.environ,
-                progress=lambda done, total: self.progress(
-                    Progress(str(dataset.handle), "fetching", done, total, "bytes")
-                ),
-                max_bytes=self.options.max_fetch_bytes,
-                timeout=self.options.fetch_timeout,
-                dataset_id=dataset.handle.id,
-                options=self.options.sources,
-            )
+            context = self._fetch_context(dataset, scratch)
             with closing(fetch(source.fetch, context)) as files:
                 for number, fetched in enumerate(files):
                     if fetched.is_empty:
@@ -198,7 +190,34 @@ class Puller:
                         prepared.unlink()
                     if fetched.is_temporary:
                         fetched.path.unlink(missing_ok=True)
+            if context.kept is not None:
+                shutil.rmtree(context.kept, ignore_errors=True)  # all of it has been committed
+        if len(results) == 1 and context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)):
+            note = "the source tells no versions apart, so it is only fetched again by `odf pull --fetch-uncacheable`"
+            results = [replace(results[0], notes=(note,))]
         return summed(results)
+
+    def _fetch_context(self, dataset: StoredDataset, scratch: Path) -> FetchContext:
+        from odfpy.ingest.fetch import FetchContext
+
+        state = dataset.state
+        return FetchContext(
+            now=Timestamp.now(),
+            root=self.storage.root,
+            scratch=scratch,
+            state=state.source_state(DEFAULT_SOURCE),
+            has_data=state.last_data_event is not None,
+            force=self.options.force,
+            fetch_uncacheable=self.options.fetch_uncacheable,
+            kept=self.storage.cache_of(dataset.handle.id) / "fetched",
+            environment=os.environ,
+            progress=lambda done, total: self.progress(Progress(str(dataset.handle), "fetching", done, total, "bytes")),
+            max_bytes=self.options.max_fetch_bytes,
+            timeout=self.options.fetch_timeout,
+            retries=self.options.fetch_retries,
+            dataset_id=dataset.handle.id,
+            options=self.options.sources,
+        )
 
 
 def unchanged(dataset: StoredDataset) -> PullResult:

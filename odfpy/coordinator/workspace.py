@@ -128,6 +128,7 @@ class Workspace(Catalog):
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
         force: bool = False,
+        fetch_uncacheable: bool = False,
         as_name: str | None = None,
         progress: ProgressSink = _silent,
     ) -> Iterator[PullResult]:
@@ -138,6 +139,7 @@ class Workspace(Catalog):
             all: every dataset of the workspace.
             recursive: also what they are derived from.
             force: fetch sources again; overwrite copies that have diverged.
+            fetch_uncacheable: also fetch sources again that do not tell versions apart.
             as_name: name of a dataset that comes from elsewhere.
             progress: is told how far the work is.
 
@@ -156,9 +158,11 @@ class Workspace(Catalog):
         options = PullOptions(
             recursive=recursive,
             force=force,
+            fetch_uncacheable=fetch_uncacheable,
             as_name=alias,
             max_fetch_bytes=self.config.get("fetch.maxSize"),
             fetch_timeout=self.config.get("fetch.timeout"),
+            fetch_retries=self.config.get("fetch.retries"),
             unpack_limits=UnpackLimits(self.config.get("prepare.maxSize"), self.config.get("prepare.maxRatio")),
             prepare_timeout=self.config.get("prepare.timeout"),
             sources=source_options(self.config),

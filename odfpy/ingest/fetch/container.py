@@ -54,7 +54,7 @@ def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[Fet
         InvalidValue: a name of the step cannot be used.
     """
     state = _without_line_break(context.known_state)
-    if state is None and context.has_data and not context.force:
+    if context.is_uncacheable:
         return  # the image tells nothing to go on from
     engine = ContainerEngine.find(context.options.container_engine)
     context.scratch.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from odfpy.ingest.fetch.options import SourceOptions
 
 DEFAULT_MAX_BYTES = 64 << 30
 DEFAULT_TIMEOUT = 30.0
+DEFAULT_RETRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +26,17 @@ class FetchContext:
         root: folder that relative paths of the source start from.
         scratch: folder for what is downloaded; the caller clears it.
         state: how far the source has been taken in.
-        has_data: whether the dataset has data from this source. A URL without ETag and Last-Modified leaves no state,
-            and is then only fetched again by `force`.
+        has_data: whether the dataset has data from this source.
         force: fetch as if nothing had been fetched before.
+        fetch_uncacheable: fetch again what leaves no state, such as a URL without ETag and Last-Modified.
+        kept: folder for what has been fetched and not yet committed, which outlives the pull; `scratch` if there is
+            none. The caller clears it when everything has been committed.
         environment: variables for templates.
         progress: called with the bytes fetched so far and those announced, if any.
         max_bytes: the most that an input may have.
         timeout: seconds to wait for a server's next byte.
+        retries: how often to try again after an interruption.
+        pause: waits for some seconds between the tries.
         dataset_id: the dataset that the data is for; servers that remember their readers know it by that.
         options: settings of single kinds of sources.
     """
@@ -41,10 +47,14 @@ class FetchContext:
     state: SourceState | None = None
     has_data: bool = False
     force: bool = False
+    fetch_uncacheable: bool = False
+    kept: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     progress: Callable[[int, int | None], None] | None = None
     max_bytes: int = DEFAULT_MAX_BYTES
     timeout: float = DEFAULT_TIMEOUT
+    retries: int = DEFAULT_RETRIES
+    pause: Callable[[float], None] = time.sleep
     dataset_id: DatasetId | None = None
     options: SourceOptions = field(default_factory=SourceOptions)
 
@@ -52,6 +62,11 @@ class FetchContext:
     def known_state(self) -> SourceState | None:
         """The state to go on from: none if forced."""
         return None if self.force else self.state
+
+    @property
+    def is_uncacheable(self) -> bool:
+        """Whether the source has left data but no state: nothing tells what is new, so it is only fetched on demand."""
+        return self.known_state is None and self.has_data and not self.force and not self.fetch_uncacheable
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,30 @@
-"""Downloading over HTTP, once for each version of a file (ODF specification, "FetchStep: Url").
+"""A file on a web server (RFC 9110).
 
 No message holds a user, a password, a query or a header's value: the client is given a label for the URL.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from email.message import Message
 from email.utils import format_datetime, parsedate_to_datetime
 from http import HTTPStatus
-from pathlib import Path
-from urllib.parse import SplitResult, unquote
 
-from odfpy.chain.events import SourceState
-from odfpy.chain.sources import CacheForever, EventTimeFromMetadata, FetchUrl
-from odfpy.data.timestamp import Timestamp
-from odfpy.errors import FetchError
+from odfpy.chain.sources import FetchUrl
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http.client import HttpClient, HttpResponse
-from odfpy.ingest.event_time import event_time_of
-from odfpy.ingest.fetch.context import FetchContext, FetchedFile
-from odfpy.ingest.source_state import etag_state, known_etag, known_last_modified, last_modified_state
+from odfpy.ingest.fetch.context import FetchContext
+from odfpy.ingest.fetch.download import Rest
+from odfpy.ingest.fetch.version import Version, is_settled
 from odfpy.ingest.templates import expand
 
-_BLOCK = 1 << 20
+_LONGEST_ETAG = 1024
+_PASSING = (408, 425, 429, 500, 502, 503, 504)
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
+_GZIP = ("gzip", "x-gzip")
 _HINTS = {
     401: "Give the credentials that the server asks for, for example in `headers` with ${{ env.NAME }}.",
     403: "Check the credentials, and whether this file may be read with them.",
@@ -34,68 +34,118 @@ _HINTS = {
 }
 
 
-def fetch_http(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:
-    """The file, if it is new.
+@dataclass(frozen=True, slots=True)
+class HttpFile:
+    """The answer of a web server as a file that arrives."""
 
-    Args:
-        step: what the manifest says.
-        url: the URL with its templates expanded.
+    answer: HttpResponse
+    version: Version
+    offset: int
+    length: int | None
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        return self.answer.read(size)
+
+    def close(self) -> None:
+        """Give up the rest."""
+        self.answer.close()
+
+
+class HttpSource:
+    """A file at an http or https URL.
+
+    Attributes:
         shown: the URL for messages.
-        context: circumstances.
+    """
+
+    def __init__(self, url: str, shown: str, headers: Mapping[str, str], *, now: Timestamp, timeout: float) -> None:
+        self.shown = shown
+        self._url = url
+        self._headers = headers
+        self._now = now
+        self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=timeout)
+        path = re.split(r"[?#]", url, maxsplit=1)[0]
+        # Some servers call a file encoded that is compressed: it is wanted as it is.
+        self._encodings: Collection[str] = _GZIP if path.lower().endswith((".gz", ".tgz")) else ()
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
+
+    def open(self, unless: Version, rest: Rest | None) -> HttpFile | None:
+        """Ask for the file; see `download.Source`."""
+        conditions = {**_unless(unless), **({} if rest is None else _only(rest))}
+        ours = {name.lower() for name in conditions}
+        headers = {name: value for name, value in self._headers.items() if name.lower() not in ours} | conditions
+        answer = self._client.get(self._url, headers, label=self.shown, encodings=self._encodings)
+        try:
+            if answer.status == HTTPStatus.NOT_MODIFIED and unless.is_known:
+                answer.close()
+                return None
+            version = self._version(answer.headers)
+            if answer.status == HTTPStatus.OK:
+                return HttpFile(answer, version, 0, answer.length)
+            if rest is not None and answer.status == HTTPStatus.PARTIAL_CONTENT:
+                length = _length_if_proven(answer.headers, rest)
+                if length is not None:
+                    return HttpFile(answer, version, rest.offset, length)
+        except BaseException:
+            answer.close()
+            raise
+        answer.close()
+        if rest is not None and answer.status in (
+            HTTPStatus.PARTIAL_CONTENT,
+            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+        ):
+            return self.open(unless, None)
+        raise self._refused(answer)
+
+    def _version(self, headers: Message) -> Version:
+        etag = _text(headers, "ETag")
+        if etag is None or len(etag) > _LONGEST_ETAG:
+            etag = None
+        text = _text(headers, "Last-Modified")
+        modified, sent = _time(text), _time(_text(headers, "Date"))
+        proof = None
+        if etag:
+            proof = None if etag.startswith("W/") else etag
+        elif modified is not None and sent is not None and is_settled(modified, sent):
+            proof = text
+        return Version(etag, modified, proof)
+
+    def _refused(self, answer: HttpResponse) -> FetchError:
+        try:
+            phrase = HTTPStatus(answer.status).phrase
+        except ValueError:
+            phrase = "for a reason that only it knows"
+        message = f"{self.shown}: the server answers {answer.status}, {phrase}"
+        otherwise = (
+            "The server has a problem; try again later." if answer.status >= 500 else "Check the URL and the headers."
+        )
+        hint = _HINTS.get(answer.status, otherwise)
+        if answer.status in _PASSING:
+            return FetchInterrupted(message, hint=hint, retry_after=self._retry_after(answer.headers))
+        return FetchError(message, hint=hint)
+
+    def _retry_after(self, headers: Message) -> float | None:
+        """Seconds that the server asks to wait."""
+        text = _text(headers, "Retry-After") or ""
+        if re.fullmatch("[0-9]{1,9}", text):
+            return float(text)
+        until = _time(text)
+        if until is None:
+            return None
+        now = _time(_text(headers, "Date")) or self._now
+        return max(0.0, (until.nanos - now.nanos) / NANOS_PER_SECOND)
+
+
+def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[str, str]:
+    """What the manifest adds to a request, with its templates expanded.
 
     Raises:
-        FetchError: the server cannot be reached, answers with an error, or not with all it announced.
+        FetchError: a variable is not set, or holds what HTTP does not allow.
     """
-    if context.known_state is None and context.has_data and not context.force:
-        return  # the server gave nothing to tell versions apart by
-    with closing(HttpClient(FetchError, timeout=context.timeout)) as client:
-        headers = _request_headers(step, shown, context)
-        target = url._replace(fragment="").geturl()
-        with client.get(target, headers, max_size=context.max_bytes, label=shown) as answer:
-            if answer.status == HTTPStatus.NOT_MODIFIED or _is_known(answer.headers, context.known_state):
-                return
-            if answer.status != HTTPStatus.OK:
-                raise _bad_status(shown, answer.status)
-            path = _save(answer, shown, context)
-            modified = _last_modified(answer.headers)
-            state = _new_state(answer.headers.get("ETag"), modified, step, context)
-    source = step.event_time or EventTimeFromMetadata()
-    event_time = event_time_of(source, path=unquote(url.path), modified=modified, now=context.now)
-    yield FetchedFile(path=path, name=shown, state=state, event_time=event_time, is_temporary=True)
-
-
-# --- Versions --------------------------------------------------------------------------------------------------------
-
-
-def _last_modified(headers: Message) -> Timestamp | None:
-    try:
-        return Timestamp.from_datetime(parsedate_to_datetime(headers["Last-Modified"]))
-    except (TypeError, ValueError, OverflowError):  # none, or none that can be understood
-        return None
-
-
-def _is_known(headers: Message, state: SourceState | None) -> bool:
-    """Whether the answer is the version we have, from a server that does not understand conditions."""
-    etag, modified = headers.get("ETag"), _last_modified(headers)
-    if etag:
-        return bool(etag == known_etag(state))
-    return modified is not None and modified == known_last_modified(state)
-
-
-def _new_state(
-    etag: str | None, modified: Timestamp | None, step: FetchUrl, context: FetchContext
-) -> SourceState | None:
-    if etag:
-        return etag_state(etag)
-    if modified is None and isinstance(step.cache, CacheForever):
-        modified = context.now  # any state will do, to know that there is no need to fetch again
-    return None if modified is None else last_modified_state(modified)
-
-
-# --- Request and answer ----------------------------------------------------------------------------------------------
-
-
-def _request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[str, str]:
     headers = {header.name: expand(header.value, context.environment) for header in step.headers or ()}
     for name, value in headers.items():
         text = name + value
@@ -104,34 +154,43 @@ def _request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[
                 f"Header {name!r} for {shown} has characters that HTTP does not allow",
                 hint="Headers are printable ASCII; look for a line break at the end of a variable.",
             )
-    etag, modified = known_etag(context.known_state), known_last_modified(context.known_state)
-    if etag is not None:
-        headers["If-None-Match"] = etag
-    elif modified is not None:
-        headers["If-Modified-Since"] = format_datetime(modified.to_datetime(), usegmt=True)
     return headers
 
 
-def _save(answer: HttpResponse, shown: str, context: FetchContext) -> Path:
-    """Write the body to a file of its own."""
-    received = 0
-    try:
-        context.scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=context.scratch, prefix="fetch-", delete=False) as file:
-            while block := answer.read(_BLOCK):
-                file.write(block)
-                received += len(block)
-                if context.progress is not None:
-                    context.progress(received, answer.length)
-    except OSError as error:
-        raise FetchError(f"Cannot write what {shown} sends to {context.scratch}: {error.strerror}") from error
-    return Path(file.name)
+def _unless(version: Version) -> dict[str, str]:
+    """The condition that the file has another version."""
+    if version.etag:
+        return {"If-None-Match": version.etag} if _is_sendable(version.etag) else {}
+    if version.modified is None:
+        return {}
+    return {"If-Modified-Since": format_datetime(version.modified.to_datetime(), usegmt=True)}
 
 
-def _bad_status(shown: str, status: int) -> FetchError:
+def _only(rest: Rest) -> dict[str, str]:
+    """The wish for the rest only, if it is the rest of the same version."""
+    return {"Range": f"bytes={rest.offset}-", "If-Range": rest.proof}
+
+
+def _length_if_proven(headers: Message, rest: Rest) -> int | None:
+    """Bytes of the whole file, if an answer is the rest that was asked for."""
+    found = _CONTENT_RANGE.fullmatch(_text(headers, "Content-Range") or "")
+    if found is None or int(found[1]) != rest.offset or found[3] == "*":
+        return None
+    return int(found[3]) if rest.proof in (_text(headers, "ETag"), _text(headers, "Last-Modified")) else None
+
+
+def _text(headers: Message, name: str) -> str | None:
+    """A header that is fit to be kept and sent back."""
+    value = headers.get(name)
+    return value.strip() if isinstance(value, str) and _is_sendable(value.strip()) else None
+
+
+def _is_sendable(text: str) -> bool:
+    return bool(text) and text.isprintable() and all(ord(character) < 256 for character in text)
+
+
+def _time(text: str | None) -> Timestamp | None:
     try:
-        reason = HTTPStatus(status).phrase
-    except ValueError:
-        reason = "for a reason that only it knows"
-    otherwise = "The server has a problem; try again later." if status >= 500 else "Check the URL and the headers."
-    return FetchError(f"{shown}: the server answers {status}, {reason}", hint=_HINTS.get(status, otherwise))
+        return Timestamp.from_datetime(parsedate_to_datetime(text or ""))
+    except (TypeError, ValueError, OverflowError):  # none, or none that can be understood
+        return None

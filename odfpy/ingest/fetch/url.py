@@ -1,43 +1,85 @@
 """Fetching one file at a URL (ODF specification, "FetchStep: Url").
 
-`file:` reads a file where it is; `http:` and `https:` download it. Whether it is new, the source state says: the ETag
-that the server gave, else the time of the last modification.
+`file:` reads a file where it is; everything else is downloaded, each scheme by a module of its own. Whether it is new,
+the source state says: the ETag that the server gave, else the time of the last modification.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from odfpy.chain.sources import EventTimeFromMetadata, FetchUrl
+from odfpy.chain.events import SourceState
+from odfpy.chain.sources import CacheForever, EventTimeFromMetadata, FetchUrl
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.errors import FetchError
 from odfpy.ingest.event_time import event_time_of
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.source_state import known_last_modified, last_modified_state
 from odfpy.ingest.templates import expand, without_secrets
-from odfpy.ingest.unsupported import unsupported
+
+if TYPE_CHECKING:
+    from odfpy.ingest.fetch.download import Source
+    from odfpy.ingest.fetch.kept import KeptFile
+
+    class _Closing(Source, Protocol):
+        def close(self) -> None: ...
 
 
 def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
     """The file, if it is new.
 
     Raises:
-        FetchError: the URL cannot be reached or read.
-        UnsupportedStep: the scheme is one of a later release.
+        FetchError: the URL cannot be reached or read, or its scheme is not known.
     """
     shown = without_secrets(step.url)
-    url = _split(expand(step.url, context.environment), shown)
+    text = expand(step.url, context.environment)
+    url = _split(text, shown)
     if step.cache is not None and context.known_state is not None:
         return  # cache: Forever
     if url.scheme == "file":
         yield from _fetch_file(step, url, shown, context)
-    elif url.scheme in ("http", "https"):
-        from odfpy.ingest.fetch.http import fetch_http
+        return
+    if context.is_uncacheable:
+        return
+    from odfpy.ingest.fetch.download import download
+    from odfpy.ingest.fetch.http import request_headers
 
-        yield from fetch_http(step, url, shown, context)
-    else:
-        raise unsupported(step, f"the scheme {url.scheme}:")
+    headers = request_headers(step, shown, context)
+    with closing(_source(text, url, shown, headers, context)) as source:
+        kept = download(source, repr((text, headers)), context)
+    if kept is not None:
+        yield _fetched(step, url, shown, kept)
+
+
+def _source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
+    if url.scheme in ("http", "https"):
+        from odfpy.ingest.fetch.http import HttpSource
+
+        target = url._replace(fragment="").geturl()
+        return HttpSource(target, shown, headers, now=context.now, timeout=context.timeout)
+    if url.scheme == "ftp":
+        from odfpy.ingest.fetch.ftp import FtpSource
+
+        return FtpSource(url, shown, now=context.now, timeout=context.timeout)
+    from odfpy.ingest.fetch.object_store import STORES, object_source
+
+    if url.scheme in STORES:
+        return object_source(text, url.scheme, shown, now=context.now, timeout=context.timeout)
+    known = ", ".join(("file", "http", "https", "ftp", *STORES))
+    raise FetchError(f"{shown}: nothing is known of the scheme {url.scheme}:", hint=f"These can be fetched: {known}.")
+
+
+def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile) -> FetchedFile:
+    version, now = kept.version, kept.fetched_at
+    source = step.event_time or EventTimeFromMetadata()
+    event_time = event_time_of(source, path=unquote(url.path), modified=version.modified, now=now)
+    state: SourceState | None = version.state
+    if state is None and isinstance(step.cache, CacheForever):
+        state = last_modified_state(now)  # any state will do, to know that there is no need to fetch again
+    return FetchedFile(path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True)
 
 
 def _split(url: str, shown: str) -> SplitResult:

@@ -18,7 +18,13 @@ def run_fetch(tmp_path: Path) -> Fetcher:
     """Fetches everything that is new, below the folder of the test."""
 
     def run(step: FetchStep, **circumstances: Any) -> list[FetchedFile]:
-        defaults: dict[str, Any] = {"now": NOW, "root": tmp_path, "scratch": tmp_path / "scratch", "timeout": 5.0}
+        defaults: dict[str, Any] = {
+            "now": NOW,
+            "root": tmp_path,
+            "scratch": tmp_path / "scratch",
+            "timeout": 5.0,
+            "pause": lambda _: None,
+        }
         return list(fetch(step, FetchContext(**{**defaults, **circumstances})))
 
     return run

@@ -1,0 +1,180 @@
+"""Bringing a file here from elsewhere: each version once, in spite of interruptions, whole or not at all.
+
+1. ask      whether the source has another version than the one that is known, or kept from an earlier pull
+2. receive  block by block into a kept file; what the source announces is shown, and never relied on
+3. repeat   after an interruption: with the rest, if the source proves that it belongs to what is here, else anew
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from odfpy.data.timestamp import NANOS_PER_SECOND
+from odfpy.errors import FetchError, FetchInterrupted
+from odfpy.ingest.fetch.context import FetchContext
+from odfpy.ingest.fetch.kept import KeptFile
+from odfpy.ingest.fetch.version import Version
+
+BLOCK = 1 << 20
+"""Bytes that are asked for at once."""
+
+LONGEST_WAIT = 120.0
+"""Seconds that are waited for a source that says when it will be ready."""
+
+_FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again for a day
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The rest of a file: from where on, and what proves that it belongs to what is before it."""
+
+    offset: int
+    proof: str
+
+
+class Arriving(Protocol):
+    """A file on its way.
+
+    Attributes:
+        version: what the source says of it.
+        offset: where in the file the first byte belongs: 0, or the offset that was asked for and is proven.
+        length: bytes of the whole file if the source announces them.
+    """
+
+    @property
+    def version(self) -> Version: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int | None: ...
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end, and only there.
+
+        Raises:
+            FetchError: this is not the end, but there will be no more.
+        """
+
+    def close(self) -> None:
+        """Give up the rest."""
+
+
+class Source(Protocol):
+    """Something that has a file.
+
+    Attributes:
+        shown: what to call it in messages; without secrets.
+    """
+
+    @property
+    def shown(self) -> str: ...
+
+    def open(self, unless: Version, rest: Rest | None) -> Arriving | None:
+        """The file, or the rest of it, or None if it has a certain version.
+
+        Raises:
+            FetchInterrupted: not now.
+            FetchError: not at all.
+        """
+
+
+def download(source: Source, name: str, context: FetchContext) -> KeptFile | None:
+    """The file, if it is new; it is complete.
+
+    Args:
+        source: where it is.
+        name: what the source is known by: another name is another source. It is not stored, and may hold secrets.
+        context: circumstances.
+
+    Raises:
+        FetchError: the source cannot be read, or has more than is allowed; or the disk is full.
+    """
+    kept = KeptFile(context.kept or context.scratch, name)
+    known = Version.of_state(context.known_state)
+    if context.force or kept.version.is_same(known):
+        kept.clear()
+    if kept.is_complete and not kept.version.is_known:
+        if not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH:
+            return kept  # the source could not tell whether it has changed; soon after, that is taken for no
+        kept.clear()
+    failures = 0
+    while True:
+        before = kept.received
+        try:
+            return _attempt(source, kept, known, context)
+        except FetchInterrupted as error:
+            failures = 1 if kept.received - before >= BLOCK else failures + 1
+            if failures > context.retries:
+                raise _given_up(error, failures) from error.__cause__
+            context.pause(_wait(source, error, failures))
+
+
+def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
+    if_same = kept if kept.is_complete else None
+    unless = kept.version if kept.is_complete else known
+    proof = kept.version.proof
+    arriving = source.open(unless, Rest(kept.received, proof) if proof and kept.can_go_on else None)
+    if arriving is None:
+        return if_same
+    with closing(arriving):
+        if arriving.version.is_same(unless):
+            return if_same
+        if arriving.version.is_same(known):
+            return None
+        try:
+            _receive(source, arriving, kept, context)
+        except OSError as error:
+            kept.clear()
+            raise FetchError(
+                f"Cannot write what {source.shown} sends to {kept.path.parent}: {error.strerror}",
+                hint="Make room, or let the folder be written to; then pull again.",
+            ) from error
+        except FetchInterrupted:
+            raise
+        except FetchError:
+            kept.clear()
+            raise
+    return kept
+
+
+def _receive(source: Source, arriving: Arriving, kept: KeptFile, context: FetchContext) -> None:
+    """Write what arrives to the kept file.
+
+    Raises:
+        FetchError: it breaks off, or is too long.
+        OSError: the disk is full, or something of that kind.
+    """
+    most, length = context.max_bytes, arriving.length
+    hint = "`odf config set fetch.maxSize BYTES` allows more."
+    if length is not None and length > most:
+        raise FetchError(f"{source.shown}: {length} bytes are announced, {most} are allowed", hint=hint)
+    if arriving.offset == 0:
+        kept.start(arriving.version, context.now)
+    with kept.writing() as writer:
+        while block := arriving.read(BLOCK):
+            writer.write(block)
+            if kept.received > most:
+                raise FetchError(f"{source.shown}: more than the {most} bytes that are allowed", hint=hint)
+            if context.progress is not None:
+                context.progress(kept.received, length)
+    if length is not None and kept.received != length:
+        raise FetchInterrupted(f"{source.shown}: broken off after {kept.received} of {length} bytes")
+    kept.finish()
+
+
+def _wait(source: Source, error: FetchInterrupted, failures: int) -> float:
+    """Seconds until the next try: what the source asks for, else twice as long each time."""
+    if error.retry_after is None:
+        return float(2 ** (failures - 1))
+    if error.retry_after > LONGEST_WAIT:
+        raise FetchError(
+            error.message, hint=f"{source.shown} asks to try again in {error.retry_after:.0f} seconds."
+        ) from error
+    return error.retry_after
+
+
+def _given_up(error: FetchInterrupted, tries: int) -> FetchInterrupted:
+    times = "" if tries == 1 else f" (tried {tries} times)"
+    return FetchInterrupted(f"{error.message}{times}", hint=error.hint or "Try again later.")

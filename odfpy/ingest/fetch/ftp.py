@@ -1,0 +1,155 @@
+"""A file on an FTP server (RFC 959; times and sizes as in RFC 3659).
+
+A server that tells neither when a file was modified nor how large it is leaves no state, as with the reference: such a
+file is only fetched again on demand. No message holds what the server writes, which may repeat a secret of the URL.
+"""
+
+from __future__ import annotations
+
+import ftplib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from urllib.parse import SplitResult, unquote
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import FetchError, FetchInterrupted
+from odfpy.http.connection import Paced, hint, may_pass, reason
+from odfpy.ingest.fetch.download import Rest
+from odfpy.ingest.fetch.version import Version, is_settled
+
+_MOST_LINES = 10_000  # of what a server says before a file has arrived
+_MODIFIED = re.compile(r"213 ([0-9]{14})(?:\.[0-9]+)?\s*")
+_SIZE = re.compile(r"213 ([0-9]{1,18})\s*")
+_HINTS = {
+    "530": "Give a user and a password that the server knows, as ftp://${{ env.NAME }}:${{ env.PASSWORD }}@host/path.",
+    "550": "Check the path, and whether this user may read the file.",
+}
+
+
+class _Session(ftplib.FTP):
+    """The standard library's client, for servers that may talk without end."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(timeout=timeout)
+        self._lines = 0
+
+    def getline(self) -> str:
+        """The next line of an answer."""
+        self._lines += 1
+        if self._lines > _MOST_LINES:
+            raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
+        return super().getline()
+
+
+class FtpFile:
+    """A file that arrives over a connection of its own; whole only if the server says so in the end."""
+
+    def __init__(self, source: FtpSource, session: _Session, version: Version, size: int | None, offset: int) -> None:
+        self.version = version
+        self.offset = offset
+        self.length = size
+        self._source = source
+        self._session = session
+        self._data = session.transfercmd(f"RETR {source.path}", rest=offset or None)
+        raw = self._data.makefile("rb", buffering=0)
+        self._bytes = Paced(raw, limit=None)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        with self._source.errors("broken off"):
+            data = self._bytes.read(size) or b""
+            if data:
+                return data
+            self._data.close()
+            self._session.voidresp()
+            if self._source.look(self._session) != (self.version, self.length):
+                raise FetchInterrupted(f"{self._source.shown}: has changed while it was read")
+            return b""
+
+    def close(self) -> None:
+        """Give up the rest."""
+        self._bytes.close()
+        self._data.close()
+        self._session.close()
+
+
+class FtpSource:
+    """A file at an ftp URL; the path starts from the folder that the server puts the user in.
+
+    Attributes:
+        shown: the URL for messages.
+        path: of the file.
+    """
+
+    def __init__(self, url: SplitResult, shown: str, *, now: Timestamp, timeout: float) -> None:
+        self.shown = shown
+        self.path = re.sub(r";type=[aid]$", "", unquote(url.path)).removeprefix("/")
+        self._host, self._port = url.hostname or "", url.port or ftplib.FTP_PORT
+        self._user, self._password = unquote(url.username or ""), unquote(url.password or "")
+        self._now = now
+        self._timeout = timeout
+        if not self.path or not self._host or not all(map(str.isprintable, (self.path, self._user, self._password))):
+            raise FetchError(f"{shown} names no file on an FTP server", hint="Write it as ftp://host/folder/name.csv.")
+
+    def close(self) -> None:
+        """Nothing: each file has its own connections."""
+
+    def open(self, unless: Version, rest: Rest | None) -> FtpFile | None:
+        """Ask for the file; see `download.Source`."""
+        session = _Session(self._timeout)
+        try:
+            with self.errors("cannot be read"):
+                session.connect(self._host, self._port)
+                session.login(self._user, self._password)
+                session.voidcmd("TYPE I")
+                version, size = self.look(session)
+                if version.is_same(unless):
+                    session.close()
+                    return None
+                offset = rest.offset if rest is not None and rest.proof == version.proof else 0
+                return FtpFile(self, session, version, size, offset)
+        except BaseException:
+            session.close()
+            raise
+
+    def look(self, session: _Session) -> tuple[Version, int | None]:
+        """Version and size of the file, as far as the server tells them."""
+        time = _MODIFIED.fullmatch(_answer(session, f"MDTM {self.path}"))
+        found = _SIZE.fullmatch(_answer(session, f"SIZE {self.path}"))
+        size = int(found[1]) if found else None
+        modified = None
+        if time:
+            with suppress(ValueError):
+                stated = datetime.strptime(time[1], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+                modified = Timestamp.from_datetime(stated)
+        if modified is None:
+            return Version(), size
+        is_proof = size is not None and is_settled(modified, self._now)
+        return Version(modified=modified, proof=f"{modified} {size}" if is_proof else None), size
+
+    @contextmanager
+    def errors(self, what: str) -> Iterator[None]:
+        """What the standard library raises, as ours."""
+        try:
+            yield
+        except (ftplib.error_perm, ftplib.error_reply, ftplib.error_proto) as error:
+            code = str(error)[:3]
+            code = code if code.isdecimal() else "with what is not FTP"
+            problem = f"{self.shown}: {what}, the server answers {code}"
+            raise FetchError(problem, hint=_HINTS.get(code, "Check the URL.")) from None
+        except ftplib.error_temp as error:
+            raise FetchInterrupted(f"{self.shown}: {what}, the server answers {str(error)[:3]}") from None
+        except (OSError, EOFError, ValueError) as error:
+            failure = FetchInterrupted if may_pass(error) else FetchError
+            text = "the server closed the connection" if isinstance(error, EOFError) else reason(error)
+            raise failure(f"{self.shown}: {what}, {text}", hint=hint(error)) from None
+
+
+def _answer(session: _Session, command: str) -> str:
+    """What a server answers that may not know the command."""
+    try:
+        return session.sendcmd(command)
+    except ftplib.error_perm:
+        return ""

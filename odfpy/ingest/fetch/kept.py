@@ -1,0 +1,149 @@
+"""Keeping what has been fetched until it is committed, so that it need not be fetched twice.
+
+input        the bytes
+input.json   what they are: of which source and version, how many of them are safely on the disk, whether these are all
+
+A kept file outlives whatever ends the process: the note is replaced in one step, and only after the bytes it speaks of
+have reached the disk. Anything odd about the two is as good as no file. There is one writer, who holds the dataset's
+lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue
+from odfpy.ingest.fetch.version import Version
+
+_SAFE_EVERY = 64 << 20  # bytes after which they are made safe
+
+
+class KeptFile:
+    """A file of one source, as far as it has arrived.
+
+    Attributes:
+        path: where the bytes are.
+        version: what the source said of them.
+        fetched_at: time of the ingest that began to fetch them.
+        received: how many there are.
+        is_complete: whether these are all.
+    """
+
+    def __init__(self, folder: Path, source: str) -> None:
+        """The file in a folder, if it is of the source that a text stands for; the text itself is not stored."""
+        self.path = folder / "input"
+        self.version = Version()
+        self.fetched_at = Timestamp(0)
+        self.received = 0
+        self.is_complete = False
+        self._note = folder / "input.json"
+        self._source = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+        try:
+            self._load(json.loads(self._note.read_bytes()))
+        except (OSError, ValueError, KeyError, TypeError, InvalidValue):
+            self.clear()
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is a beginning to which the rest may be fetched."""
+        return bool(self.received and not self.is_complete and self.version.proof)
+
+    def clear(self) -> None:
+        """Forget what is there."""
+        self.received, self.is_complete, self.version = 0, False, Version()
+        for path in (self._note, self.path):
+            with suppress(OSError):  # what cannot be removed is not taken for anything without its note
+                path.unlink()
+
+    def start(self, version: Version, now: Timestamp) -> None:
+        """Begin anew, with the first byte of a version.
+
+        Raises:
+            OSError: as for `writing`.
+        """
+        self.clear()
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)
+        self.version, self.fetched_at = version, now
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Add bytes at the end; what was added is kept however this ends.
+
+        Raises:
+            OSError: the disk is full, or something of that kind.
+        """
+        with self.path.open("r+b") as file:
+            file.seek(self.received)
+            file.truncate()  # of what comes after, nobody knows whether it is right
+            writer = Writer(self, file)
+            try:
+                yield writer
+            finally:
+                writer.make_safe()
+
+    def finish(self) -> None:
+        """Declare that all bytes are there.
+
+        Raises:
+            OSError: as for `writing`.
+        """
+        self.is_complete = True
+        self.save()
+
+    def save(self) -> None:
+        """Note down what is there; the bytes have reached the disk."""
+        version = self.version
+        note = {
+            "source": self._source,
+            "etag": version.etag,
+            "modified": None if version.modified is None else str(version.modified),
+            "proof": version.proof,
+            "fetchedAt": str(self.fetched_at),
+            "received": self.received,
+            "isComplete": self.is_complete,
+        }
+        temporary = self._note.with_suffix(".tmp")
+        temporary.write_text(json.dumps(note), encoding="utf-8")
+        temporary.replace(self._note)
+
+    def _load(self, note: dict[str, Any]) -> None:
+        size = self.path.stat().st_size
+        received, is_complete = int(note["received"]), bool(note["isComplete"])
+        if note["source"] != self._source or size < received or (is_complete and size != received):
+            raise ValueError("not the file that is meant, or not as it was left")
+        modified = note["modified"]
+        self.version = Version(note["etag"], None if modified is None else Timestamp.parse(modified), note["proof"])
+        self.fetched_at = Timestamp.parse(note["fetchedAt"])
+        self.received, self.is_complete = received, is_complete
+
+
+class Writer:
+    """Adds bytes to a kept file."""
+
+    def __init__(self, kept: KeptFile, file: BinaryIO) -> None:
+        self._kept = kept
+        self._file = file
+        self._unsafe = 0
+
+    def write(self, block: bytes) -> None:
+        """Add some bytes."""
+        self._file.write(block)
+        self._kept.received += len(block)
+        self._unsafe += len(block)
+        if self._unsafe >= _SAFE_EVERY:
+            self.make_safe()
+
+    def make_safe(self) -> None:
+        """Bring what was added to the disk, and note that down."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._unsafe = 0
+        self._kept.save()

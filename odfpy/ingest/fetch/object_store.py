@@ -1,0 +1,188 @@
+"""An object in a store, through fsspec: S3, Google Cloud Storage, Azure.
+
+Credentials are taken from where the store's own tools have them: the environment, a profile, the machine's role. The
+libraries of the stores are extras of the distribution, and try again by themselves when a store does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import FetchError, FetchInterrupted, InvalidValue
+from odfpy.ingest.fetch.download import Rest
+from odfpy.ingest.fetch.extras import needs_extra
+from odfpy.ingest.fetch.version import Version, is_settled
+
+_BLOCK = 8 << 20
+_MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+_PASSING = ("FileExpired", "ClientPayloadError", "IncompleteRead", "ReadTimeoutError", "ConnectionResetError")
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A kind of store: fsspec's name for it, and the extra that brings its library."""
+
+    protocol: str
+    extra: str
+
+
+STORES = {
+    "s3": _Store("s3", "s3"),
+    "s3a": _Store("s3", "s3"),
+    "gs": _Store("gs", "gcs"),
+    "gcs": _Store("gs", "gcs"),
+    "az": _Store("az", "azure"),
+    "abfs": _Store("abfs", "azure"),
+    "abfss": _Store("abfs", "azure"),
+}
+"""Kinds of stores by the scheme of their URLs."""
+
+
+def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout: float) -> ObjectSource:
+    """The object at a URL.
+
+    Raises:
+        FetchError: the library of the store is not installed, or cannot make sense of the URL.
+    """
+    import fsspec
+
+    store = STORES[scheme]
+    with needs_extra(store.extra, f"{scheme}:"):
+        try:
+            kind = fsspec.get_filesystem_class(store.protocol)
+        except ImportError as error:  # fsspec gives advice of its own instead of the package's name
+            raise (error.__cause__ or error) from None
+    settings: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+    if store.protocol == "s3":
+        settings["config_kwargs"] = {"connect_timeout": timeout, "read_timeout": timeout}
+    try:
+        path = str(kind._strip_protocol(url))  # noqa: SLF001 (as fsspec itself does with a URL)
+        settings |= kind._get_kwargs_from_urls(url)  # noqa: SLF001
+        files = kind(**settings)
+    except Exception as error:  # noqa: BLE001 (each library has errors of its own)
+        raise FetchError(f"{shown} cannot be used: {type(error).__name__}", hint="Check the URL.") from None
+    anonymous = (lambda: kind(**settings, anon=True)) if store.protocol == "s3" else None
+    return ObjectSource(files, path, shown, now=now, anonymous=anonymous)
+
+
+class ObjectFile:
+    """An object that is read in blocks; whole only if it is the same version in the end."""
+
+    def __init__(self, source: ObjectSource, version: Version, size: int, offset: int) -> None:
+        self.version = version
+        self.offset = offset
+        self.length = size
+        self._source = source
+        self._file = source.files.open(source.path, "rb", block_size=_BLOCK, cache_type="readahead")
+        self._file.seek(offset)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        with self._source.errors():
+            data = bytes(self._file.read(size))
+            if not data and self._source.look() != (self.version, self.length):
+                raise FetchInterrupted(f"{self._source.shown}: has changed while it was read")
+            return data
+
+    def close(self) -> None:
+        """Give up the rest."""
+        self._file.close()
+
+
+class ObjectSource:
+    """An object of a store.
+
+    Attributes:
+        shown: the URL for messages.
+        files: the store.
+        path: of the object, as the store has it.
+    """
+
+    def __init__(
+        self,
+        files: Any,
+        path: str,
+        shown: str,
+        *,
+        now: Timestamp,
+        anonymous: Callable[[], Any] | None = None,
+    ) -> None:
+        self.shown = shown
+        self.files = files
+        self.path = path
+        self._now = now
+        self._anonymous = anonymous
+
+    def close(self) -> None:
+        """End the connections."""
+        client = getattr(self.files, "_s3", None)
+        if client is not None:
+            with suppress(Exception):
+                self.files.close_session(self.files.loop, client)
+
+    def open(self, unless: Version, rest: Rest | None) -> ObjectFile | None:
+        """Ask for the object; see `download.Source`."""
+        with self.errors():
+            try:
+                version, size = self.look()
+            except Exception as error:
+                if self._anonymous is None or type(error).__name__ != "NoCredentialsError":
+                    raise
+                self.files, self._anonymous = self._anonymous(), None  # perhaps everybody may read it
+                version, size = self.look()
+            if version.is_same(unless):
+                return None
+            offset = rest.offset if rest is not None and rest.proof == version.proof else 0
+            return ObjectFile(self, version, size, offset)
+
+    def look(self) -> tuple[Version, int]:
+        """Version and size of the object, as the store has it now."""
+        info = self.files.info(self.path)
+        if info.get("type", "file") != "file":
+            raise FetchError(f"{self.shown} is no object, but a folder", hint="Name one object.")
+        etag = info.get("ETag") or info.get("etag")
+        modified = _time_of(info)
+        size = int(info["size"])
+        proof = None
+        if etag:
+            proof = f"{etag} {size}"
+        elif modified is not None and is_settled(modified, self._now):
+            proof = f"{modified} {size}"
+        return Version(str(etag) if etag else None, modified, proof), size
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """What libraries raise, as ours; their texts may hold the path, and with it secrets."""
+        try:
+            yield
+        except FetchError:
+            raise
+        except FileNotFoundError:
+            raise FetchError(f"{self.shown}: there is no such object", hint="Check bucket and path.") from None
+        except PermissionError:
+            raise FetchError(
+                f"{self.shown}: may not be read", hint="Check the credentials, and whether they allow this object."
+            ) from None
+        except Exception as error:  # noqa: BLE001 (each library has errors of its own)
+            name = type(error).__name__
+            failure = FetchInterrupted if name in _PASSING or isinstance(error, TimeoutError) else FetchError
+            raise failure(
+                f"{self.shown}: cannot be read ({name})",
+                hint="Check the URL, the credentials and the network connection.",
+            ) from None
+
+
+def _time_of(info: dict[str, Any]) -> Timestamp | None:
+    """When an object was last modified; each store has a name of its own for it."""
+    value = next((info[name] for name in _MODIFIED if info.get(name)), None)
+    try:
+        if isinstance(value, datetime):
+            return Timestamp.from_datetime(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+        return Timestamp.parse(value) if isinstance(value, str) else None
+    except InvalidValue:
+        return None

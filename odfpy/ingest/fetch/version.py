@@ -1,0 +1,56 @@
+"""Telling the versions of a file apart, by what its source says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.chain.events import SourceState
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.ingest.source_state import etag_state, known_etag, known_last_modified, last_modified_state
+
+SETTLED = 60
+"""Seconds after which a file is not going to change any more within the second of its modification."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a source says of a version.
+
+    Attributes:
+        etag: the name that the source gives to the version.
+        modified: when the file was last modified.
+        proof: what the source has to confirm so that further bytes certainly belong to those that are here; None if
+            nothing it says would prove that.
+    """
+
+    etag: str | None = None
+    modified: Timestamp | None = None
+    proof: str | None = None
+
+    @classmethod
+    def of_state(cls, state: SourceState | None) -> Version:
+        """The version that a source state stands for; one that is like no other for no state."""
+        return cls(known_etag(state), known_last_modified(state))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to tell it from other versions by."""
+        return bool(self.etag) or self.modified is not None
+
+    @property
+    def state(self) -> SourceState | None:
+        """The source state once this version has been committed."""
+        if self.etag:
+            return etag_state(self.etag)
+        return None if self.modified is None else last_modified_state(self.modified)
+
+    def is_same(self, other: Version) -> bool:
+        """Whether both are the same version. What has neither name nor time is never the same as anything."""
+        if self.etag or other.etag:
+            return self.etag == other.etag
+        return self.modified is not None and self.modified == other.modified
+
+
+def is_settled(modified: Timestamp, now: Timestamp) -> bool:
+    """Whether a time of modification, in whole seconds, proves by itself that nothing has changed since."""
+    return now.nanos - modified.nanos >= SETTLED * NANOS_PER_SECOND
