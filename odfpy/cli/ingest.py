@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -68,6 +69,7 @@ def pull(
 @command(
     commands,
     "odf ingest com.example.rates monday.csv tuesday.csv",
+    "odf ingest com.example.rates --watch inbox/",
     "curl https://example.com/rates.ndjson | odf ingest com.example.rates --stdin --input-format ndjson",
 )
 def ingest(
@@ -75,6 +77,13 @@ def ingest(
     name: Name,
     files: Annotated[list[str] | None, typer.Argument(help="Files, one commit each.", metavar="FILE")] = None,
     stdin: Annotated[bool, typer.Option("--stdin", help="Read from standard input.")] = False,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            help="Take in files of this folder as they come, until Ctrl-C; also FOLDER/*.csv, in quotes.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     source_name: Annotated[
         str | None, typer.Option(help="Which push source, where there are several.", metavar="NAME")
     ] = None,
@@ -94,13 +103,25 @@ def ingest(
 
     session = session_of(context)
     output = session.output_as(form)
-    results = session.workspace.ingest(
-        name,
-        files or (),
-        stdin=sys.stdin.buffer if stdin else None,
-        source_name=source_name,
-        event_time=Timestamp.parse(event_time) if event_time else None,
-        input_format=input_format,
-        progress=session.progress,
-    )
-    return report(results, output, session.progress)
+    how: dict[str, Any] = {
+        "source_name": source_name,
+        "event_time": Timestamp.parse(event_time) if event_time else None,
+        "input_format": input_format,
+        "progress": session.progress,
+    }
+    if watch is None:
+        results = session.workspace.ingest(name, files or (), stdin=sys.stdin.buffer if stdin else None, **how)
+        return report(results, output, session.progress)
+    if files or stdin:
+        raise UsageError("--watch goes with neither files nor --stdin", hint="odf ingest NAME --watch FOLDER")
+    folder, pattern = _folder_and_pattern(watch)
+    results = session.workspace.watch(name, folder, pattern=pattern, **how)
+    output.say(f"Watching {watch} for {name}; Ctrl-C ends it")
+    code = report(results, output, session.progress)
+    output.say("No longer watching")
+    return code
+
+
+def _folder_and_pattern(place: str) -> tuple[Path, str]:
+    path = Path(place)
+    return (path.parent, path.name) if set(path.name) & set("*?[") and not path.is_dir() else (path, "*")

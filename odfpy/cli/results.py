@@ -62,7 +62,8 @@ def _line(result: PullResult) -> str:
         parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
-    return f"{result.name}: {', '.join(parts)} ({_rows(result)}{result.seconds:.1f} s)"
+    name = f"{result.name}: {result.input}" if result.input else result.name
+    return f"{name}: {', '.join(parts)} ({_rows(result)}{result.seconds:.1f} s)"
 
 
 def _rows(result: PullResult) -> str:
@@ -81,6 +82,7 @@ def plural(count: int, noun: str) -> str:
 def _tree(result: PullResult) -> dict[str, Any]:
     return {
         "name": result.name,
+        "input": result.input,
         "outcome": result.outcome.name.lower().replace("_", "-"),
         "oldHead": str(result.old_head) if result.old_head else None,
         "newHead": str(result.new_head) if result.new_head else None,

@@ -47,7 +47,7 @@ def ingest(
         if not file.exists():
             raise NotFound(f"No such file: {file}")
     with storage.get(ref).writing() as dataset, storage.scratch() as scratch:
-        source = _with_format(push_source(dataset, source_name), input_format)
+        source = with_format(push_source(dataset, source_name), input_format)
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:
             inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
@@ -70,8 +70,12 @@ def _spool(stream: BinaryIO, path: Path) -> Path:
     return path
 
 
-def _with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
-    """The source with another read step for this input, which keeps the schema."""
+def with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
+    """The source with another read step for this input, which keeps the schema.
+
+    Raises:
+        UsageError: there is no such format.
+    """
     if input_format is None:
         return source
     wanted = _FORMATS.get(input_format.lower())

@@ -96,6 +96,7 @@ class PullResult:
             retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark.
         watermark: watermark after.
         seconds: time it took.
+        input: the file that was taken in, of a watched folder.
         notes: remarks for the person.
         error: why it failed or was skipped.
     """
@@ -109,6 +110,7 @@ class PullResult:
     counts: dict[str, int] = field(default_factory=dict)
     watermark: Timestamp | None = None
     seconds: float = 0.0
+    input: str | None = None
     notes: tuple[str, ...] = ()
     error: OdfError | None = None
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -227,6 +227,51 @@ class Workspace(Catalog):
             input_format=input_format,
             progress=progress,
         )
+
+    def watch(
+        self,
+        ref: str,
+        folder: str | Path,
+        *,
+        pattern: str = "*",
+        source_name: str | None = None,
+        event_time: Timestamp | None = None,
+        input_format: str | None = None,
+        settle: float | None = None,
+        pause: Callable[[], None] | None = None,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[PullResult]:
+        """Take in the files of a folder as they come, each once, until interrupted while waiting.
+
+        Args:
+            ref: the dataset.
+            folder: where files come; they are neither moved nor changed.
+            pattern: names of the files that are meant, such as `*.csv`.
+            source_name: which push source, where there are several.
+            event_time: event time of rows that have none; the time of the ingest by default.
+            input_format: format of the files where it is not that of the source (csv, json, ndjson, parquet).
+            settle: seconds for which a file must not change before it is taken in; one by default.
+            pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            progress: is told how far the work is.
+
+        Yields:
+            One result for each file; one that failed has `error` set, and is left alone until it changes.
+        """
+        from odfpy.coordinator.watch import INTERVAL, SETTLE, Watch
+
+        return Watch(
+            storage=self.storage,
+            engines=self.engines,
+            ref=ref,
+            folder=Path(folder),
+            pattern=pattern,
+            source_name=source_name,
+            event_time=event_time,
+            input_format=input_format,
+            settle=SETTLE if settle is None else settle,
+            pause=pause or partial(time.sleep, INTERVAL),
+            progress=progress,
+        ).run()
 
     # --- Data out ---
 

@@ -1,0 +1,145 @@
+"""Which files of a folder are new and complete: the rules of `odf ingest --watch`, without any of its work.
+
+A file is known by its name, size and time of modification. It is complete when these have stayed the same for a while,
+and nobody has it open for writing as far as the system can tell. Hidden files, and those with names that programs give
+to unfinished ones, are none of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from odfpy.chain.events import SourceState
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue, OdfError
+
+STATE_KIND = "odfpy/watched-file"
+"""Kind of the source state that names the last file taken in."""
+
+_UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".filepart", ".crdownload", ".download", ".swp", "~")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileStamp:
+    """A file as it was at some time."""
+
+    name: str
+    size: int
+    modified: Timestamp
+
+    def as_state(self, source_name: str) -> SourceState:
+        """What the chain records with the rows of the file."""
+        return SourceState(source_name, STATE_KIND, f"{self.size} {self.modified} {self.name}")
+
+    @classmethod
+    def of_state(cls, state: SourceState) -> FileStamp | None:
+        """The file that a state names, None for states of another kind."""
+        if state.kind != STATE_KIND:
+            return None
+        size, _, rest = state.value.partition(" ")
+        modified, _, name = rest.partition(" ")
+        try:
+            return cls(name, int(size), Timestamp.parse(modified))
+        except (ValueError, InvalidValue):
+            return None
+
+
+class WatchedFolder:
+    """What is known of the files of a folder.
+
+    Attributes:
+        settle: seconds for which a file must stay as it is.
+    """
+
+    def __init__(self, settle: float, taken_in: Iterable[FileStamp] = ()) -> None:
+        self.settle = settle
+        self._taken_in: dict[str, set[FileStamp]] = {}
+        self._refused: dict[str, FileStamp] = {}
+        self._since: dict[FileStamp, float] = {}
+        for stamp in taken_in:
+            self.take_in(stamp)
+
+    def ready(self, found: Iterable[FileStamp], now: float) -> list[FileStamp]:
+        """New files that have not changed for long enough, in the order of their names.
+
+        Args:
+            found: all files that are there.
+            now: seconds by a clock that does not go back.
+        """
+        new = [stamp for stamp in sorted(found) if self._is_new(stamp)]
+        self._since = {stamp: self._since.get(stamp, now) for stamp in new}
+        return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
+
+    def was_taken_in_before(self, stamp: FileStamp) -> bool:
+        """Whether the file, as it was at another time, has been taken in."""
+        return stamp.name in self._taken_in
+
+    def take_in(self, stamp: FileStamp) -> None:
+        """Remember that a file has been taken in."""
+        self._taken_in.setdefault(stamp.name, set()).add(stamp)
+
+    def refuse(self, stamp: FileStamp) -> None:
+        """Leave a file alone until it changes."""
+        self._refused[stamp.name] = stamp
+
+    def postpone(self, stamp: FileStamp, until: float) -> None:
+        """Leave a file alone until some time of the clock."""
+        self._since[stamp] = until - self.settle
+
+    def _is_new(self, stamp: FileStamp) -> bool:
+        return stamp not in self._taken_in.get(stamp.name, ()) and self._refused.get(stamp.name) != stamp
+
+
+def files_in(folder: Path, pattern: str = "*") -> Iterator[FileStamp]:
+    """The files of a folder that could be meant; folders in it are left out.
+
+    Raises:
+        OdfError: the folder cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or entry.name.lower().endswith(_UNFINISHED):
+                    continue
+                if fnmatchcase(entry.name, pattern) and (stamp := _stamp(entry)) is not None:
+                    yield stamp
+    except OSError as error:
+        raise OdfError(f"Cannot read the folder {folder}: {error.strerror}", hint="Check that it is there.") from error
+
+
+def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:
+    try:
+        if not entry.is_file():
+            return None
+        status = entry.stat()
+        entry.name.encode()
+    except (FileNotFoundError, UnicodeEncodeError):  # gone in the meantime; a name that no text can hold
+        return None
+    return FileStamp(entry.name, status.st_size, Timestamp(status.st_mtime_ns))
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether some process has a file open for writing; False also where the system does not tell.
+
+    Linux grants a lease for reading only while there is no writer: on local disks, to the file's owner.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # told of a new writer, this is what nobody minds
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(descriptor)
+    return False
