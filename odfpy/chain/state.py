@@ -33,6 +33,7 @@ from odfpy.chain.events import (
 )
 from odfpy.data.multihash import Multihash
 from odfpy.data.raw_arrow import read_raw_arrow
+from odfpy.data.scalars import I64
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
@@ -43,7 +44,7 @@ from odfpy.errors import InternalError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainState:
-    """The sum of all blocks up to `head`.
+    """The sum of all blocks up to `head`. It is also kept in a cache: see `odfpy.coordinator.chain_cache`.
 
     Attributes:
         head: the last block, or None for an empty chain.
@@ -60,7 +61,7 @@ class ChainState:
     """
 
     head: Multihash | None = None
-    sequence_number: int = -1
+    sequence_number: I64 = -1
     system_time: Timestamp | None = None
     seed: Seed | None = None
     set_vocab: SetVocab | None = None
@@ -72,9 +73,9 @@ class ChainState:
     license: SetLicense | None = None
     attachments: SetAttachments | None = None
     last_data_event: AddData | ExecuteTransform | None = None
-    last_offset: int | None = None
+    last_offset: I64 | None = None
     source_states: tuple[SourceState, ...] = ()
-    data_bytes: int = 0
+    data_bytes: I64 = 0
     last_data_time: Timestamp | None = None
 
     @property

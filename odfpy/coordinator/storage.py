@@ -27,6 +27,7 @@ from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.object_store import LocalObjectStore
 from odfpy.chain.ref_store import LocalRefStore
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.chain_cache import summed_up
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import DamagedDataset, DatasetHandle
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId, KeyPair
@@ -69,7 +70,7 @@ class StoredDataset:
     def state(self) -> ChainState:
         """What its chain amounted to when first asked; get the dataset again to see later commits."""
         try:
-            return self.chain.state()
+            return summed_up(self.chain, self.storage.cache_of(self.handle.id) / "chain-state")
         except OdfError as error:
             raise self.named(error) from error
 
