@@ -28,8 +28,8 @@ from odfpy.chain.rules import NoOpEvent, WatermarkWentBack
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.keyed_state import DatasetKeys
 from odfpy.coordinator.results import PullOutcome, PullResult
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -120,20 +120,21 @@ def _ingest_file(
         rows = coerce_inferred_event_time(rows, state.vocab)
     rows, remarks = preprocess(source.preprocess, rows, engines)
     system_time = commit_time(state)
-    blocks = dataset.chain.in_order(state.head)
+    keys = DatasetKeys(dataset, source.merge)
     ingested = ingest_rows(
         rows,
         strategy=source.merge,
         vocab=state.vocab,
         schema=state.schema,
-        slices=slice_paths(dataset.layout.data, slices_of(blocks)),
         next_offset=state.next_offset,
         system_time=system_time,
         source_event_time=file.event_time,
         watermark=state.watermark,
         out=scratch / "data",
+        state=keys.state,
     )
     result = _commit(dataset, state, ingested, source.merge, file, system_time)
+    keys.extend(result.new_head, ingested.schema)
     return replace(result, notes=(*remarks, *result.notes))
 
 

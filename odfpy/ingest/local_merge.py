@@ -141,7 +141,7 @@ def _create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: _Plan)
 
     keys = columns(plan.shape.key_columns, plan.keys)
     if plan.merge.needs_state is StateNeed.SEEN_KEYS:
-        state.seen_keys(db, keys).create_view("state")
+        state.seen_keys(db, keys, among="new").create_view("state")
     elif plan.merge.needs_state is StateNeed.CURRENT_ROWS:
         times = columns(["t"], [plan.event_time]) if plan.shape.compares_event_time else []
         values = columns(plan.shape.value_columns, plan.values)

@@ -10,7 +10,7 @@ Nothing is committed here: the coordinator does that with what it gets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,13 +83,13 @@ def ingest_rows(
     strategy: MergeStrategy,
     vocab: DatasetVocabulary,
     schema: DataSchema | None,
-    slices: Sequence[Path],
+    slices: Sequence[Path] = (),
     next_offset: int,
     system_time: Timestamp,
     source_event_time: Timestamp,
     out: Path,
     watermark: Timestamp | None = None,
-    state: KeyedState | None = None,
+    state: Callable[[DataSchema], KeyedState] | None = None,
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
 ) -> IngestedData:
@@ -100,14 +100,14 @@ def ingest_rows(
         strategy: how they relate to what the dataset has.
         vocab: names of the system columns.
         schema: schema of the dataset, None before there is one.
-        slices: all data files of the dataset, in order.
+        slices: all data files of the dataset, in order; not needed where `state` is given.
         next_offset: offset of the first new row.
         system_time: time of the commit.
         source_event_time: event time of rows that have none.
         out: file to write, which replaces one that is there; beside it come the other slices of a large result, and
             a folder may come and go for what does not fit into memory.
         watermark: watermark of the dataset, against which rows are late.
-        state: where to look up keys, by default the slices.
+        state: gives what to look keys up in, of a dataset with that schema; by default the slices.
         threads: how many may be used, by default one for each processor; the result does not depend on it.
         slice_rows: rows of a slice; more become several slices.
 
@@ -131,7 +131,7 @@ def ingest_rows(
     merged = merge_locally(  # (3)
         rows,
         strategy,
-        ScannedState(slices, extended, vocab) if state is None else state,
+        ScannedState(slices, extended, vocab) if state is None else state(extended),
         vocab,
         threads=threads,
         scratch=out.parent / f"{out.name}.scratch",
