@@ -77,6 +77,7 @@ SETTINGS = {
         Setting("ethereum.nodes", str, None, "Nodes of EthereumLogs sources that name only a chain", _NODES),
         Setting("ethereum.blocksPerRequest", int, 100_000, "Blocks that an Ethereum node is asked for at once"),
         Setting("ethereum.blocksPerCommit", int, 1_000_000, "Blocks after which progress is committed at the latest"),
+        Setting("ethereum.confirmations", int, 0, "Blocks to stay behind the newest one, which may still be replaced"),
         Setting("ethereum.askTimes", bool, False, "Ask for the time of blocks that a node does not tell with the logs"),
     )
 }

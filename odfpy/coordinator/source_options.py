@@ -16,5 +16,6 @@ def source_options(config: Config) -> SourceOptions:
         ethereum_nodes=config.get("ethereum.nodes"),
         ethereum_blocks_per_request=config.get("ethereum.blocksPerRequest"),
         ethereum_blocks_per_commit=config.get("ethereum.blocksPerCommit"),
+        ethereum_confirmations=config.get("ethereum.confirmations"),
         ethereum_ask_times=config.get("ethereum.askTimes"),
     )

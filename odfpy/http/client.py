@@ -199,6 +199,25 @@ class HttpClient:
         """Ask for the headers of a document; otherwise as `get`."""
         return self._follow("HEAD", url, headers, None)
 
+    def post(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        max_size: int | None = None,
+        label: str | None = None,
+    ) -> HttpResponse:
+        """Put a question that is too long for a URL; otherwise as `get`, but a redirect is an answer.
+
+        The question must change nothing on the server: if a connection breaks, it is put again.
+        """
+        target = parse_url(url, self.error, label)
+        fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
+        answer = self._ask("POST", target, fields, max_size, body)
+        answer.check(())
+        return answer
+
     def close(self) -> None:
         """Close the connections that are not in use. The client stays usable."""
         with self._lock:
@@ -229,12 +248,14 @@ class HttpClient:
             target = new
         raise self.error(f"{label or without_user(url)}: redirected more than {MAX_REDIRECTS} times")
 
-    def _ask(self, method: str, target: Target, headers: Mapping[str, str], max_size: int | None) -> HttpResponse:
+    def _ask(
+        self, method: str, target: Target, headers: Mapping[str, str], max_size: int | None, body: bytes | None = None
+    ) -> HttpResponse:
         while True:
             kept = self._take(target.origin)
             connection = kept or self._connect(target.origin)
             try:
-                raw = connection.exchange(method, target, headers)
+                raw = connection.exchange(method, target, headers, body)
                 return HttpResponse(self, connection, raw, target, max_size)
             except BaseException as error:
                 connection.close()

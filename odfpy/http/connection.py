@@ -55,14 +55,16 @@ class Connection:
         self._socket: socket.socket | None = None
         self._answer: http.client.HTTPResponse | None = None
 
-    def exchange(self, method: str, target: Target, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+    def exchange(
+        self, method: str, target: Target, headers: Mapping[str, str], body: bytes | None = None
+    ) -> http.client.HTTPResponse:
         """Send a request and read the head of its answer.
 
         Raises:
             OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
         """
         path = str(target) if self._absolute else target.path
-        self._http.request(method, path, headers={**self._headers, **headers})
+        self._http.request(method, path, body, {**self._headers, **headers})
         self._socket = self._http.sock
         self._answer = self._http.getresponse()
         return self._answer

@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from functools import singledispatch
 
-from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
+from odfpy.chain.sources import (
+    FetchContainer,
+    FetchEthereumLogs,
+    FetchFilesGlob,
+    FetchMqtt,
+    FetchStep,
+    FetchUrl,
+)
+from odfpy.errors import InternalError
 from odfpy.ingest.fetch.container import fetch_container
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
+from odfpy.ingest.fetch.ethereum import fetch_ethereum_logs
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
 from odfpy.ingest.fetch.mqtt import fetch_mqtt
 from odfpy.ingest.fetch.options import SourceOptions
 from odfpy.ingest.fetch.url import fetch_url
-from odfpy.ingest.unsupported import unsupported
 
 __all__ = ["FetchContext", "FetchedFile", "SourceOptions", "fetch"]
 
@@ -29,17 +37,17 @@ def fetch(step: FetchStep, context: FetchContext) -> Generator[FetchedFile, None
     Raises:
         FetchError: the source cannot be reached or read; the message says which, and never holds secrets.
         InvalidValue: an option of the step cannot be used.
-        UnsupportedStep: the source is of a kind that is part of a later release.
     """
     yield from _fetch(step, context)
 
 
 @singledispatch
 def _fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:  # noqa: ARG001
-    raise unsupported(step)
+    raise InternalError(f"No way to fetch {type(step).__name__}")
 
 
 _fetch.register(FetchUrl, fetch_url)
 _fetch.register(FetchFilesGlob, fetch_files_glob)
 _fetch.register(FetchContainer, fetch_container)
 _fetch.register(FetchMqtt, fetch_mqtt)
+_fetch.register(FetchEthereumLogs, fetch_ethereum_logs)

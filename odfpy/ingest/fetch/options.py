@@ -17,6 +17,7 @@ class SourceOptions:
         ethereum_nodes: nodes by chain id, as `1=https://node.example.com 3338=https://...`, with templates.
         ethereum_blocks_per_request: blocks that a node is asked to look through at once.
         ethereum_blocks_per_commit: blocks after which the progress is committed, however few logs there were.
+        ethereum_confirmations: blocks to stay behind the newest one, since the chain may still replace those.
         ethereum_ask_times: ask for each block with logs when it was made, if the node does not tell with the logs.
     """
 
@@ -27,4 +28,5 @@ class SourceOptions:
     ethereum_nodes: str | None = None
     ethereum_blocks_per_request: int = 100_000
     ethereum_blocks_per_commit: int = 1_000_000
+    ethereum_confirmations: int = 0
     ethereum_ask_times: bool = False

@@ -18,12 +18,11 @@ from odfpy.chain.sources import (
     EventTimeFromMetadata,
     EventTimeFromPath,
     EventTimeFromSystemTime,
-    FetchEthereumLogs,
     FetchUrl,
     RequestHeader,
 )
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import FetchError, UnsupportedStep
+from odfpy.errors import FetchError
 from odfpy.ingest.source_state import etag_state, last_modified_state
 
 MODIFIED = "Fri, 01 Mar 2024 12:00:00 GMT"
@@ -315,21 +314,6 @@ def test_missing_variable_of_a_header_is_named(run_fetch: Fetcher, server: Stati
     with pytest.raises(FetchError, match="The environment variable KEY is not set"):
         run_fetch(FetchUrl(f"{server.url}/a.csv", headers=SECRETIVE.headers))
     assert server.requests == []
-
-
-# --- Later releases ---
-
-
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        (FetchEthereumLogs(), "Fetch step EthereumLogs is part of a later release (0.2)"),
-    ],
-)
-def test_sources_of_later_releases_say_so(run_fetch: Fetcher, step, message: str):
-    with pytest.raises(UnsupportedStep) as caught:
-        run_fetch(step)
-    assert caught.value.message == message
 
 
 def test_states_of_other_writers_are_understood():

@@ -1,0 +1,192 @@
+"""Asking an Ethereum node over JSON-RPC; what it answers is checked before anybody relies on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from odfpy.errors import FetchError
+from odfpy.http.client import HttpClient
+from odfpy.ingest.fetch.redact import redacted
+
+_HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
+_STATUS_HINTS = {
+    401: "Check the key in the node's URL; a secret is written as ${{ env.NAME }}.",
+    403: "Check the key in the node's URL, and what it may be used for.",
+    404: "Check the node's URL.",
+    413: "`odf config set ethereum.blocksPerRequest` asks for less at once.",
+    429: "The node asks for fewer requests; try again later, what is committed stays.",
+}
+
+
+class RefusedByNode(FetchError):
+    """The node understood the question, and answers with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of the chain: its number, its hash, and when it was made, in seconds."""
+
+    number: int
+    hash: bytes
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log. Fields are those of the rows that become of it; `block_timestamp` is in seconds, if the node tells it."""
+
+    block_number: int
+    block_hash: bytes
+    block_timestamp: int | None
+    transaction_index: int
+    transaction_hash: bytes
+    log_index: int
+    address: bytes
+    topics: tuple[bytes, ...]
+    data: bytes
+
+
+class EthereumNode:
+    """A node.
+
+    Attributes:
+        shown: what to call it in messages.
+        received: bytes of its answers so far.
+    """
+
+    def __init__(self, url: str, shown: str, *, secrets: Sequence[str], timeout: float, max_bytes: int) -> None:
+        self.shown = shown
+        self.received = 0
+        self._url = url
+        self._secrets = secrets
+        self._max_bytes = max_bytes
+        self._client = HttpClient(FetchError, timeout=timeout)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._client.close()
+
+    def chain_id(self) -> int:
+        """Which chain it is on."""
+        return self._integer(self._ask("eth_chainId"), "the chain id")
+
+    def block(self, which: int | str) -> Block:
+        """A block by its number, or `latest`.
+
+        Raises:
+            FetchError: the node has no such block, as always if the answer makes no sense.
+        """
+        return self._block(self._ask("eth_getBlockByNumber", which if isinstance(which, str) else hex(which), False))
+
+    def block_of_hash(self, block_hash: bytes) -> Block:
+        """A block by its hash."""
+        return self._block(self._ask("eth_getBlockByHash", f"0x{block_hash.hex()}", False))
+
+    def logs(self, query: dict[str, Any]) -> list[Log]:
+        """The logs that a query finds, in the order of the chain.
+
+        Raises:
+            RefusedByNode: it is too much for the node, or it does not like something else about the query.
+            FetchError: it cannot be reached, or the answer makes no sense.
+        """
+        answer = self._ask("eth_getLogs", query)
+        if not isinstance(answer, list):
+            raise self._malformed("the logs are no list")
+        first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
+        logs = sorted(map(self._log, answer), key=lambda log: (log.block_number, log.log_index))
+        if logs and not first <= logs[0].block_number <= logs[-1].block_number <= last:
+            raise self._malformed(f"it sends logs of other blocks than {first} to {last}")
+        return logs
+
+    # --- Questions ---
+
+    def _ask(self, method: str, *parameters: Any) -> Any:
+        question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+        body = json.dumps(question).encode()
+        headers = {"Content-Type": "application/json"}
+        with self._client.post(self._url, body, headers, max_size=self._max_bytes, label=self.shown) as answer:
+            text = answer.readall()
+            status = answer.status
+        self.received += len(text)
+        try:
+            tree = json.loads(text)
+        except (ValueError, RecursionError):
+            tree = None
+        if isinstance(tree, dict) and isinstance(tree.get("error"), dict):
+            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS):
+                raise self._bad_status(status)
+            reason = redacted(str(tree["error"].get("message", "no reason given"))[:500], self._secrets)
+            raise RefusedByNode(
+                f"{self.shown} refuses {method}: {reason}", hint="This is what the node says; its manual may tell more."
+            )
+        if status != HTTPStatus.OK:
+            raise self._bad_status(status)
+        if not isinstance(tree, dict) or "result" not in tree:
+            raise self._malformed("it is no JSON-RPC")
+        return tree["result"]
+
+    def _bad_status(self, status: int) -> FetchError:
+        return FetchError(
+            f"{self.shown}: the node answers {status}",
+            hint=_STATUS_HINTS.get(status, "Check the node's URL, or try again later."),
+        )
+
+    def _malformed(self, problem: str) -> FetchError:
+        return FetchError(
+            f"{self.shown} gives an answer that makes no sense: {problem}",
+            hint="Check that the URL is that of an Ethereum node's JSON-RPC.",
+        )
+
+    # --- Answers ---
+
+    def _block(self, tree: Any) -> Block:
+        if tree is None:
+            raise FetchError(f"{self.shown} does not have a block that it should have", hint="Is the node in sync?")
+        if not isinstance(tree, dict):
+            raise self._malformed("a block is no object")
+        return Block(
+            self._integer(tree.get("number"), "number"),
+            self._bytes(tree.get("hash"), "hash", _HASH),
+            self._integer(tree.get("timestamp"), "timestamp"),
+        )
+
+    def _log(self, tree: Any) -> Log:
+        if not isinstance(tree, dict) or not isinstance(tree.get("topics"), list):
+            raise self._malformed("a log is no object with topics")
+        topics = tuple(self._bytes(topic, "topic", _HASH) for topic in tree["topics"])
+        if len(topics) > _MAX_TOPICS:
+            raise self._malformed(f"a log has {len(topics)} topics")
+        made = tree.get("blockTimestamp")
+        return Log(
+            block_number=self._integer(tree.get("blockNumber"), "blockNumber"),
+            block_hash=self._bytes(tree.get("blockHash"), "blockHash", _HASH),
+            block_timestamp=None if made is None else self._integer(made, "blockTimestamp"),
+            transaction_index=self._integer(tree.get("transactionIndex"), "transactionIndex"),
+            transaction_hash=self._bytes(tree.get("transactionHash"), "transactionHash", _HASH),
+            log_index=self._integer(tree.get("logIndex"), "logIndex"),
+            address=self._bytes(tree.get("address"), "address", _ADDRESS),
+            topics=topics,
+            data=self._bytes(tree.get("data"), "data"),
+        )
+
+    def _integer(self, value: Any, name: str) -> int:
+        try:
+            number = int(value, 16) if isinstance(value, str) and value.startswith("0x") else -1
+        except ValueError:
+            number = -1
+        if not 0 <= number < 1 << 63:
+            raise self._malformed(f"{name} is {str(value)[:80]!r}")
+        return number
+
+    def _bytes(self, value: Any, name: str, size: int | None = None) -> bytes:
+        try:
+            data = bytes.fromhex(value[2:]) if isinstance(value, str) and value.startswith("0x") else None
+        except ValueError:
+            data = None
+        if data is None or (size is not None and len(data) != size):
+            raise self._malformed(f"{name} is {str(value)[:80]!r}")
+        return data
