@@ -54,6 +54,7 @@ HOMES = {
     "typer": ("cli",),
     "rich": ("cli",),
     "click": ("cli",),
+    "shapefile": ("ingest/read/shapes",),
     "flatbuffers": ("codec",),
     "cryptography": ("dataset/identity",),
     "multiformats": ("data/multihash",),

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from odfpy.chain.sources import (
-    ReadCsv,
-    ReadEsriShapefile,
-)
+from odfpy.chain.sources import ReadCsv
 from odfpy.data.schema import DataSchema
-from odfpy.errors import SchemaError, UnsupportedStep
-from odfpy.ingest.read import read, schema_of
-
-@pytest.mark.parametrize("step", [ReadEsriShapefile()])
-def test_shapefiles_are_part_of_a_later_release(step: ReadEsriShapefile):
-    with pytest.raises(UnsupportedStep, match=rf"^Read step {step.KIND} is part of a later release \(0\.2\)$"):
-        read(step, Path("x"))
+from odfpy.errors import SchemaError
+from odfpy.ingest.read import schema_of
 
 
 def test_schema_is_given_in_one_of_two_forms():

@@ -11,14 +11,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.chain.sources import ReadCsv, ReadGeoJson, ReadJson, ReadNdGeoJson, ReadNdJson, ReadParquet, ReadStep
+from odfpy.chain.sources import (
+    ReadCsv,
+    ReadEsriShapefile,
+    ReadGeoJson,
+    ReadJson,
+    ReadNdGeoJson,
+    ReadNdJson,
+    ReadParquet,
+    ReadStep,
+)
 from odfpy.data.schema import DataSchema
-from odfpy.errors import SchemaError
+from odfpy.errors import InternalError, SchemaError
 from odfpy.ingest.read.csv import read_csv
+from odfpy.ingest.read.esri_shapefile import read_esri_shapefile
 from odfpy.ingest.read.geojson import read_geojson, read_ndgeojson
 from odfpy.ingest.read.json import read_json, read_ndjson
 from odfpy.ingest.read.parquet import read_parquet
-from odfpy.ingest.unsupported import unsupported
 
 __all__ = ["read", "schema_of"]
 
@@ -40,7 +49,6 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
         IngestError: the file cannot be read.
         SchemaError: the schema cannot be used, or has nothing in common with the file.
         InvalidValue: an option of the step cannot be used.
-        UnsupportedStep: the format is part of a later release.
     """
     return _read(step, schema_of(step), path, name or str(path))
 
@@ -64,12 +72,13 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 
 @singledispatch
 def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
-    raise unsupported(step)
+    raise InternalError(f"No reader for {type(step).__name__}")
 
 
 _read.register(ReadCsv, read_csv)
 _read.register(ReadJson, read_json)
 _read.register(ReadNdJson, read_ndjson)
+_read.register(ReadEsriShapefile, read_esri_shapefile)
 _read.register(ReadGeoJson, read_geojson)
 _read.register(ReadNdGeoJson, read_ndgeojson)
 _read.register(ReadParquet, read_parquet)
