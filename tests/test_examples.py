@@ -19,7 +19,7 @@ import pytest
 import odfpy
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.events import AddPushSource, SetInfo, SetLicense, SetPollingSource, SetTransform
-from odfpy.coordinator.add import load
+from odfpy.coordinator.manifests import load
 from odfpy.coordinator.results import PullOutcome, PullResult
 
 SNAPSHOTS = Path(__file__).resolve().parents[1] / "snapshots"

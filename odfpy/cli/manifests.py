@@ -50,7 +50,7 @@ def new(
 def add(
     context: typer.Context,
     manifests: Annotated[
-        list[str], typer.Argument(help="YAML files, folders with -r, `-` for standard input.", metavar="FILE")
+        list[str], typer.Argument(help="YAML files, URLs, folders with -r, `-` for standard input.", metavar="FILE")
     ],
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All manifests in folders.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change datasets that exist; history stays.")] = False,

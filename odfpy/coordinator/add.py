@@ -1,9 +1,10 @@
 """From DatasetSnapshot manifests to datasets (ODF specification, "DatasetSnapshot").
 
-1. read the manifests, from files, folders or standard input
+1. read the manifests (`odfpy.coordinator.manifests`)
 2. put them in dependency order, whatever the order of the files
 3. resolve inputs to ids, normalize queries
-4. let the engine look at each query: what it cannot process is refused here, not at the first pull
+4. let the engine look at each query (`odfpy.coordinator.checks`): what it cannot process is refused here, not at the
+   first pull
 5. make the dataset in a scratch folder, with every chain rule checked
 6. move it into the workspace in one step
 """
@@ -12,11 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import BinaryIO
 
 from odfpy.chain.block import DatasetSnapshot
-from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import (
     AddData,
     AddPushSource,
@@ -44,42 +42,59 @@ from odfpy.dataset.names import DatasetAlias, DatasetRef
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
-    MalformedManifest,
-    NotFound,
     OdfError,
     UsageError,
     did_you_mean,
 )
 
-MANIFEST_SUFFIXES = (".yaml", ".yml")
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
 
-QueryCheck = Callable[[SetTransform, "Planned", ChainState], tuple[str, ...]]
-"""Lets the engine look at a query; returns remarks, raises what it refuses."""
-
-
-# --- 2. to 6. --------------------------------------------------------------------------------------------------------
+Check = Callable[[ChainState, "Planned"], tuple[str, ...]]
+"""Lets the engine look at the queries of a dataset; returns remarks, raises what it refuses."""
 
 
 class Planned:
-    """Datasets that the manifests of one `add` will make, next to those that are there."""
+    """Datasets that the manifests of one `add` will make, next to those that are there.
 
-    def __init__(self, storage: Storage) -> None:
+    Attributes:
+        absent: inputs that are neither, by the ids that stand for them in a dry run; what to say of each.
+    """
+
+    def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
         self.storage = storage
         self.states: dict[DatasetId, ChainState] = {}
         self.names: dict[DatasetAlias, DatasetId] = {}
+        self.absent: dict[DatasetId, str] = {}
+        self._may_lack_inputs = may_lack_inputs
 
-    def find(self, ref: DatasetRef) -> tuple[DatasetId, ChainState]:
-        """Id and state of a dataset, planned or existing.
+    def id_of(self, ref: DatasetRef) -> DatasetId:
+        """Id of a dataset, planned or existing; in a dry run some id for one that is neither.
 
         Raises:
             DatasetNotFound: neither.
         """
         planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
-        if planned in self.states:
-            return planned, self.states[planned]
-        dataset = self.storage.get(ref)
-        return dataset.handle.id, dataset.state
+        if planned in self.states or planned in self.absent:
+            return planned
+        try:
+            return self.storage.get(ref).handle.id
+        except DatasetNotFound as error:
+            if not self._may_lack_inputs:
+                raise
+            stand_in = ref if isinstance(ref, DatasetId) else KeyPair.generate().dataset_id
+            if isinstance(ref, DatasetAlias):
+                self.names[ref] = stand_in
+            meant = did_you_mean(str(ref), map(str, self.names)) or ""
+            self.absent[stand_in] = _absent(ref, error.hint if (error.hint or "").startswith("Did") else meant)
+            return stand_in
+
+    def state_of(self, dataset_id: DatasetId) -> ChainState:
+        """State of a dataset, planned or existing.
+
+        Raises:
+            DatasetNotFound: neither.
+        """
+        return self.states[dataset_id] if dataset_id in self.states else self.storage.get(dataset_id).state
 
     def put(self, alias: DatasetAlias, state: ChainState) -> None:
         """Remember a dataset."""
@@ -87,29 +102,41 @@ class Planned:
         self.states[state.dataset_id] = state
 
 
+def _absent(ref: DatasetRef, suggestion: str | None) -> str:
+    text = f"the input {str(ref)!r} is neither in the workspace nor among the manifests, and has to be added first"
+    return f"{text}. {suggestion}" if suggestion else text
+
+
 def add(
     storage: Storage,
     snapshots: Sequence[DatasetSnapshot],
     *,
-    check_query: QueryCheck,
+    check: Check,
     replace_existing: bool = False,
     dry_run: bool = False,
 ) -> list[AddResult]:
     """Make datasets of snapshots, all of them or none.
 
+    Args:
+        storage: the workspace.
+        snapshots: in any order.
+        check: what the engine says of a dataset to be.
+        replace_existing: append what has changed to datasets that exist.
+        dry_run: only check; inputs that are not there are remarked on.
+
     Raises:
         OdfError: what is wrong with one of them; nothing was added.
     """
-    ordered = _in_order(storage, snapshots)
+    ordered = _in_order(storage, snapshots, may_lack_inputs=dry_run)
     with storage.editing():
-        planned = Planned(storage)
-        steps = [
-            _plan(storage, planned, snapshot, check_query, replace_existing=replace_existing) for snapshot in ordered
-        ]
+        planned = Planned(storage, may_lack_inputs=dry_run)
+        steps = [_plan(storage, planned, snapshot, check, replace_existing=replace_existing) for snapshot in ordered]
         return [step.describe() if dry_run else step.carry_out() for step in steps]
 
 
-def _in_order(storage: Storage, snapshots: Sequence[DatasetSnapshot]) -> list[DatasetSnapshot]:
+def _in_order(
+    storage: Storage, snapshots: Sequence[DatasetSnapshot], *, may_lack_inputs: bool
+) -> list[DatasetSnapshot]:
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
     for snapshot in snapshots:
         if snapshot.name in by_name:
@@ -121,7 +148,7 @@ def _in_order(storage: Storage, snapshots: Sequence[DatasetSnapshot]) -> list[Da
             if isinstance(item.dataset_ref, DatasetAlias):
                 if item.dataset_ref in by_name:
                     yield item.dataset_ref
-                else:
+                elif not may_lack_inputs:
                     _require_input(storage, name, item.dataset_ref, by_name)
 
     return [by_name[name] for name in in_dependency_order(by_name, inputs_of)]
@@ -181,18 +208,15 @@ def _plan(
     storage: Storage,
     planned: Planned,
     snapshot: DatasetSnapshot,
-    check_query: QueryCheck,
+    check: Check,
     *,
     replace_existing: bool,
 ) -> _Step:
     try:
         step = _plan_existing(storage, planned, snapshot) if replace_existing else None
         step = step or _plan_new(storage, planned, snapshot)
-        transform = step.new.state.set_transform
-        if transform is not None and step.new.encoded:
-            step.notes = check_query(transform, planned, step.new.state)
         if step.new.encoded:
-            step.notes += _commands_aloud(step.new.state)
+            step.notes = check(step.new.state, planned) + _commands_aloud(step.new.state)
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
@@ -273,7 +297,7 @@ def _normalized(event: MetadataEvent, planned: Planned) -> MetadataEvent:
     """The event as it is stored: inputs by id with an alias, queries as steps."""
     if isinstance(event, SetTransform):
         inputs = tuple(
-            TransformInput(planned.find(item.dataset_ref)[0], item.alias or str(item.dataset_ref))
+            TransformInput(planned.id_of(item.dataset_ref), item.alias or str(item.dataset_ref))
             for item in event.inputs
         )
         aliases = [str(item.alias).lower() for item in inputs]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from odfpy.chain.events import SetTransform
+from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
+from odfpy.chain.sources import FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage
@@ -21,6 +23,9 @@ from odfpy.errors import OdfError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
+Source: TypeAlias = SetPollingSource | AddPushSource
 StateOf = Callable[[DatasetId], ChainState]
 
 
@@ -67,35 +72,100 @@ def expected_schema(
             return None
         analysis = analyze(storage, engines, state.set_transform, state, state_of)
         return analysis.output_schema if analysis else None
-    with storage.scratch() as scratch:
+    for source in sources_of(state):
         try:
-            return _schema_of_source(engines, state, scratch / "data")
+            return schema_from_source(source, state, engines, storage.root)[0]
         except OdfError:
             return None  # what is wrong with the source is for its own pull to say
+    return None
 
 
-def _schema_of_source(engines: EngineRegistry, state: ChainState, out: Path) -> DataSchema | None:
-    """What an empty input would give."""
+def sources_of(state: ChainState) -> tuple[Source, ...]:
+    """Where data of a root dataset comes from."""
+    pulled = () if state.polling_source is None else (state.polling_source,)
+    return (*pulled, *state.push_sources)
+
+
+def schema_from_source(
+    source: Source, state: ChainState, engines: EngineRegistry, root: Path
+) -> tuple[DataSchema | None, tuple[str, ...]]:
+    """The schema of a dataset once rows of a source are in it, as far as it can be told from the source alone.
+
+    Args:
+        source: of the dataset.
+        state: the dataset, which may have a schema already.
+        engines: who preprocesses; an input without rows is tried.
+        root: the folder that relative paths of the source start from.
+
+    Returns:
+        The schema, None when only the data can tell; and remarks for the person.
+
+    Raises:
+        EngineError: the preprocessing query is refused.
+        IngestError: the columns that it gives cannot be merged; the message names the column.
+        SchemaError: they do not fit the schema that the dataset has; the message names the field.
+    """
     from odfpy.data.arrow import to_arrow
-    from odfpy.ingest.pipeline import ingest_rows
+    from odfpy.ingest.evolve import first_schema, next_schema
+    from odfpy.ingest.normalize import normalize_rows
     from odfpy.ingest.preprocess import preprocess
-    from odfpy.ingest.read import schema_of
 
-    source = state.polling_source or next(iter(state.push_sources), None)
-    schema = schema_of(source.read) if source else None
-    if source is None or schema is None:
-        return None
-    rows, _ = preprocess(source.preprocess, to_arrow(schema).empty_table(), engines)
-    epoch = Timestamp(0)
-    ingested = ingest_rows(
+    given = _read_schema(source, root)
+    if given is None:
+        return None, _remarks_on_unread(source)
+    rows, remarks = preprocess(source.preprocess, given.empty_table(), engines)
+    recorded = state.schema
+    known = {} if recorded is None else {field.name: field.type for field in to_arrow(recorded)}
+    columns = normalize_rows(
         rows,
         strategy=source.merge,
-        vocab=state.vocab,
-        schema=None,
-        slices=(),
-        next_offset=0,
-        system_time=epoch,
-        source_event_time=epoch,
-        out=out,
-    )
-    return ingested.schema
+        vocabulary=state.vocab,
+        source_event_time=Timestamp(0),
+        event_time_type=known.get(state.vocab.event_time_column),
+    ).columns.schema
+    if recorded is None:
+        return first_schema(columns, state.vocab), remarks
+    return next_schema(columns, recorded, state.vocab), remarks
+
+
+def _read_schema(source: Source, root: Path) -> pa.Schema | None:
+    """The columns as read: as declared, or as a Parquet file that is on this machine says."""
+    from odfpy.data.arrow import to_arrow
+    from odfpy.ingest.read import schema_of
+
+    declared = schema_of(source.read)
+    if declared is not None:
+        return to_arrow(declared)
+    if isinstance(source, AddPushSource) or source.prepare or not isinstance(source.read, ReadParquet):
+        return None
+    return _schema_of_file(source.fetch, root)
+
+
+def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
+    """The schema of the first file of a source, if it can be had without any transfer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from odfpy.data.arrow import plain_schema
+    from odfpy.ingest.fetch import FetchContext, fetch
+
+    if not isinstance(fetch_step, FetchFilesGlob) and not (
+        isinstance(fetch_step, FetchUrl) and fetch_step.url.startswith("file:")
+    ):
+        return None
+    try:
+        context = FetchContext(now=Timestamp(0), root=root, scratch=root, environment=os.environ)
+        first = next(iter(fetch(fetch_step, context)), None)
+        return None if first is None else plain_schema(pq.read_schema(first.path))
+    except (OdfError, OSError, pa.ArrowException):
+        return None  # a file that is not there yet, or is damaged, is for the pull to tell of
+
+
+def _remarks_on_unread(source: Source) -> tuple[str, ...]:
+    """What can be said of a preprocessing query over columns that nobody knows yet."""
+    if source.preprocess is None:
+        return ()
+    from odfpy.engine.dialects import translated
+
+    _, remarks = translated(source.preprocess.normalized())
+    return (*remarks, "the preprocessing query will be checked when data comes: the source declares no schema")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.block import DatasetSnapshot, HashedBlock
-from odfpy.chain.events import SetTransform
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
@@ -159,12 +158,12 @@ class Catalog:
     def load(
         self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
     ) -> list[DatasetSnapshot]:
-        """Manifests of files, folders (`recursive`) and `-`, which is standard input.
+        """Manifests of files, URLs, folders (`recursive`) and `-`, which is standard input.
 
         Raises:
             MalformedManifest: the message names file, line and path.
         """
-        from odfpy.coordinator.add import load
+        from odfpy.coordinator.manifests import load
 
         return load(paths, recursive=recursive, stdin=stdin)
 
@@ -176,7 +175,7 @@ class Catalog:
         Args:
             snapshots: manifests, in any order.
             replace: append what has changed to datasets that exist; their history stays.
-            dry_run: only check.
+            dry_run: only check; inputs that are not there are remarked on.
 
         Raises:
             OdfError: what is wrong with one of them; nothing was added.
@@ -186,7 +185,7 @@ class Catalog:
         return add(
             self.storage,
             snapshots,
-            check_query=self._check_query,
+            check=self._check,
             replace_existing=replace,
             dry_run=dry_run,
         )
@@ -238,13 +237,12 @@ class Catalog:
     def _state_of(self, dataset_id: DatasetId) -> ChainState:
         return self.storage.get(dataset_id).state
 
-    def _check_query(self, transform: SetTransform, planned: Planned, state: ChainState) -> tuple[str, ...]:
-        from odfpy.coordinator.analysis import analyze
+    def _check(self, state: ChainState, planned: Planned) -> tuple[str, ...]:
+        from odfpy.coordinator.checks import check_sources, check_transform
 
-        found = analyze(self.storage, self.engines, transform, state, lambda item: planned.find(item)[1])
-        if found is None:
-            return ("the query will be checked at the first pull, when the schema of its inputs is known",)
-        return found.notes
+        if state.set_transform is None:
+            return check_sources(state, self.engines, self.storage)
+        return check_transform(state, self.engines, self.storage, planned.state_of, planned.absent)
 
 
 def _summary(dataset: StoredDataset) -> DatasetSummary:

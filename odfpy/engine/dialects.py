@@ -64,7 +64,7 @@ def _to_spark(source: SourceText, grammar: str, engine: str) -> str:
     query = _parsed(source, grammar)
     try:
         _check_aggregates(query)
-        return query.sql(dialect=TARGET, unsupported_level=ErrorLevel.RAISE, pretty=True, comments=False)
+        return str(query.sql(dialect=TARGET, unsupported_level=ErrorLevel.RAISE, pretty=True, comments=False))
     except UnsupportedError as error:
         raise UnsupportedQuery(
             f"The query for {engine} cannot be translated to Spark SQL: {error}{source.whole()}",

@@ -53,7 +53,7 @@ from odfpy.errors import InvalidQuery, UnsupportedQuery
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-ENGINE_RELEASE: Final = 1
+ENGINE_RELEASE: Final = 2
 """Counts up whenever this engine gives other results for the same query, inputs and DataFusion."""
 
 _ROWS_AT_ONCE: Final = 1 << 20

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.engine.source_text import SourceText
 from odfpy.errors import InvalidQuery, NondeterministicQuery, OdfError
 
@@ -29,6 +30,7 @@ _FUNCTION = re.compile(r"Invalid function '([^']+)'")
 _FIELD = re.compile(r"No field named \"?(\w+)\"?")
 _PARSER_PLACE = re.compile(r"(?: at)? Line: (\d+), Column: (\d+)")
 _PREFIX = re.compile(r"^(?:DataFusion error: |Error during planning: |SQL error: |Schema error: |Arrow error: )+")
+_ADVICE = re.compile(r" You can use double quotes to refer to [^.]*(?:\.[^.]*)*? configuration\.")
 _PARSER_ERROR = re.compile(r'^(?:ParserError|TokenizerError)\("(.*)"\)$', re.DOTALL)
 
 
@@ -40,7 +42,10 @@ def new_session(*, deterministic: bool) -> SessionContext:
     """
     from datafusion import SessionConfig, SessionContext
 
-    context = SessionContext(SessionConfig().with_target_partitions(1))
+    config = SessionConfig().with_target_partitions(1)
+    # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
+    context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
+    register_json_functions(context)
     if deterministic:
         for name in REFUSED:
             context.deregister_udf(name)
@@ -113,7 +118,7 @@ def _translated(message: str, source: SourceText) -> OdfError:
             hint="Take the value from a column of an input.",
         )
     text = message.rsplit("caused by", 1)[-1].strip()
-    text = _PREFIX.sub("", text)
+    text = _ADVICE.sub("", _PREFIX.sub("", text))
     parser = _PARSER_ERROR.match(text)
     text = parser.group(1) if parser else text
     place = _PARSER_PLACE.search(text)

@@ -1,0 +1,89 @@
+"""What can be said of a dataset before it is made or changed: its queries are tried on inputs without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.analysis import Source, StateOf, analyze, schema_from_source, sources_of
+from odfpy.coordinator.storage import Storage
+from odfpy.data.evolution import extend_with
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.dialects import KNOWN
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import DatasetNotFound, EngineNotFound, OdfError
+
+_LATER: Final = "the query will be checked when all inputs are there"
+
+
+def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) -> tuple[str, ...]:
+    """Try the sources of a root dataset: schema, preprocessing query, merge strategy, and the schema recorded so far.
+
+    A new dataset may have a source that cannot be taken in yet: it is kept as it is, with a remark. One that has data
+    is not to be broken.
+
+    Returns:
+        Remarks for the person.
+
+    Raises:
+        EngineError, IngestError, SchemaError: what the next pull would refuse, whatever the data.
+    """
+    remarks = [remark for source in sources_of(state) for remark in _remarks(source, state, engines, storage.root)]
+    return tuple(dict.fromkeys(remarks))
+
+
+def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: Path) -> tuple[str, ...]:
+    try:
+        return schema_from_source(source, state, engines, root)[1]
+    except OdfError as error:
+        if state.schema is not None:
+            raise
+        return (f"no data can come in like this: {error.message}" + (f"\n{error.hint}" if error.hint else ""),)
+
+
+def check_transform(
+    state: ChainState, engines: EngineRegistry, storage: Storage, state_of: StateOf, absent: Mapping[DatasetId, str]
+) -> tuple[str, ...]:
+    """Let the engine look at the query of a derivative dataset.
+
+    Args:
+        state: the dataset.
+        engines: the registry.
+        storage: where files for the engine go.
+        state_of: the chain of an input.
+        absent: remarks on the inputs that are not there, by the ids that stand for them.
+
+    Returns:
+        Remarks for the person.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses the query.
+        EngineNotFound: there is no such engine anywhere.
+        SchemaError: the result does not fit the schema that the dataset has; the message names the field.
+    """
+    transform = state.set_transform
+    if transform is None:
+        return ()
+    remarks = tuple(remark for item in transform.inputs for key, remark in absent.items() if key == item.dataset_ref)
+    try:
+        engines.get(transform.transform.engine)
+    except EngineNotFound:
+        if transform.transform.engine.lower() not in KNOWN:
+            raise
+        name = transform.transform.engine
+        return (*remarks, f"the engine {name} is not part of odfpy: the dataset can be copied, but not pulled here")
+    if remarks:
+        return (*remarks, _LATER)
+    try:
+        found = analyze(storage, engines, transform, state, state_of)
+    except DatasetNotFound:
+        if not absent:
+            raise
+        return (_LATER,)  # what its inputs are derived from is not there
+    if found is None:
+        return ("the query will be checked at the first pull, when the schema of its inputs is known",)
+    if state.schema is not None and found.output_schema is not None:
+        extend_with(state.schema, found.output_schema)
+    return found.notes

@@ -1,0 +1,136 @@
+"""Where DatasetSnapshot manifests come from: files, folders, URLs, standard input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import unquote, urlsplit
+
+from odfpy.chain.block import DatasetSnapshot
+from odfpy.chain.encoding import load_snapshots
+from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
+
+LARGEST_MANIFEST: Final = 16 << 20
+"""Bytes of one source of manifests; they carry documentation, so that there is room for some."""
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_STDIN: Final = "standard input"
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/|[^/\\])")
+_MARK: Final = b"DatasetSnapshot"
+
+
+def load(
+    sources: Sequence[Path | str], *, recursive: bool = False, stdin: BinaryIO | None = None
+) -> list[DatasetSnapshot]:
+    """All manifests of some files, URLs (http, https, file) and, with `recursive`, folders; `-` is standard input.
+
+    Of a folder, the YAML files are taken that say they hold a DatasetSnapshot; hidden files and folders are left out.
+
+    Raises:
+        MalformedManifest: the message names source, line and path.
+        NotFound: there is no such file, or nothing at the URL.
+        OdfError: a source cannot be read, or is too large.
+        UsageError: a folder without `recursive`, or a URL of another kind.
+    """
+    snapshots: list[DatasetSnapshot] = []
+    for source in sources:
+        text = str(source)
+        if text == "-":
+            snapshots += _parsed(_limited(stdin, _STDIN) if stdin else b"", _STDIN)
+        elif isinstance(source, str) and (scheme := _SCHEME.match(text)) and not Path(text).exists():
+            snapshots += _from_url(text, scheme[1].lower())
+        else:
+            for file in _files(Path(source), recursive=recursive):
+                snapshots += _parsed(_read(file), str(file))
+    return snapshots
+
+
+def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
+    return load_snapshots(text, source)
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def _files(path: Path, *, recursive: bool) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    if not recursive:
+        raise UsageError(f"{path} is a folder", hint="Add all manifests in it with --recursive.")
+    found = (file for file in sorted(path.rglob("*")) if file.suffix in _SUFFIXES and file.is_file())
+    visible = (file for file in found if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    manifests = [file for file in visible if _MARK in _read(file)]
+    if not manifests:
+        raise NotFound(f"No manifests (*.yaml with `kind: DatasetSnapshot`) in {path}")
+    return manifests
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return _limited(stream, str(file))
+    except FileNotFoundError:
+        raise NotFound(f"No such file: {file}") from None
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+
+def _limited(stream: BinaryIO, source: str) -> bytes:
+    data = stream.read(LARGEST_MANIFEST + 1)
+    if len(data) > LARGEST_MANIFEST:
+        raise OdfError(
+            f"{source} has more than {LARGEST_MANIFEST >> 20} MiB, too much for a manifest",
+            hint="Is it data? `odf ingest` takes in data.",
+        )
+    return data
+
+
+# --- URLs ------------------------------------------------------------------------------------------------------------
+
+
+def _from_url(url: str, scheme: str) -> list[DatasetSnapshot]:
+    if scheme == "file":
+        parts = urlsplit(url)
+        if parts.netloc not in ("", "localhost"):
+            raise UsageError(f"{url} names a file on another machine", hint="Write file:///folder/name.yaml.")
+        path = Path(unquote(parts.path))
+        return _parsed(_read(path), str(path))
+    if scheme not in ("http", "https"):
+        raise UsageError(
+            f"Manifests cannot be read from {scheme}: URLs, such as {_without_secrets(url)}",
+            hint="Use http, https or file, or hand the manifest over on standard input: `... | odf add -`.",
+        )
+    return _download(url)
+
+
+def _download(url: str) -> list[DatasetSnapshot]:
+    from odfpy.http.client import HttpClient
+
+    shown = _without_secrets(url)
+    client = HttpClient(OdfError)
+    try:
+        with client.get(url, max_size=LARGEST_MANIFEST, label=shown) as answer:
+            if answer.status in (404, 410):
+                raise NotFound(f"There is no manifest at {shown}", hint="Open the URL in a browser to check it.")
+            if answer.status != 200:
+                raise OdfError(f"Cannot read {shown}: the server answers with status {answer.status}")
+            kind = answer.headers.get_content_type()
+            data = answer.read()
+    finally:
+        client.close()
+    if kind == "text/html":
+        raise MalformedManifest(f"{shown} is a web page, not a manifest", hint="Use the address of the file itself.")
+    return _parsed(data, shown)
+
+
+def _without_secrets(url: str) -> str:
+    from odfpy.ingest.templates import without_secrets
+
+    return without_secrets(url)
