@@ -23,13 +23,14 @@ from odfpy.chain.sources import (
 )
 from odfpy.data.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
-from odfpy.ingest.read.csv import read_csv
+from odfpy.ingest.read.csv import csv_parts, read_csv
 from odfpy.ingest.read.esri_shapefile import read_esri_shapefile
 from odfpy.ingest.read.geojson import read_geojson, read_ndgeojson
-from odfpy.ingest.read.json import read_json, read_ndjson
-from odfpy.ingest.read.parquet import read_parquet
+from odfpy.ingest.read.json import ndjson_parts, read_json, read_ndjson
+from odfpy.ingest.read.parquet import parquet_parts, read_parquet
+from odfpy.ingest.read.part import WHOLE, Part
 
-__all__ = ["read", "schema_of"]
+__all__ = ["Part", "parts_of", "read", "read_part", "schema_of"]
 
 
 def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
@@ -82,3 +83,47 @@ _read.register(ReadEsriShapefile, read_esri_shapefile)
 _read.register(ReadGeoJson, read_geojson)
 _read.register(ReadNdGeoJson, read_ndgeojson)
 _read.register(ReadParquet, read_parquet)
+
+
+# --- In parts --------------------------------------------------------------------------------------------------------
+
+
+def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[Part]:
+    """Parts of a file that can be read side by side; together they are the file. Formats that have none are one part.
+
+    Args:
+        step: format and schema.
+        path: see `read`.
+        name: see `read`.
+        size: bytes of a part, about.
+
+    Raises: as `read`.
+    """
+    schema, shown = schema_of(step), name or str(path)
+    match step:
+        case ReadCsv():
+            return csv_parts(step, schema, path, shown, size)
+        case ReadNdJson():
+            return ndjson_parts(step, schema, path, shown, size)
+        case ReadParquet():
+            return parquet_parts(step, schema, path, shown, size)
+    return [WHOLE]
+
+
+def read_part(step: ReadStep, path: Path, part: Part, *, name: str | None = None) -> pa.Table:
+    """The rows of a part of a file, see `read`.
+
+    Raises:
+        Incomplete: the part ends within a record; it has to be read together with all that follows.
+    """
+    if part == WHOLE:
+        return read(step, path, name=name)
+    schema, shown = schema_of(step), name or str(path)
+    match step:
+        case ReadCsv():
+            return read_csv(step, schema, path, shown, part)
+        case ReadNdJson():
+            return read_ndjson(step, schema, path, shown, part)
+        case ReadParquet():
+            return read_parquet(step, schema, path, shown, part)
+    raise InternalError(f"No reader for {type(step).__name__}")

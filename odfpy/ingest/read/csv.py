@@ -34,7 +34,8 @@ from odfpy.ingest.read.csv_text import (
     row_place,
     with_doubled_quotes,
 )
-from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, map_pieces
+from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, is_utf8, map_pieces
+from odfpy.ingest.read.part import WHOLE, Part, parts_between
 from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
@@ -46,8 +47,8 @@ _LARGEST_BLOCK = 2**31 - 1
 _END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
 
 
-def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
-    """The rows of a CSV file.
+def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: Part | None = None) -> pa.Table:
+    """The rows of a CSV file, or of a part of it.
 
     Raises:
         BadValue: a value or a line does not fit; the message names it.
@@ -70,7 +71,9 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str) ->
             columns = _texts(piece, dialect, len(names))
             return work([columns[i] for i in order], piece)
 
-        return map_pieces(file.pieces(start, partial(cut_at_record, dialect=dialect)), read)
+        first_byte, stop = (start, None) if part is None else (part.start or start, part.stop)
+        pieces = file.pieces(first_byte, partial(cut_at_record, dialect=dialect), stop)
+        return map_pieces(pieces, read, is_part=part is not None)
 
     if wanted is None:
         types = [pa.string()] * len(names)
@@ -86,6 +89,20 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str) ->
             raise misfit.at(row_place(piece, dialect, misfit.row)) from None
 
     return pa.concat_tables(each(fit))
+
+
+def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+    """Parts of a CSV file that can be read by themselves, if their ends are where they seem to be; errors as above.
+
+    Types that are inferred follow from the whole file, and another encoding is only seen through as a whole.
+    """
+    if (schema is None and step.infer_schema) or not is_utf8(step.encoding):
+        return [WHOLE]
+    dialect = Dialect.of(step)
+    file = TextFile(path, name, step.encoding)
+    first = _first_record(file, dialect)
+    start = first.end if first is not None and dialect.header else 0
+    return parts_between(file.bounds(start, partial(cut_at_record, dialect=dialect), size))
 
 
 def _first_record(file: TextFile, dialect: Dialect) -> Record | None:

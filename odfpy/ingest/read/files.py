@@ -78,16 +78,17 @@ class TextFile:
             text = file.read(size)
             return Piece(self, 0, text, is_last=not file.read(1))
 
-    def pieces(self, start: int, cut: Callable[[bytes], int]) -> Iterator[Piece]:
+    def pieces(self, start: int, cut: Callable[[bytes], int], stop: int | None = None) -> Iterator[Piece]:
         """The text from an offset on, in pieces.
 
         Args:
             start: offset of the first byte.
+            stop: offset to end before, where a record seems to end; the end of the text if not given.
             cut: gives the length of the longest prefix that seems to end with a record, 0 if there is none.
         """
         size = PIECE_SIZE
         with opening(self.name), self._open(start) as file:
-            while len(block := file.read(size)) == size:
+            while len(block := file.read(size if stop is None else min(size, stop - start))) == size:
                 end = cut(block)
                 if end:
                     yield Piece(self, start, block[:end])
@@ -96,7 +97,21 @@ class TextFile:
                 else:
                     size *= 2  # or a record as long as the file would be looked through again and again
                 file.seek(self._mark + start)
-            yield Piece(self, start, block, is_last=True)
+            yield Piece(self, start, block, is_last=stop is None)
+
+    def bounds(self, start: int, cut: Callable[[bytes], int], size: int) -> list[int]:
+        """Offsets where the text from an offset on can be cut into parts of about so many bytes, in order."""
+        found = []
+        with opening(self.name), self._open(start) as file:
+            wanted = size
+            while len(block := file.read(wanted)) == wanted:
+                end = cut(block)
+                wanted = size if end else 2 * wanted
+                if end:
+                    start += end
+                    found.append(start)
+                file.seek(self._mark + start)
+        return found
 
     def rest(self, start: int) -> Piece:
         """All the text from an offset on."""
@@ -150,13 +165,14 @@ class Piece:
             raise _not_encoded(self.place(error.start), self.text, error.start, "utf-8") from error
 
 
-def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> list[T]:
+def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> list[T]:
     """What `work` makes of each piece, in order, by several threads.
 
     Args:
         pieces: of one file.
         work: may raise `Incomplete` for a piece that is not the last; it is then given that piece and all that
             follows as one.
+        is_part: the pieces are not all of the file's; what follows is not known then, and `Incomplete` is raised.
     """
     results: list[T] = []
     threads = os.cpu_count() or 1
@@ -172,6 +188,8 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> list[T]:
             results.append(waiting[0][1].result())
             waiting.popleft()
     except Incomplete:
+        if is_part:
+            raise
         broken = waiting[0][0]
         pool.shutdown(cancel_futures=True)
         waiting.clear()
@@ -210,6 +228,15 @@ def _not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
         f"{place}: {wrong} is not {codec}",
         hint="Say the encoding of the file in the read step, for example `encoding: windows-1252`.",
     )
+
+
+def is_utf8(encoding: str | None) -> bool:
+    """Whether a file in an encoding is read as it is, so that parts of it can be.
+
+    Raises:
+        InvalidValue: no such encoding.
+    """
+    return _codec(encoding or "utf-8") in _UTF8
 
 
 def _codec(encoding: str) -> str:

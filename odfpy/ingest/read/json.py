@@ -19,10 +19,11 @@ from odfpy.chain.sources import ReadJson, ReadNdJson
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.errors import BadValue
-from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, map_pieces
+from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, is_utf8, map_pieces
 from odfpy.ingest.read.json_columns import to_array
 from odfpy.ingest.read.json_inference import infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
+from odfpy.ingest.read.part import WHOLE, Part, parts_between
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
@@ -36,8 +37,10 @@ _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
-def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
-    """The rows of a file with one JSON object a line.
+def read_ndjson(
+    step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: Part | None = None
+) -> pa.Table:
+    """The rows of a file with one JSON object a line, or of a part of it.
 
     Raises:
         BadValue: a record is no JSON object, or a value does not fit; the message names the line where it begins.
@@ -58,7 +61,15 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
         table = _series_by_arrow(piece.text, wanted, formats)
         return table if table is not None else table_of(parse_series(piece), wanted, formats)
 
-    return pa.concat_tables(map_pieces(file.pieces(0, cut_at_line), fit))
+    start, stop = (0, None) if part is None else (part.start, part.stop)
+    return pa.concat_tables(map_pieces(file.pieces(start, cut_at_line, stop), fit, is_part=part is not None))
+
+
+def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above."""
+    if schema is None or not is_utf8(step.encoding):
+        return [WHOLE]
+    return parts_between(TextFile(path, name, step.encoding).bounds(0, cut_at_line, size))
 
 
 def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:

@@ -8,6 +8,8 @@ ones are null. Without one the file says what the columns are, and whether they 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,18 +20,25 @@ from odfpy.data.arrow import from_arrow, to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.errors import IngestError
 from odfpy.ingest.read.files import opening
+from odfpy.ingest.read.part import WHOLE, Part, parts_between
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
 
-def read_parquet(step: ReadParquet, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
-    """The rows of a Parquet file.
+def read_parquet(
+    step: ReadParquet,  # noqa: ARG001
+    schema: DataSchema | None,
+    path: Path,
+    name: str,
+    part: Part | None = None,
+) -> pa.Table:
+    """The rows of a Parquet file, or of some of its row groups.
 
     Raises:
         BadValue: a value does not fit; the message names the row, counted from 1.
         IngestError: the file cannot be read.
         SchemaError: a column has a type that ODF does not have, or that cannot become the wanted one.
     """
-    table = _read_table(path, name, None if schema is None else schema.names)
+    before, table = _read_table(path, name, None if schema is None else schema.names, part or WHOLE)
     repeated = [column for column, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise IngestError(f"{name} has the column {shorten(repeated[0])} twice")
@@ -39,18 +48,47 @@ def read_parquet(step: ReadParquet, schema: DataSchema | None, path: Path, name:
     try:
         return fit_table(columns, wanted)
     except Misfit as misfit:
-        raise misfit.at(f"{name}, row {misfit.row + 1}") from None
+        raise misfit.at(f"{name}, row {before + misfit.row + 1}") from None
 
 
-def _read_table(path: Path, name: str, columns: tuple[str, ...] | None) -> pa.Table:
+def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:  # noqa: ARG001
+    """Parts of about so many bytes before compression; errors as above."""
+    with _opened(path, name) as file:
+        if file is None:
+            return [WHOLE]
+        bounds, held = [], 0
+        for group in range(file.num_row_groups):
+            if held >= size:
+                bounds.append(group)
+                held = 0
+            held += file.metadata.row_group(group).total_byte_size
+        return parts_between(bounds)
+
+
+def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: Part) -> tuple[int, pa.Table]:
+    """Rows before the part, and its rows."""
+    with _opened(path, name) as file:
+        if file is None:
+            return 0, pa.table({})
+        present = file.schema_arrow.names
+        wanted = None if columns is None else [column for column in present if column in columns]
+        if part == WHOLE:
+            return 0, file.read(wanted)
+        before = sum(file.metadata.row_group(group).num_rows for group in range(part.start))
+        return before, file.read_row_groups(list(range(part.start, part.stop or file.num_row_groups)), wanted)
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
+    """The file, None if there is nothing in it; errors inside the block are turned into ours."""
     with opening(name), path.open("rb") as source:
         if not source.read(1):
-            return pa.table({})
+            yield None
+            return
         source.seek(0)
         try:
             with pq.ParquetFile(source) as file:
-                present = file.schema_arrow.names
-                return file.read(None if columns is None else [column for column in present if column in columns])
+                yield file
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
             raise IngestError(
                 f"{name} is not a Parquet file that can be read: {error}",

@@ -1,0 +1,30 @@
+"""Parts of a file, which several readers take in side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from odfpy.data.scalars import U64
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file that begins where a record begins.
+
+    Attributes:
+        start: its first byte, or for formats with row groups the first of them; 0 is where the records begin.
+        stop: the first byte or row group after it; None for the end of the file.
+    """
+
+    start: U64 = 0
+    stop: U64 | None = None
+
+
+WHOLE = Part()
+
+
+def parts_between(bounds: Sequence[int]) -> list[Part]:
+    """The parts of a file that is cut at some places."""
+    return [Part(start or 0, stop) for start, stop in pairwise([0, *bounds, None])]
