@@ -157,9 +157,11 @@ def _receive(source: Source, arriving: Arriving, kept: KeptFile, context: FetchC
             writer.write(block)
             if kept.received > most:
                 raise FetchError(f"{source.shown}: more than the {most} bytes that are allowed", hint=hint)
+            if length is not None and kept.received > length:
+                raise FetchError(f"{source.shown}: more than the {length} bytes that were announced")
             if context.progress is not None:
                 context.progress(kept.received, length)
-    if length is not None and kept.received != length:
+    if length is not None and kept.received < length:
         raise FetchInterrupted(f"{source.shown}: broken off after {kept.received} of {length} bytes")
     kept.finish()
 
