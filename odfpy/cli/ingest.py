@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_sources, group, session_of
+from odfpy.cli.plans import tell_plans
 from odfpy.cli.results import report
 from odfpy.errors import UsageError
 
@@ -19,6 +20,7 @@ commands = group("Data in.")
     commands,
     "odf pull com.example.rates",
     "odf pull --all",
+    "odf pull --all --dry-run",
     "odf pull mirror/com.example.rates --as com.example.copy",
     "odf pull com.example.rates --set-watermark 2024-03-01",
 )
@@ -42,6 +44,9 @@ def pull(
     set_watermark: Annotated[
         str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
+    ] = False,
     form: Form = None,
 ) -> int:
     """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
@@ -49,19 +54,20 @@ def pull(
     output = session.output_as(form)
     workspace = session.workspace
     if set_watermark is None:
-        results = workspace.pull(
-            names or (),
-            all=all_,
-            recursive=recursive,
-            force=force,
-            fetch_uncacheable=fetch_uncacheable,
-            as_name=as_name,
-            progress=session.progress,
-        )
-        return report(results, output, session.progress)
+        how: dict[str, Any] = {
+            "all": all_,
+            "recursive": recursive,
+            "force": force,
+            "fetch_uncacheable": fetch_uncacheable,
+            "as_name": as_name,
+            "progress": session.progress,
+        }
+        if dry_run:
+            return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
+        return report(workspace.pull(names or (), **how), output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
-    if all_ or recursive or force or fetch_uncacheable or as_name or not names or len(names) != 1:
+    if all_ or recursive or force or fetch_uncacheable or as_name or dry_run or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
     return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 

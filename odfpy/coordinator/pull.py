@@ -87,12 +87,11 @@ class Puller:
         local: list[StoredDataset] = []
         remote: list[str] = []
         for ref in refs:
-            if self._is_remote(ref):
+            if self.is_remote(ref):
                 remote.append(ref)
             else:
                 local.extend(self.storage.match([ref]))
-        if self.options.as_name is not None and (local or len(remote) != 1):
-            raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
+        self.check_name(local, remote)
         for ref in remote:
             yield self._timed(ref, partial(self._pull_new, ref))
         failed: set[DatasetId] = set()
@@ -104,7 +103,17 @@ class Puller:
 
     # --- What to pull ---
 
-    def _is_remote(self, ref: str) -> bool:
+    def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
+        """See that a name is only given to one dataset from elsewhere.
+
+        Raises:
+            UsageError: it is not.
+        """
+        if self.options.as_name is not None and (local or len(remote) != 1):
+            raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
+
+    def is_remote(self, ref: str) -> bool:
+        """Whether a reference names a dataset in another place."""
         if is_pattern(ref) or ref.startswith("did:odf:"):
             return False
         if is_url(ref) or is_path(ref):

@@ -30,12 +30,13 @@ from odfpy.coordinator.results import (
 )
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.dataset.kind import DatasetKind
-from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.coordinator.dry_run import PullPlan
+    from odfpy.coordinator.pull import Puller
     from odfpy.coordinator.remotes import Remotes
     from odfpy.data.timestamp import Timestamp
     from odfpy.engine.messages import Status
@@ -149,28 +150,54 @@ class Workspace(Catalog):
         Raises:
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
-        from odfpy.coordinator.pull import Puller, PullOptions
-        from odfpy.coordinator.source_options import source_options
-        from odfpy.ingest.archive import UnpackLimits
+        _check_choice("pull", refs, all=all)
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name)
+        chosen, nameless = self._chosen(refs, all=all)
+        return chain(map(_damaged, nameless), puller.pull(chosen))
+
+    def plan_pull(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+        fetch_uncacheable: bool = False,
+        as_name: str | None = None,
+        progress: ProgressSink = _silent,
+    ) -> Iterator[PullPlan]:
+        """What `pull` would do with the same arguments: nothing is fetched, changed or locked.
+
+        Yields:
+            One plan a dataset, in the order of the pull; one that would fail has `error` set, or a note.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense.
+        """
+        from odfpy.coordinator.dry_run import DryRun
 
         _check_choice("pull", refs, all=all)
-        alias = None if as_name is None else DatasetAlias.parse(as_name)
-        options = PullOptions(
-            recursive=recursive,
-            force=force,
-            fetch_uncacheable=fetch_uncacheable,
-            as_name=alias,
-            max_fetch_bytes=self.config.get("fetch.maxSize"),
-            fetch_timeout=self.config.get("fetch.timeout"),
-            fetch_retries=self.config.get("fetch.retries"),
-            unpack_limits=UnpackLimits(self.config.get("prepare.maxSize"), self.config.get("prepare.maxRatio")),
-            prepare_timeout=self.config.get("prepare.timeout"),
-            sources=source_options(self.config),
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name)
+        chosen, nameless = self._chosen(refs, all=all)
+        return DryRun(puller).plan(chosen, nameless)
+
+    def _puller(
+        self, progress: ProgressSink, recursive: bool, force: bool, fetch_uncacheable: bool, as_name: str | None
+    ) -> Puller:
+        from odfpy.coordinator.pull import Puller
+        from odfpy.coordinator.pull_options import pull_options
+
+        options = pull_options(
+            self.config, recursive=recursive, force=force, fetch_uncacheable=fetch_uncacheable, as_name=as_name
         )
-        named, nameless = self.storage.scan() if all else ([], [])
-        chosen = [str(dataset.handle.id) for dataset in named] if all else [*refs]
-        results = Puller(self.storage, self.engines, self.remotes, options, progress).pull(chosen)
-        return chain(map(_damaged, nameless), results)
+        return Puller(self.storage, self.engines, self.remotes, options, progress)
+
+    def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
+        """What to pull, and what cannot even be named."""
+        if not all:
+            return [*refs], []
+        named, nameless = self.storage.scan()
+        return [str(dataset.handle.id) for dataset in named], nameless
 
     def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
         """Declare that no row at or before a time will come to a root dataset.

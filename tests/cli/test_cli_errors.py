@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def error_classes() -> list[type[OdfError]]:
-    """Every class of errors in the package, of whichever module."""
+    """Every class of errors in the package, of whichever module; private ones are caught where they are raised."""
     for module in pkgutil.walk_packages(odfpy.__path__, "odfpy."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
@@ -32,7 +32,8 @@ def error_classes() -> list[type[OdfError]]:
         for subclass in cls.__subclasses__():
             yield from below(subclass)
 
-    return [cls for cls in dict.fromkeys(below(OdfError)) if cls.__module__.startswith("odfpy.")]
+    found = dict.fromkeys(below(OdfError))
+    return [cls for cls in found if cls.__module__.startswith("odfpy.") and not cls.__name__.startswith("_")]
 
 
 ALL = error_classes()

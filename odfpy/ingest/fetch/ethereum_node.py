@@ -22,7 +22,7 @@ _STATUS_HINTS = {
 }
 
 
-class RefusedByNode(FetchError):
+class RefusedByNode(FetchError, code="E406"):
     """The node understood the question, and answers with an error."""
 
 

@@ -36,7 +36,7 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
     """
     shown = without_secrets(step.url)
     text = expand(step.url, context.environment)
-    url = _split(text, shown)
+    url = split_url(text, shown)
     if step.cache is not None and context.known_state is not None:
         return  # cache: Forever
     if url.scheme == "file":
@@ -48,13 +48,18 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
     from odfpy.ingest.fetch.http import request_headers
 
     headers = request_headers(step, shown, context)
-    with closing(_source(text, url, shown, headers, context)) as source:
+    with closing(open_source(text, url, shown, headers, context)) as source:
         kept = download(source, repr((text, headers)), context)
     if kept is not None:
         yield _fetched(step, url, shown, kept)
 
 
-def _source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
+def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
+    """Where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
+
+    Raises:
+        FetchError: nothing is known of the scheme.
+    """
     if url.scheme in ("http", "https"):
         from odfpy.ingest.fetch.http import HttpSource
 
@@ -82,7 +87,12 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile) -> Fe
     return FetchedFile(path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True)
 
 
-def _split(url: str, shown: str) -> SplitResult:
+def split_url(url: str, shown: str) -> SplitResult:
+    """The parts of a URL, whose templates are expanded.
+
+    Raises:
+        FetchError: it is none.
+    """
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  (checks it)

@@ -1,0 +1,216 @@
+"""`odf pull --dry-run`: what a pull would do, found out without doing it.
+
+Sources are asked what they have, other places for their heads, and inputs for how many records are new. Nothing is
+fetched or written, and no lock is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+
+from odfpy.chain.events import SetPollingSource
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.state import new_data_of
+from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.pull import Puller
+from odfpy.coordinator.results import DamagedDataset, Progress
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.transform import InputInterval, new_intervals, require_transform
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.ingest.source_state import POLLING_SOURCE
+from odfpy.repository.divergence import compare_chains, read_block
+from odfpy.repository.open import open_dataset
+from odfpy.repository.registry import resolve_remote
+
+
+class Expectation(Enum):
+    """What would become of one dataset in a pull."""
+
+    NEW = "would be updated"
+    UP_TO_DATE = "up to date"
+    UNKNOWN = "would be asked"
+    FAILED = "would fail"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInput:
+    """Something that would come in.
+
+    Attributes:
+        name: a file, a URL, or a dataset.
+        size: its bytes, as far as that is known.
+        num_records: its rows, where these can be known before it is fetched.
+    """
+
+    name: str
+    size: int | None = None
+    num_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullPlan:
+    """One dataset of a pull that is not carried out.
+
+    Attributes:
+        name: alias or remote reference, as the person knows it.
+        expectation: what would become of it.
+        inputs: what would come in.
+        notes: remarks for the person.
+        seconds: time it took to find out.
+        error: why it would fail.
+    """
+
+    name: str
+    expectation: Expectation
+    inputs: tuple[PlannedInput, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: OdfError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Finds out what a puller would do.
+
+    Attributes:
+        puller: the puller, which is not let loose.
+    """
+
+    puller: Puller
+
+    def plan(self, refs: list[str], nameless: Sequence[DamagedDataset] = ()) -> Iterator[PullPlan]:
+        """The plans for ids, names, patterns, remote references and URLs, in the order in which they would be pulled.
+
+        Args:
+            refs: what to pull.
+            nameless: datasets that cannot be pulled, since they cannot be read.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense.
+        """
+        storage = self.puller.storage
+        remote = [ref for ref in refs if self.puller.is_remote(ref)]
+        local = storage.match([ref for ref in refs if ref not in remote])
+        self.puller.check_name(local, remote)
+        for damaged in nameless:
+            yield PullPlan(name=damaged.name, expectation=Expectation.FAILED, error=damaged.error)
+        for ref in remote:
+            yield self._timed(ref, partial(self._new_copy, ref))
+        changing: set[DatasetId] = set()
+        for dataset in Lineage(storage).in_order(local, with_inputs=self.puller.options.recursive):
+            plan = self._timed(str(dataset.handle), partial(self._existing, dataset, changing))
+            if plan.expectation in (Expectation.NEW, Expectation.UNKNOWN):
+                changing.add(dataset.handle.id)
+            yield plan
+
+    def _timed(self, name: str, work: Callable[[], PullPlan]) -> PullPlan:
+        started = time.monotonic()
+        self.puller.progress(Progress(name, "asking"))
+        try:
+            plan = work()
+        except OdfError as error:
+            plan = PullPlan(name=name, expectation=Expectation.FAILED, error=error)
+        return replace(plan, seconds=time.monotonic() - started)
+
+    def _existing(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
+        url = self.puller.remotes.pull_url(dataset)
+        if url is not None:
+            return self._copy(dataset, url)
+        if dataset.state.kind is DatasetKind.DERIVATIVE:
+            return self._derivative(dataset, changing)
+        if dataset.state.polling_source is None:
+            note = "nothing to pull from; data comes by `odf ingest`"
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
+        return self._source(dataset, dataset.state.polling_source)
+
+    def _source(self, dataset: StoredDataset, source: SetPollingSource) -> PullPlan:
+        from odfpy.ingest.fetch import FetchContext
+        from odfpy.ingest.fetch.preview import preview
+        from odfpy.ingest.prepare import check_steps
+
+        check_steps(source.prepare)
+        options, storage = self.puller.options, self.puller.storage
+        context = FetchContext(
+            now=Timestamp.now(),
+            root=storage.root,
+            scratch=storage.run / "never-made",
+            state=dataset.state.source_state(POLLING_SOURCE),
+            has_data=dataset.state.last_data_event is not None,
+            force=options.force,
+            fetch_uncacheable=options.fetch_uncacheable,
+            environment=os.environ,
+            timeout=options.fetch_timeout,
+            dataset_id=dataset.handle.id,
+            options=options.sources,
+        )
+        found = preview(source.fetch, context)
+        notes = () if found.remark is None else (found.remark,)
+        if found.inputs is None:
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
+        inputs = tuple(PlannedInput(item.name, item.size) for item in found.inputs)
+        return _plan(str(dataset.handle), inputs, notes)
+
+    def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
+        state = dataset.state
+        intervals = new_intervals(self.puller.storage, require_transform(dataset, state), state)
+        notes = [
+            f"{item.dataset.handle} would be pulled first, and may bring more"
+            for item in intervals
+            if item.dataset.handle.id in changing
+        ]
+        waiting = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
+        if waiting:
+            notes.append(f"waiting for the first data of {', '.join(waiting)}")
+        new = [item for item in intervals if item.interval.new_block_hash is not None]
+        inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
+        if not waiting and not inputs and notes:
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=tuple(notes))
+        return _plan(str(dataset.handle), () if waiting else inputs, tuple(notes))
+
+    def _copy(self, dataset: StoredDataset, url: str) -> PullPlan:
+        source, name = open_dataset(url), str(dataset.handle)
+        head = source.refs.get(HEAD)
+        if head is None:
+            raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
+        if head == dataset.state.head:
+            return _plan(name, ())
+        found = compare_chains(source, head, dataset.layout, dataset.state.head)
+        if found.target:
+            lost = f"{len(found.target)} blocks are only here"
+            dropped = f"the copy has diverged: {lost}; a pull needs --force, which drops them"
+            notes = (dropped if found.source else "the other side has nothing new; this one has more",)
+            fails = bool(found.source) and not self.puller.options.force
+            return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
+        slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
+        rows = sum(data.offset_interval.end - data.offset_interval.start + 1 for data in slices)
+        copied = PlannedInput(url, sum(data.size for data in slices), rows)
+        return _plan(name, (copied,), (f"{len(found.source)} blocks",))
+
+    def _new_copy(self, ref: str) -> PullPlan:
+        url = resolve_remote(ref, self.puller.remotes.registry)
+        source = open_dataset(url)
+        head = source.refs.get(HEAD)
+        if head is None:
+            raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
+        blocks = read_block(source.blocks, head).number + 1
+        return _plan(ref, (PlannedInput(url),), (f"{blocks} blocks",))
+
+
+def _plan(name: str, inputs: tuple[PlannedInput, ...], notes: tuple[str, ...] = ()) -> PullPlan:
+    expectation = Expectation.NEW if inputs else Expectation.UP_TO_DATE
+    return PullPlan(name=name, expectation=expectation, inputs=inputs, notes=notes)
+
+
+def _new_records(item: InputInterval) -> int:
+    last = item.interval.new_offset
+    if last is None:
+        return 0
+    return last - (-1 if item.interval.prev_offset is None else item.interval.prev_offset)

@@ -1,0 +1,31 @@
+"""How to pull in a workspace: what the person asks for, and what its settings say."""
+
+from __future__ import annotations
+
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.pull import PullOptions
+from odfpy.coordinator.source_options import source_options
+from odfpy.dataset.names import DatasetAlias
+from odfpy.ingest.archive import UnpackLimits
+
+
+def pull_options(
+    config: Config, *, recursive: bool, force: bool, fetch_uncacheable: bool, as_name: str | None
+) -> PullOptions:
+    """The options in force.
+
+    Raises:
+        InvalidValue: that is no name.
+    """
+    return PullOptions(
+        recursive=recursive,
+        force=force,
+        fetch_uncacheable=fetch_uncacheable,
+        as_name=None if as_name is None else DatasetAlias.parse(as_name),
+        max_fetch_bytes=config.get("fetch.maxSize"),
+        fetch_timeout=config.get("fetch.timeout"),
+        fetch_retries=config.get("fetch.retries"),
+        unpack_limits=UnpackLimits(config.get("prepare.maxSize"), config.get("prepare.maxRatio")),
+        prepare_timeout=config.get("prepare.timeout"),
+        sources=source_options(config),
+    )

@@ -1,0 +1,113 @@
+"""What a fetch would bring, without fetching it: for `odf pull --dry-run`.
+
+Folders are listed, and servers are asked as a fetch asks them, but only the head of the answer is read. Where only
+fetching itself can tell what is new, that is said. Nothing is written anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import singledispatch
+
+from odfpy.chain.events import SourceState
+from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
+from odfpy.ingest.fetch.context import FetchContext, FetchedFile
+from odfpy.ingest.fetch.files_glob import fetch_files_glob
+from odfpy.ingest.fetch.url import fetch_url, open_source, split_url
+from odfpy.ingest.fetch.version import Version
+from odfpy.ingest.templates import expand, without_secrets
+from odfpy.ingest.unsupported import unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class UpcomingInput:
+    """An input that would be committed by itself.
+
+    Attributes:
+        name: what it is called in messages; without secrets.
+        size: bytes, None if the source does not tell.
+        state: state of the source once it has been committed, None if the source has no means for that.
+    """
+
+    name: str
+    size: int | None
+    state: SourceState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a fetch would bring.
+
+    Attributes:
+        inputs: what is new, in order; None if only fetching can tell.
+        remark: something to know about it.
+    """
+
+    inputs: tuple[UpcomingInput, ...] | None
+    remark: str | None = None
+
+
+def preview(step: FetchStep, context: FetchContext) -> Preview:
+    """What a fetch would bring in the same circumstances; see `odfpy.ingest.fetch.fetch`.
+
+    Raises:
+        FetchError: the source cannot be reached or read; a fetch would fail in the same way.
+        InvalidValue: an option of the step cannot be used.
+        UnsupportedStep: the source is of a kind that is part of a later release.
+    """
+    return _preview(step, context)
+
+
+@singledispatch
+def _preview(step: FetchStep, context: FetchContext) -> Preview:  # noqa: ARG001
+    raise unsupported(step)
+
+
+@_preview.register
+def _(step: FetchFilesGlob, context: FetchContext) -> Preview:
+    return Preview(_on_disk(fetch_files_glob(step, context)))
+
+
+@_preview.register
+def _(step: FetchUrl, context: FetchContext) -> Preview:
+    shown = without_secrets(step.url)
+    text = expand(step.url, context.environment)
+    url = split_url(text, shown)
+    if url.scheme == "file":
+        return Preview(_on_disk(fetch_url(step, context)))
+    if step.cache is not None and context.known_state is not None:
+        return Preview((), "fetched once and for ever (cache: Forever)")
+    if context.is_uncacheable:
+        return Preview((), "the server does not tell versions apart: fetched again only with --fetch-uncacheable")
+    from odfpy.ingest.fetch.http import request_headers
+
+    known = Version.of_state(context.known_state)
+    headers = request_headers(step, shown, context)
+    with closing(open_source(text, url, shown, headers, context)) as source:
+        arriving = source.open(known, None)
+        if arriving is None:
+            return Preview(())
+        with closing(arriving):
+            if arriving.version.is_same(known):
+                return Preview(())
+            return Preview((UpcomingInput(shown, arriving.length, arriving.version.state),))
+
+
+@_preview.register(FetchContainer)
+@_preview.register(FetchMqtt)
+@_preview.register(FetchEthereumLogs)
+def _(step: FetchContainer | FetchMqtt | FetchEthereumLogs, context: FetchContext) -> Preview:
+    state = context.known_state
+    since = f"what comes after {state.value}" if state is not None else "from the beginning"
+    what = {
+        FetchContainer.KIND: "the image would be run",
+        FetchMqtt.KIND: "the broker would be asked for messages",
+        FetchEthereumLogs.KIND: "the node would be asked for logs",
+    }[step.KIND]
+    return Preview(None, f"{what}, {since}; only that tells what is new")
+
+
+def _on_disk(files: Iterable[FetchedFile]) -> tuple[UpcomingInput, ...]:
+    return tuple(UpcomingInput(file.name, file.path.stat().st_size, file.state) for file in files)

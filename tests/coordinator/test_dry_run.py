@@ -1,0 +1,241 @@
+"""`plan_pull` says what `pull` would do, and does nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.fixtures import KAMU
+from support.static_server import endless, send, static_server
+from support.workspaces import derivative, feed, root, workspace_with
+
+from odfpy.coordinator.dry_run import Expectation, PullPlan
+from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import DatasetNotFound, FetchError, UsageError
+
+SOURCE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {fetch}
+      read: {{kind: Csv, header: true, schema: {{fields: [{{name: id, type: Int64}}]}}}}
+      merge: {{kind: Append}}
+"""
+GLOB = '{kind: FilesGlob, path: "in/*.csv", order: ByName}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "workspace"
+
+
+def polling(fetch: str, name: str = "polled") -> str:
+    return SOURCE.format(name=name, fetch=fetch)
+
+
+def files(workspace: Workspace, *names: str) -> None:
+    folder = workspace.root / "in"
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / name).write_text("id\n1\n")
+
+
+def contents(workspace: Workspace) -> dict[Path, tuple[int, bytes]]:
+    """Every file with its time, but for what can be rebuilt."""
+    found = (
+        path for path in workspace.root.rglob("*") if path.is_file() and workspace.storage.cache not in path.parents
+    )
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+
+def planned(workspace: Workspace, *refs: str, **options: bool) -> list[PullPlan]:
+    """The plans; nothing has changed afterwards, and nothing is locked in between."""
+    before = contents(workspace)
+    plans = list(workspace.plan_pull(refs, **options))
+    assert contents(workspace) == before
+    return plans
+
+
+def one(plans: list[PullPlan]) -> PullPlan:
+    (plan,) = plans
+    return plan
+
+
+def inputs(plan: PullPlan) -> list[tuple[str, int | None]]:
+    return [(item.name, item.size) for item in plan.inputs]
+
+
+# --- Sources ---------------------------------------------------------------------------------------------------------
+
+
+def test_new_files_of_a_folder_with_their_sizes(folder: Path) -> None:
+    workspace = workspace_with(folder, polling(GLOB))
+    files(workspace, "a.csv", "b.csv")
+    plan = one(planned(workspace, "polled"))
+    assert (plan.name, plan.expectation) == ("polled", Expectation.NEW)
+    assert inputs(plan) == [("a.csv", 5), ("b.csv", 5)]
+    assert [result.num_records for result in workspace.pull(["polled"])] == [2]
+    assert one(planned(workspace, "polled")).expectation is Expectation.UP_TO_DATE
+    files(workspace, "c.csv")
+    assert inputs(one(planned(workspace, "polled"))) == [("c.csv", 5)]
+    assert len(one(planned(workspace, "polled", force=True)).inputs) == 3
+
+
+def test_who_is_writing_is_not_waited_for(folder: Path) -> None:
+    workspace = workspace_with(folder, polling(GLOB))
+    files(workspace, "a.csv")
+    with workspace.storage.get("polled").writing():
+        assert one(list(workspace.plan_pull(["polled"]))).expectation is Expectation.NEW
+
+
+def test_a_file_of_its_own(folder: Path) -> None:
+    workspace = workspace_with(folder, polling("{kind: Url, url: 'file:in/a.csv'}"))
+    files(workspace, "a.csv")
+    assert inputs(one(planned(workspace, "polled"))) == [("file:in/a.csv", 5)]
+    list(workspace.pull(["polled"]))
+    assert one(planned(workspace, "polled")).expectation is Expectation.UP_TO_DATE
+
+
+def test_a_server_is_asked_with_the_conditions_of_a_pull_and_nothing_is_read(folder: Path, tmp_path: Path) -> None:
+    site_folder = tmp_path / "site"
+    site_folder.mkdir()
+    (site_folder / "a.csv").write_text("id\n1\n")
+    with static_server(site_folder) as site:
+        workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{site.url}/a.csv'}}"))
+        assert inputs(one(planned(workspace, "polled"))) == [(f"{site.url}/a.csv", 5)]
+        list(workspace.pull(["polled"]))
+        assert one(planned(workspace, "polled")).expectation is Expectation.UP_TO_DATE
+        assert "If-Modified-Since" in site.headers[-1]
+        assert inputs(one(planned(workspace, "polled", force=True))) == [(f"{site.url}/a.csv", 5)]
+
+
+def test_of_an_endless_answer_only_the_head_is_read(folder: Path, tmp_path: Path) -> None:
+    with static_server(tmp_path) as site:
+        site.special["/endless.csv"] = endless()
+        workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{site.url}/endless.csv'}}"))
+        assert inputs(one(planned(workspace, "polled"))) == [(f"{site.url}/endless.csv", None)]
+
+
+def test_what_has_no_versions_is_only_fetched_on_demand(folder: Path, tmp_path: Path) -> None:
+    with static_server(tmp_path) as site:
+        site.special["/plain.csv"] = lambda handler: send(handler, b"id\n1\n")
+        workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{site.url}/plain.csv'}}"))
+        assert one(planned(workspace, "polled")).expectation is Expectation.NEW
+        list(workspace.pull(["polled"]))
+        plan = one(planned(workspace, "polled"))
+        assert plan.expectation is Expectation.UP_TO_DATE
+        assert "--fetch-uncacheable" in plan.notes[0]
+        assert one(planned(workspace, "polled", fetch_uncacheable=True)).expectation is Expectation.NEW
+
+
+def test_what_would_fail_is_told_and_secrets_are_not(folder: Path, tmp_path: Path) -> None:
+    with static_server(tmp_path) as site:
+        address = site.url.removeprefix("http://")
+        workspace = workspace_with(
+            folder,
+            polling(f"{{kind: Url, url: 'http://me:secret@{address}/nothing.csv?key=secret'}}", "gone"),
+            polling(GLOB, "empty"),
+        )
+        gone, empty = planned(workspace, "gone", "empty")
+    assert (gone.expectation, empty.expectation) == (Expectation.FAILED, Expectation.FAILED)
+    assert isinstance(gone.error, FetchError)
+    assert "404" in gone.error.message
+    assert "secret" not in gone.error.message
+    assert isinstance(empty.error, FetchError)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "said"),
+    [
+        ("{kind: Container, image: 'example.com/image'}", "image would be run"),
+        ("{kind: Mqtt, host: 127.0.0.1, port: 1, topics: [{path: a}]}", "broker would be asked"),
+        ("{kind: EthereumLogs, chainId: 1, signature: 'event A()'}", "node would be asked"),
+    ],
+)
+def test_some_sources_only_tell_when_they_are_fetched(fetch: str, said: str, folder: Path) -> None:
+    workspace = workspace_with(folder, polling(fetch))
+    plan = one(planned(workspace, "polled"))
+    assert (plan.expectation, plan.inputs) == (Expectation.UNKNOWN, ())
+    assert said in plan.notes[0]
+
+
+def test_push_sources_have_nothing_to_pull_from(folder: Path) -> None:
+    workspace = workspace_with(folder, root())
+    assert one(planned(workspace, "root")).expectation is Expectation.UP_TO_DATE
+
+
+# --- Derivatives -----------------------------------------------------------------------------------------------------
+
+
+def test_a_derivative_says_how_many_records_of_which_input_are_new(folder: Path) -> None:
+    workspace = workspace_with(folder, root(), derivative())
+    waiting = one(planned(workspace, "derived"))
+    assert (waiting.expectation, waiting.notes) == (Expectation.UP_TO_DATE, ("waiting for the first data of root",))
+    feed(workspace, "root", "1 a", "2 b")
+    assert [(item.name, item.num_records) for item in one(planned(workspace, "derived")).inputs] == [("root", 2)]
+    list(workspace.pull(["derived"]))
+    assert one(planned(workspace, "derived")).expectation is Expectation.UP_TO_DATE
+    feed(workspace, "root", "1 a", "2 b", "3 c", day=2)
+    assert [(item.name, item.num_records) for item in one(planned(workspace, "derived")).inputs] == [("root", 1)]
+
+
+def test_what_comes_first_may_bring_more(folder: Path) -> None:
+    query = "select event_time, id from source"
+    workspace = workspace_with(folder, polling(GLOB), derivative("derived", "polled", query))
+    files(workspace, "a.csv")
+    list(workspace.pull(["derived"], recursive=True))
+    files(workspace, "b.csv")
+    polled, derived = planned(workspace, "derived", recursive=True)
+    assert (polled.name, polled.expectation) == ("polled", Expectation.NEW)
+    assert (derived.expectation, derived.inputs) == (Expectation.UNKNOWN, ())
+    assert derived.notes == ("polled would be pulled first, and may bring more",)
+    assert [plan.name for plan in planned(workspace, all=True)] == ["polled", "derived"]
+
+
+# --- Copies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A dataset in another place."""
+    return shutil.copytree(KAMU / "trades", tmp_path / "trades")
+
+
+def test_a_new_copy(folder: Path, origin: Path) -> None:
+    workspace = Workspace.init(folder)
+    plan = one(planned(workspace, str(origin)))
+    assert plan.expectation is Expectation.NEW
+    (result,) = workspace.pull([str(origin)])
+    assert plan.notes == (f"{result.num_blocks} blocks",)
+    assert one(planned(workspace, "trades")).expectation is Expectation.UP_TO_DATE
+
+
+def test_what_is_new_of_a_copy(folder: Path, tmp_path: Path) -> None:
+    source = workspace_with(tmp_path / "source", root())
+    feed(source, "root", "1 a")
+    assert [result.outcome for result in source.push(["root"], to=str(tmp_path / "pushed"))] == [PullOutcome.UPDATED]
+    workspace = Workspace.init(folder)
+    list(workspace.pull([str(tmp_path / "pushed")], as_name="copy"))
+    feed(source, "root", "1 a", "2 b", day=2)
+    list(source.push(["root"]))
+    plan = one(planned(workspace, "copy"))
+    assert [item.num_records for item in plan.inputs] == [1]
+    assert plan.notes == ("1 blocks",)
+    assert [result.num_records for result in workspace.pull(["copy"])] == [1]
+
+
+def test_places_without_a_dataset_and_words_without_sense(folder: Path, tmp_path: Path) -> None:
+    workspace = workspace_with(folder, root())
+    assert isinstance(one(planned(workspace, str(tmp_path / "nowhere"))).error, DatasetNotFound)
+    with pytest.raises(DatasetNotFound):
+        planned(workspace, "nothing")
+    with pytest.raises(UsageError):
+        planned(workspace)
+    with pytest.raises(UsageError):
+        list(workspace.plan_pull(["root"], as_name="other"))
