@@ -48,10 +48,13 @@ class Broker:
                 return True
         return False
 
-    def publish(self, topic: str, *payloads: str, qos: int = 1, retain: bool = False, **who: str) -> None:
+    def publish(
+        self, topic: str, *payloads: str, qos: int = 1, retain: bool = False, ca: Path | None = None, **who: str
+    ) -> None:
         """Send messages, and wait until the broker has them."""
         messages = [(topic, payload, qos, retain) for payload in payloads]
-        publish.multiple(messages, hostname="127.0.0.1", port=self.port, auth=who or None)
+        tls = None if ca is None else {"ca_certs": str(ca)}
+        publish.multiple(messages, hostname="127.0.0.1", port=self.port, auth=who or None, tls=tls)
 
     def stop(self) -> None:
         self._process.kill()

@@ -24,6 +24,7 @@ from odfpy.ingest.templates import expand
 if TYPE_CHECKING:
     from odfpy.ingest.fetch.mqtt_session import Subscription
 
+_SECURE, _SECURE_PORT = "mqtts://", 8883
 _LINE_BREAKS = re.compile(rb"[\r\n]+")
 _WHITESPACE = b" \t\r\n"
 
@@ -41,7 +42,7 @@ def fetch_mqtt(step: FetchMqtt, context: FetchContext) -> Iterator[FetchedFile]:
     wanted = _subscription(step, context)
     from odfpy.ingest.fetch.mqtt_session import session
 
-    shown = f"mqtt://{step.host}:{step.port}"
+    shown = f"mqtt://{step.host.rpartition('://')[2]}:{step.port}"
     left = wanted.most
     with session(wanted) as broker:
         while left and (batch := broker.next_batch(left, context.options.mqtt_idle_millis / 1000)):
@@ -89,9 +90,11 @@ def _subscription(step: FetchMqtt, context: FetchContext) -> Subscription:
     if not step.topics:
         raise InvalidValue("A Mqtt source needs at least one topic", hint="topics: [{path: sensors/#}]")
     environment = context.environment
+    host = expand(step.host, environment)
     return Subscription(
-        host=expand(step.host, environment),
+        host=host.removeprefix(_SECURE).removeprefix("mqtt://"),
         port=step.port,
+        is_secure=host.startswith(_SECURE) or step.port == _SECURE_PORT,
         # As the reference has it, so that the session goes on when a dataset is pulled by the other program.
         client_id=f"kamu-ingest-{str(context.dataset_id).removeprefix('did:odf:')}",
         username=None if step.username is None else expand(step.username, environment),

@@ -22,7 +22,6 @@ with needs_extra("mqtt", "Mqtt"):
     from paho.mqtt.reasoncodes import ReasonCode
     from paho.mqtt.subscribeoptions import SubscribeOptions
 
-_SECURE_PORT = 8883
 _FOR_EVER = 0xFFFFFFFF
 _MOST_UNACKNOWLEDGED = 0xFFFF
 _NO_TOPIC = "odf/no-topic"
@@ -36,7 +35,8 @@ class Subscription:
 
     Attributes:
         host: name of the broker's machine.
-        port: its port; 8883 stands for TLS.
+        port: its port.
+        is_secure: whether to speak TLS.
         client_id: what the broker remembers the session by.
         username: None to be nobody.
         password: of the user.
@@ -47,6 +47,7 @@ class Subscription:
 
     host: str
     port: int
+    is_secure: bool
     client_id: str
     username: str | None
     password: str | None
@@ -170,7 +171,7 @@ class MqttSession:
             properties.ReceiveMaximum = min(wanted.most, _MOST_UNACKNOWLEDGED)
             options = {"clean_start": False, "properties": properties}
         try:
-            if wanted.port == _SECURE_PORT:
+            if wanted.is_secure:
                 self._client.tls_set()
             self._client.connect(wanted.host, wanted.port, **options)
         except (OSError, ValueError) as error:

@@ -58,6 +58,7 @@ def test_container_without_state_runs_once(podman: PodmanStandIn, run_fetch: Fet
     assert run_fetch(FetchContainer(IMAGE), has_data=True) == []
     assert podman.calls == []
     assert len(run_fetch(FetchContainer(IMAGE), has_data=True, force=True)) == 1
+    assert len(run_fetch(FetchContainer(IMAGE), has_data=True, fetch_uncacheable=True)) == 1
 
 
 def test_image_is_pulled_once(podman: PodmanStandIn, run_fetch: Fetcher):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.certificates import self_signed
 from support.fetching import NOW
 from support.mosquitto import Broker, mosquitto, program_of
 from support.workspaces import workspace_with
@@ -333,6 +336,22 @@ def test_credentials(tmp_path: Path, reader: Reader):
         assert "wr0ng" not in f"{caught.value} {caught.value.hint}"
         with pytest.raises(FetchError, match="The environment variable PASSWORD is not set"):
             reader.inputs(step, environment={"WHO": "me"})
+
+
+def test_tls(tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch):
+    certificate, key = self_signed(tmp_path)
+    with mosquitto(tmp_path / "own", f"allow_anonymous true\ncertfile {certificate}\nkeyfile {key}") as own:
+        own.publish("t", "1", retain=True, ca=certificate)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # the library forgets to close the connection
+            with pytest.raises(FetchError, match=r"Cannot reach the MQTT broker 127.*certificate"):
+                reader.inputs(step_of(own, "t", host="mqtts://127.0.0.1"))
+            gc.collect()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert reader.inputs(step_of(own, "t", host="mqtts://127.0.0.1")) == [["1"]]
+        with pytest.raises(FetchError) as caught:
+            reader.inputs(step_of(own, "t"))
+    assert "is it an MQTT broker that listens there?" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
