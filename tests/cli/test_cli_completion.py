@@ -1,6 +1,6 @@
 """What the Tab key offers: first what `odf` answers to a shell, then the shells themselves, as far as they are there.
 
-`.ci/shells` installs zsh and fish where they are missing; bash is everywhere.
+`.ci/packages` installs zsh and fish where they are missing; bash is everywhere.
 """
 
 from __future__ import annotations
