@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROGRAM = """#!{python} -SE
-import json, os, signal, subprocess, sys
+import glob, json, os, signal, subprocess, sys
 home = {home!r}
 command, *arguments = sys.argv[1:]
 with open(f"{{home}}/calls", "a") as calls:
@@ -49,21 +49,22 @@ def run(arguments):
         environment = {{key: value.replace(target, source) for key, value in environment.items()}}
     file = f"{{home}}/containers/{{name}}"
     program = [entrypoint] if entrypoint else [image_file(image)]
-    # As with podman, the container is no child of the client, and outlives it.
-    inner = 'echo $$ > "$0"; exec "$@"'
+    # As with podman, the container goes on when the client is killed. If it is removed before it has begun, it ends.
+    inner = 'echo $$ > "$0"; if [ -e "$0.removed" ]; then exit; fi; exec "$@"'
     container = subprocess.Popen(
         ["sh", "-c", inner, file, *program, *arguments], env=environment, start_new_session=True
     )
     code = container.wait()
-    os.unlink(file)
+    for path in glob.glob(file + "*"):
+        os.unlink(path)
     sys.exit(code)
 
 def remove(force, name):
     assert force == "--force"
     file = f"{{home}}/containers/{{name}}"
-    if os.path.exists(file):
-        os.killpg(int(open(file).read()), signal.SIGKILL)
-        os.unlink(file)
+    open(file + ".removed", "w").close()
+    if os.path.exists(file) and (number := open(file).read()):
+        os.killpg(int(number), signal.SIGKILL)
 
 if command == "run":
     run(arguments)
@@ -116,7 +117,8 @@ class PodmanStandIn:
     @property
     def containers(self) -> list[str]:
         """Names of the containers that are there."""
-        return sorted(path.name for path in (self._home / "containers").iterdir())
+        names = {path.name for path in (self._home / "containers").iterdir()}
+        return sorted(name for name in names if not name.endswith(".removed") and f"{name}.removed" not in names)
 
     @property
     def _home(self) -> Path:

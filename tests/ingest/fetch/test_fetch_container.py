@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.fetching import NOW, Fetcher
 from support.podman import PodmanStandIn
+from support.terminal import PATIENCE, start
 from support.workspaces import workspace_with
 
 from odfpy.chain.events import SourceState
@@ -310,6 +313,19 @@ def test_pull_commits_each_batch_and_goes_on_next_time(podman: PodmanStandIn, tm
     assert workspace.tail("numbers", 10).column("n").to_pylist() == [101, 102, 103, 104, 105]
     (again,) = workspace.pull(["numbers"])
     assert again.outcome is PullOutcome.UP_TO_DATE
+
+
+def test_ctrl_c_at_the_command_line_ends_the_container(podman: PodmanStandIn, tmp_path: Path):
+    podman.image(IMAGE, "sleep 600")
+    workspace = workspace_with(tmp_path / "workspace", MANIFEST)
+    process = start("pull", "numbers", cwd=workspace.root)
+    deadline = time.monotonic() + PATIENCE
+    while not podman.containers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert podman.containers == []
 
 
 def test_pull_records_a_state_without_rows(podman: PodmanStandIn, tmp_path: Path):
