@@ -117,11 +117,11 @@ class KeptFile:
     def _load(self, note: dict[str, Any]) -> None:
         size = self.path.stat().st_size
         received, is_complete = int(note["received"]), bool(note["isComplete"])
-        if note["source"] != self._source or size < received or (is_complete and size != received):
+        if note["source"] != self._source or not 0 <= received <= size or (is_complete and size != received):
             raise ValueError("not the file that is meant, or not as it was left")
-        modified = note["modified"]
-        self.version = Version(note["etag"], None if modified is None else Timestamp.parse(modified), note["proof"])
-        self.fetched_at = Timestamp.parse(note["fetchedAt"])
+        etag, modified, proof = (None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof"))
+        self.version = Version(etag, None if modified is None else Timestamp.parse(modified), proof)
+        self.fetched_at = Timestamp.parse(str(note["fetchedAt"]))
         self.received, self.is_complete = received, is_complete
 
 
