@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeAlias
 
 import duckdb
@@ -85,8 +86,10 @@ class KeyColumns:
         """The fingerprints of the keys in a relation, which calls them `columns`; ascending, each once."""
         keys = (f"CAST({column} AS {type_})" for column, type_ in zip(columns, self.types, strict=True))
         found = db.sql(f"SELECT hash({', '.join(keys)}) AS fingerprint FROM {relation}").to_arrow_table()
-        distinct: Fingerprints = np.unique(found.column("fingerprint").to_numpy())
-        return distinct
+        ascending: Fingerprints = np.sort(found.column("fingerprint").to_numpy())
+        is_first = np.ones(len(ascending), np.bool_)
+        is_first[1:] = ascending[1:] != ascending[:-1]
+        return ascending[is_first]
 
     def last_of_each(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> Places:
         """Places of the last row of each key; nulls are equal to each other."""
@@ -120,16 +123,28 @@ def merged_entries(
 
 
 def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries]) -> npt.NDArray[np.bool_]:
-    """For each row of all parts, the oldest first, whether a later one has its key."""
-    fingerprints = np.concatenate([part.fingerprints for part in parts])
-    superseded = np.zeros(len(fingerprints), np.bool_)
-    if len(parts) > 1:
+    """For each row of all parts, the oldest first, whether a later one has its key; a part has each key once."""
+    shared = [np.zeros(len(part.fingerprints), np.bool_) for part in parts]
+    for one, other in combinations(range(len(parts)), 2):
+        few, many = sorted((one, other), key=lambda at: len(shared[at]))
+        places = places_of(parts[few].fingerprints, parts[many].fingerprints)
+        shared[many][places] = True
+        shared[few][places_of(parts[many].fingerprints[places], parts[few].fingerprints)] = True
+    superseded = np.concatenate([np.empty(0, np.bool_), *shared])
+    places = np.flatnonzero(superseded)
+    if len(places):
         rows = pa.concat_tables([part.rows.select(keys.names) for part in parts])
-        order = np.argsort(fingerprints, kind="stable")
-        shared = np.sort(order[_repeated(fingerprints[order])])
-        superseded[shared] = True
-        superseded[shared[keys.last_of_each(db, rows.take(pa.array(shared)))]] = False
+        superseded[places[keys.last_of_each(db, rows.take(pa.array(places)))]] = False
     return superseded
+
+
+def places_of(wanted: Fingerprints, known: Fingerprints) -> Places:
+    """Places of wanted numbers among known ones; both are ascending."""
+    first = np.searchsorted(known, wanted)
+    counts = np.searchsorted(known, wanted, side="right") - first
+    before = np.cumsum(counts) - counts
+    places: Places = np.repeat(first - before, counts) + np.arange(counts.sum())
+    return places
 
 
 def _latest(

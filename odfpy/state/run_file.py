@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from odfpy.data.multihash import BLAKE3
-from odfpy.state.entries import Entries, Fingerprints, Places
+from odfpy.state.entries import Entries, Fingerprints, Places, places_of
 
 _ALIGNMENT = 64
 _DIRECTORY = np.dtype(
@@ -176,7 +176,7 @@ class Run:
         for block in self._touched(wanted):
             known = self._fingerprints(block)
             asked = wanted[np.searchsorted(wanted, known[0]) : np.searchsorted(wanted, known[-1], side="right")]
-            places = _found(known, asked)
+            places = places_of(asked, known)
             if len(places):
                 fingerprints.append(known[places])
                 rows.append(pa.Table.from_batches([self._rows(block).take(pa.array(places))]))
@@ -217,15 +217,6 @@ class Run:
         if _hash(memoryview(part)) != digest.tobytes():
             raise StateDamaged(f"{self.info.name}: {size} bytes at {at} are damaged")
         return part
-
-
-def _found(known: Fingerprints, wanted: Fingerprints) -> Places:
-    """Places of wanted numbers among known ones; both are ascending."""
-    first = np.searchsorted(known, wanted)
-    counts = np.searchsorted(known, wanted, side="right") - first
-    before = np.cumsum(counts) - counts
-    places: Places = np.repeat(first - before, counts) + np.arange(counts.sum())
-    return places
 
 
 def _mapped(path: Path) -> pa.Buffer:
