@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.output import Format, Output, error_tree, paint, sized
+from odfpy.cli.progress import ProgressLine
 from odfpy.cli.results import plural
-from odfpy.cli.session import ProgressLine
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan

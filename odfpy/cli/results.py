@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.output import Format, Output, error_tree, paint
-from odfpy.cli.session import ProgressLine
+from odfpy.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import PullResult

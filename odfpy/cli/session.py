@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from odfpy.cli.output import Format, Output, Verbosity
+from odfpy.cli.progress import ProgressLine, ProgressLog
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.results import Progress
     from odfpy.coordinator.workspace import Workspace
 
 
@@ -69,60 +69,3 @@ class Session:
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-class ProgressLine:
-    """One line on standard error that is written over and over."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._is_shown = shown
-        self._text = ""
-
-    def __call__(self, progress: Progress) -> None:
-        """Show a sign of life."""
-        if self._is_shown:
-            self._show(_described(progress))
-
-    def clear(self) -> None:
-        """Take the line away, before anything else is printed."""
-        self._show("")
-
-    def _show(self, text: str) -> None:
-        if not text and not self._text:
-            return
-        import shutil
-
-        text = text[: shutil.get_terminal_size().columns - 1]
-        if text != self._text:
-            sys.stderr.write(f"\r{text.ljust(len(self._text))}{'' if text else chr(13)}")
-            sys.stderr.flush()
-            self._text = text
-
-
-class ProgressLog(ProgressLine):
-    """A line for everything that is begun."""
-
-    def __init__(self, output: Output) -> None:
-        super().__init__(shown=True)
-        self._output = output
-
-    def __call__(self, progress: Progress) -> None:
-        """Say what is done now, unless that was said before."""
-        text = f"{progress.subject}: {progress.action}"
-        if text != self._text:
-            self._output.detail(text)
-            self._text = text
-
-    def clear(self) -> None:
-        """Nothing: lines stay."""
-
-
-def _described(progress: Progress) -> str:
-    from odfpy.cli.output import sized
-
-    if not progress.done and not progress.total:
-        return f"{progress.subject}: {progress.action}"
-    show = sized if progress.unit == "bytes" else str
-    of = f" of {show(progress.total)}" if progress.total else ""
-    unit = "" if progress.unit == "bytes" else f" {progress.unit}"
-    return f"{progress.subject}: {progress.action} {show(progress.done)}{of}{unit}"

@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.keyed_state import DatasetKeys
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -82,6 +83,13 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
             hint=did_you_mean(name or "", sources, otherwise="Name one with --source-name."),
         )
     return chosen
+
+
+def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
+    """Tell how many rows of a file have been read, while it is taken in."""
+    from odfpy.ingest.read.progress import telling_rows
+
+    return telling_rows(lambda rows: progress(Progress(dataset, f"ingesting {file}", rows, None, "rows")))
 
 
 def ingest_file(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchUrl
-from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file
+from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
@@ -194,7 +194,8 @@ class Puller:
                     )
                     prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
-                    results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
+                    with rows_told(self.progress, str(dataset.handle), fetched.name):
+                        results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
                     if prepared != fetched.path:
                         prepared.unlink()
                     if fetched.is_temporary:

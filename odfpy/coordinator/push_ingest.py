@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from odfpy.chain.events import AddPushSource
 from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadParquet, ReadStep
-from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source
+from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.results import Progress, PullResult
 from odfpy.coordinator.storage import Storage
 from odfpy.data.timestamp import Timestamp
@@ -57,7 +57,8 @@ def ingest(
             folder.mkdir()
             started = time.monotonic()
             taken = SourceFile(path, name, event_time or Timestamp.now())
-            result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
+            with rows_told(progress, str(dataset.handle), name):
+                result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
             yield replace(result, seconds=time.monotonic() - started)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeChangelogStream
-from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source
+from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.push_ingest import with_format
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -125,7 +125,8 @@ class Watch:
             path = self.folder / stamp.name
             state = stamp.as_state(source.source_name)
             file = SourceFile(path, str(path), self.event_time or Timestamp.now(), state)
-            return ingest_file(dataset, source, file, self.engines, scratch)
+            with rows_told(self.progress, str(dataset.handle), stamp.name):
+                return ingest_file(dataset, source, file, self.engines, scratch)
 
     def _source(self, dataset: StoredDataset) -> AddPushSource:
         return with_format(push_source(dataset, self.source_name), self.input_format)

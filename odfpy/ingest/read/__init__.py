@@ -29,6 +29,7 @@ from odfpy.ingest.read.geojson import read_geojson, read_ndgeojson
 from odfpy.ingest.read.json import ndjson_parts, read_json, read_ndjson
 from odfpy.ingest.read.parquet import parquet_parts, read_parquet
 from odfpy.ingest.read.part import WHOLE, Part
+from odfpy.ingest.read.progress import tell_rows
 
 __all__ = ["Part", "parts_of", "read", "read_part", "schema_of"]
 
@@ -51,7 +52,9 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
         SchemaError: the schema cannot be used, or has nothing in common with the file.
         InvalidValue: an option of the step cannot be used.
     """
-    return _read(step, schema_of(step), path, name or str(path))
+    rows = _read(step, schema_of(step), path, name or str(path))
+    tell_rows(rows.num_rows)
+    return rows
 
 
 def schema_of(step: ReadStep) -> DataSchema | None:

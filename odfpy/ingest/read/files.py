@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from odfpy.errors import BadValue, IngestError, InvalidValue
+from odfpy.ingest.read.progress import tell_rows
 
 PIECE_SIZE = 1 << 20
 _UTF8 = ("utf-8", "utf-8-sig")
@@ -175,6 +176,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
         is_part: the pieces are not all of the file's; what follows is not known then, and `Incomplete` is raised.
     """
     results: list[T] = []
+    rows = 0
     threads = os.cpu_count() or 1
     waiting: deque[tuple[Piece, Future[T]]] = deque()
     pool = ThreadPoolExecutor(threads)
@@ -184,9 +186,11 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
             if len(waiting) > 2 * threads:
                 results.append(waiting[0][1].result())
                 waiting.popleft()
+                rows = _told(rows, results[-1])
         while waiting:
             results.append(waiting[0][1].result())
             waiting.popleft()
+            rows = _told(rows, results[-1])
     except Incomplete:
         if is_part:
             raise
@@ -197,6 +201,14 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
     finally:
         pool.shutdown(cancel_futures=True)
     return results
+
+
+def _told(rows: int, result: object) -> int:
+    """Rows so far, with those of one more result, if it has any."""
+    more: int = getattr(result, "num_rows", 0)
+    if more:
+        tell_rows(rows + more)
+    return rows + more
 
 
 def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> Iterator[T]:
