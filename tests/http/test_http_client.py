@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from support.static_server import StaticServer, cut_after, endless, send, static_server
 
-from odfpy.errors import FetchError
+from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http import connection
 from odfpy.http.client import MAX_REDIRECTS, HttpClient
 from odfpy.http.url import parse_url, without_user
@@ -403,3 +403,41 @@ def test_https_goes_through_a_tunnel(server: StaticServer, client: HttpClient, m
     monkeypatch.setenv("https_proxy", server.url)
     with pytest.raises(FetchError, match=r"Cannot read https://example.org/x: .*501"):
         client.get("https://example.org/x")  # this server knows no CONNECT
+
+
+# --- Lengths ---
+
+
+def test_bytes_beyond_the_announced_length_are_an_error(raw_server, client: HttpClient):
+    url = raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcdef")
+    with client.get(url) as answer, pytest.raises(FetchError, match="more than the 3 bytes that were announced"):
+        answer.readall()
+
+
+def test_line_break_after_the_body_is_forgiven(raw_server, client: HttpClient):
+    url = raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc\r\n")
+    with client.get(url) as answer:
+        assert answer.readall() == b"abc"
+
+
+def test_connection_with_bytes_that_nobody_asked_for_is_not_used_again(server: StaticServer, client: HttpClient):
+    """They would pass for the answer to the next question."""
+
+    gone, evil = (f"HTTP/1.1 {status}\r\nContent-Length: 4\r\n\r\n".encode() for status in ("404 Gone", "200 OK"))
+    server.special["/none"] = lambda handler: handler.wfile.write(gone + b"gone" + evil + b"evil")
+    with client.get(f"{server.url}/none") as first:
+        first.readall()
+    with client.get(f"{server.url}/small") as second:
+        assert second.readall() == b"hello"
+
+
+def test_what_another_try_may_not_meet_is_told_apart(server: StaticServer):
+    server.special["/cut"] = cut_after(b"x" * 10, 5)
+    server.special["/endless"] = endless()
+    client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=5)
+    with client.get(f"{server.url}/cut") as answer, pytest.raises(FetchInterrupted):
+        answer.readall()
+    with client.get(f"{server.url}/endless", max_size=100) as answer, pytest.raises(FetchError) as caught:
+        answer.readall()
+    assert type(caught.value) is FetchError
+    client.close()

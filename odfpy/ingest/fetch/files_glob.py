@@ -35,6 +35,7 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
     """
     pattern = expand(step.path, context.environment)
     folder = context.root / _fixed_part(pattern)
+    _check_readable(folder, step.path)
     paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
     files = [_Candidate(_name(path, folder), path) for path in paths if path.is_file()]
     last = known_etag(context.known_state)
@@ -77,6 +78,18 @@ def _event_time(file: _Candidate, step: FetchFilesGlob, context: FetchContext) -
                 hint="Put it back, order the files by name, or take the event time from the path.",
             ) from error
     return event_time_of(source, path=file.name, modified=modified, now=context.now)
+
+
+def _check_readable(folder: Path, shown: str) -> None:
+    """See that a folder is not merely out of reach: then there would seem to be no files."""
+    try:
+        next(folder.iterdir(), None)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise FetchError(
+            f"The folder of {shown!r} cannot be read: {error.strerror}", hint="Check its permissions, and the disk."
+        ) from error
 
 
 def _fixed_part(pattern: str) -> str:

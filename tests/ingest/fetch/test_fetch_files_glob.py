@@ -156,3 +156,53 @@ def test_name_that_is_no_text_is_an_error(run_fetch: Fetcher, tmp_path: Path):
     (tmp_path / os.fsdecode(b"\xff.csv")).touch()
     with pytest.raises(FetchError, match="is not UTF-8"):
         run_fetch(FetchFilesGlob("*.csv"))
+
+
+@pytest.mark.parametrize("event_time", [None, EventTimeFromSystemTime()])
+def test_order_by_event_time_is_that_of_names_if_all_files_have_the_same_time(
+    run_fetch: Fetcher, make_files: Callable[..., None], event_time
+):
+    make_files("b.csv", "a.csv", "c.csv")
+    step = FetchFilesGlob("*.csv", event_time, order=SourceOrdering.BY_EVENT_TIME)
+    assert [file.name for file in run_fetch(step)] == ["a.csv", "b.csv", "c.csv"]
+    assert [file.name for file in run_fetch(step, state=etag_state("b.csv"))] == ["c.csv"]
+
+
+@pytest.mark.parametrize("order", [None, *SourceOrdering])
+def test_file_that_comes_late_but_is_before_the_last_one_is_not_taken_in(
+    run_fetch: Fetcher, make_files: Callable[..., None], order: SourceOrdering | None
+):
+    step = FetchFilesGlob("*.csv", DAILY, order=order)
+    make_files("2024-01-01.csv", "2024-01-03.csv")
+    last = run_fetch(step)[-1]
+    make_files("2024-01-02.csv", "2024-01-04.csv")
+    assert [file.name for file in run_fetch(step, state=last.state)] == ["2024-01-04.csv"]
+
+
+def test_hidden_files_and_links_to_nowhere_are_left_alone(
+    run_fetch: Fetcher, make_files: Callable[..., None], tmp_path: Path
+):
+    make_files(".a.csv", "b.csv")
+    (tmp_path / "c.csv").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "d.csv").symlink_to(tmp_path / "b.csv")
+    assert [file.name for file in run_fetch(FetchFilesGlob("*.csv"))] == ["b.csv", "d.csv"]
+
+
+def test_folder_that_cannot_be_read_is_an_error_and_not_an_empty_one(run_fetch: Fetcher, tmp_path: Path):
+    (tmp_path / "in").symlink_to(tmp_path / "in")
+    with pytest.raises(FetchError, match=r"The folder of 'in/\*.csv' cannot be read: Too many levels"):
+        run_fetch(FetchFilesGlob("in/*.csv"), state=etag_state("a.csv"))
+
+
+@pytest.mark.parametrize("order", [None, *SourceOrdering])
+def test_each_file_is_taken_in_once_over_many_pulls(
+    run_fetch: Fetcher, make_files: Callable[..., None], order: SourceOrdering | None
+):
+    step = FetchFilesGlob("**/*.csv", EventTimeFromPath(r"(\d+-\d+-\d+)"), order=order)
+    state, seen = None, []
+    for day in range(1, 20):
+        make_files(f"in/2024-01-{day:02d}.csv")
+        for file in run_fetch(step, state=state):
+            state = file.state
+            seen.append(file.name)
+    assert seen == [f"in/2024-01-{day:02d}.csv" for day in range(1, 20)]
