@@ -71,7 +71,7 @@ def _texts(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeF
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:  # half a surrogate pair
-        row = next(row for row, value in enumerate(values) if value is not None and not _is_encodable(value))
+        row = next(row for row, value in enumerate(values) if value is not None and not is_encodable(value))
         raise Misfit(row, path, type_name(wanted), json.dumps(values[row])) from None
 
 
@@ -140,7 +140,8 @@ def _moment(number: Number, nanos: int) -> str:
         return number
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON can spell and nothing can store."""
     try:
         text.encode()
     except UnicodeEncodeError:

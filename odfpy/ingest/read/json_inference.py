@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfpy.ingest.read.json_columns import MOST_DIGITS, to_json
+from odfpy.ingest.read.json_columns import MOST_DIGITS, is_encodable, to_json
 from odfpy.ingest.read.json_records import Number, Repeated
 from odfpy.ingest.read.typed import Misfit
 
@@ -133,6 +133,8 @@ def _add_members(columns: dict[str, _Values], path: str, row: int, members: Mapp
     for key, value in members.items():
         column = columns.get(key)
         if column is None:
+            if not is_encodable(key):  # half a surrogate pair
+                raise Misfit(row, path or "?", "object whose keys can be names of columns", to_json(key))
             column = columns[key] = _Values(f"{path}.{key}" if path else key)
         column.add(row, value)
 

@@ -87,7 +87,7 @@ def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
             return
         source.seek(0)
         try:
-            with pq.ParquetFile(source) as file:
+            with pq.ParquetFile(source, page_checksum_verification=True) as file:
                 yield file
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
             raise IngestError(

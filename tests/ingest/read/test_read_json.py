@@ -312,6 +312,11 @@ def test_what_has_no_common_type_is_an_error(read_input: Reader, either_way: Non
     assert caught.value.message == message
 
 
+def test_key_that_cannot_be_the_name_of_a_column_is_an_error(read_input: Reader, either_way: None):
+    with pytest.raises(BadValue, match=r"line 1: .*ud800"):
+        read_input(ReadNdJson(), '{"\\ud800": 1}')
+
+
 def test_records_without_members_are_not_lost_silently(read_input: Reader, either_way: None):
     with pytest.raises(BadValue, match="line 1: the records have no members"):
         read_input(ReadNdJson(), "{}\n{}\n")

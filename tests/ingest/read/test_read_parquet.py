@@ -236,3 +236,12 @@ def test_what_was_written_is_read(path: Path, rows: list[dict[str, Any]], row_gr
     result.validate(full=True)
     sliced = pa.concat_tables([table.slice(1), table.slice(0, 1)])
     assert read(ReadParquet(), write(path, sliced)).to_pylist() == rows[1:] + rows[:1]
+
+
+def test_checksums_of_pages_are_looked_at(path: Path):
+    write(path, pa.table({"x": list(range(1000))}), write_page_checksum=True, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    assert read(ReadParquet(), path).num_rows == 1000
+    path.write_bytes(content.replace((500).to_bytes(8, "little"), (501).to_bytes(8, "little"), 1))
+    with pytest.raises(IngestError, match="is not a Parquet file that can be read: .*checksum"):
+        read(ReadParquet(), path)
