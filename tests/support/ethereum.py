@@ -13,7 +13,7 @@ from typing import Any
 
 from eth_abi.abi import encode
 
-from odfpy.ingest.fetch.ethereum_events import EventSignature
+from odfpy.ethereum.events import EventSignature
 
 GENESIS = 1_700_000_000
 """When block 0 was made; the others follow every 12 seconds."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.engine.source_text import SourceText
 from odfpy.errors import InvalidQuery, NondeterministicQuery, OdfError
@@ -46,6 +47,7 @@ def new_session(*, deterministic: bool) -> SessionContext:
     # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
     context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     register_json_functions(context)
+    register_ethereum_functions(context)
     if deterministic:
         for name in REFUSED:
             context.deregister_udf(name)

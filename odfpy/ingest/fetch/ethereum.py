@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from odfpy.chain.sources import FetchEthereumLogs
 from odfpy.errors import FetchError, InvalidValue
+from odfpy.ethereum.events import EventSignature, NotOfThisEvent
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
-from odfpy.ingest.fetch.ethereum_events import EventSignature, NotOfThisEvent
 from odfpy.ingest.fetch.ethereum_filter import TOPICS, LogFilter, parse_filter
 from odfpy.ingest.fetch.redact import secrets_of
 from odfpy.ingest.source_state import etag_state, known_etag

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from odfpy.errors import InvalidValue
-from odfpy.ingest.fetch.ethereum_events import selector_of
+from odfpy.ethereum.events import selector_of
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from odfpy.errors import FetchError
-from odfpy.ingest.fetch.extras import needs_extra
+from odfpy.extras import needs_extra
 
-with needs_extra("mqtt", "Mqtt"):
+with needs_extra("mqtt", "Mqtt sources"):
     from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage, topic_matches_sub
     from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
     from paho.mqtt.packettypes import PacketTypes

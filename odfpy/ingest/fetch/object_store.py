@@ -14,8 +14,8 @@ from typing import Any
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, FetchInterrupted, InvalidValue
+from odfpy.extras import needs_extra
 from odfpy.ingest.fetch.download import Rest
-from odfpy.ingest.fetch.extras import needs_extra
 from odfpy.ingest.fetch.version import Version, is_settled
 
 _BLOCK = 8 << 20
@@ -52,7 +52,7 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
     import fsspec
 
     store = STORES[scheme]
-    with needs_extra(store.extra, f"{scheme}:"):
+    with needs_extra(store.extra, f"{scheme}: sources"):
         try:
             kind = fsspec.get_filesystem_class(store.protocol)
         except ImportError as error:  # fsspec gives advice of its own instead of the package's name

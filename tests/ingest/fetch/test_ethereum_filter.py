@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odfpy.errors import InvalidValue
-from odfpy.ingest.fetch.ethereum_events import selector_of
+from odfpy.ethereum.events import selector_of
 from odfpy.ingest.fetch.ethereum_filter import LogFilter, parse_filter
 
 A, B = b"\xaa" * 20, b"\xbb" * 20

@@ -311,7 +311,7 @@ def test_state_of_another_source_is_refused(known: Any, node: Node, run_fetch: F
 
 def test_without_the_library_the_error_names_the_extra(node: Node, run_fetch: Fetcher, monkeypatch: Any):
     monkeypatch.setitem(sys.modules, "eth_hash.auto", None)
-    with pytest.raises(FetchError, match="EthereumLogs sources need the Python package eth_hash") as caught:
+    with pytest.raises(FetchError, match="Events of Ethereum need the Python package eth_hash") as caught:
         run_fetch(step_of(node, signature=BURNED))
     assert caught.value.hint == "pip install 'opendatafabric[ethereum]'"
 
@@ -381,3 +381,50 @@ def test_pull_of_a_manifest_like_those_of_the_public_repository(node: Node, tmp_
     assert node.asked("eth_getLogs")[-1][0]["fromBlock"] == hex(161)
     (again,) = workspace.pull(["tokens-burned"])
     assert again.outcome is PullOutcome.UP_TO_DATE
+
+
+TWO_EVENTS = f"""
+kind: DatasetSnapshot
+version: 1
+content:
+  name: mint-burn
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch:
+        kind: EthereumLogs
+        nodeUrl: ${{{{ env.ODF_TEST_NODE }}}}
+        filter: topic0 = eth_event_selector('{MINTED}') or topic0 = eth_event_selector('{BURNED}')
+      read: {{kind: Parquet}}
+      preprocess:
+        kind: Sql
+        engine: datafusion
+        query: |
+          select
+            block_timestamp as event_time,
+            json_get_str(event, 'name') as event_name,
+            decode(coalesce(json_get_str(event, 'to'), json_get_str(event, 'from')), 'hex') as holder,
+            cast(json_get_str(event, 'amount') as double) / pow(10.0, 18) as amount
+          from (
+            select
+              *,
+              coalesce(
+                eth_try_decode_event('{MINTED}', topic0, topic1, topic2, topic3, data),
+                eth_try_decode_event('{BURNED}', topic0, topic1, topic2, topic3, data)
+              ) as event
+            from input
+          )
+      merge: {{kind: Append}}
+"""
+
+
+def test_pull_of_two_events_decoded_in_the_query(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ODF_TEST_NODE", node.url)
+    node.emit(1, MINTED, WHO, 10**18, 1, 1)
+    node.emit(2, "Other(uint256 value)", 1)
+    node.emit(3, BURNED, WHO, 2 * 10**18, 1, 1)
+    workspace = workspace_with(tmp_path, TWO_EVENTS)
+    (result,) = workspace.pull(["mint-burn"])
+    assert result.error is None
+    rows = workspace.tail("mint-burn", 10).select(["event_name", "holder", "amount"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("TokensMinted", WHO, 1.0), ("TokensBurned", WHO, 2.0)]

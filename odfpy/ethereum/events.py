@@ -8,6 +8,7 @@ to 32 and 64 bits are Int32, UInt32, Int64, UInt64; longer ones are text, since 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from odfpy.errors import InvalidValue
-from odfpy.ingest.fetch.extras import needs_extra
+from odfpy.extras import needs_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +76,7 @@ class EventSignature:
     @cached_property
     def selector(self) -> bytes:
         """The first topic of its logs, 32 bytes."""
-        with needs_extra("ethereum", "EthereumLogs"):
+        with needs_extra("ethereum", "Events of Ethereum"):
             from eth_hash.auto import keccak
         types = ",".join(parameter.type for parameter in self.parameters)
         return bytes(keccak(f"{self.name}({types})".encode()))
@@ -98,13 +99,22 @@ class EventSignature:
             raise InvalidValue(f"The parameters of the event {self.name} need names, each its own", hint=_HINT)
         return pa.struct([pa.field(field.name, _arrow_type(field.abi_type), nullable=False) for field in self.fields])
 
+    def to_json(self, topics: Sequence[bytes], data: bytes) -> str:
+        """The values of a log as JSON, keys in order: `name` and the parameters; bytes are hexadecimal.
+
+        Raises:
+            NotOfThisEvent: topics or data are not those of this event.
+        """
+        values = {"name": self.name, **self.decode(topics, data)}
+        return json.dumps(values, default=bytes.hex, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
         """The values of a log, in the types of `arrow_type`.
 
         Raises:
             NotOfThisEvent: topics or data are not those of this event.
         """
-        with needs_extra("ethereum", "EthereumLogs"):
+        with needs_extra("ethereum", "Events of Ethereum"):
             from eth_abi.abi import decode
             from eth_abi.exceptions import DecodingError
         indexed = [field for field in self.fields if field.is_indexed]
@@ -145,7 +155,7 @@ def _parameter(text: str, signature: str) -> Parameter:
 @cache
 def _parsed(text: str) -> BasicType:
     """A type taken apart, if it is one that values can be had of."""
-    with needs_extra("ethereum", "EthereumLogs"):
+    with needs_extra("ethereum", "Events of Ethereum"):
         from eth_abi.exceptions import ABITypeError, ParseError
         from eth_abi.grammar import BasicType, parse
     try:

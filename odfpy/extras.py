@@ -1,4 +1,4 @@
-"""Libraries that only some sources need."""
+"""Libraries that not everybody needs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from odfpy.errors import FetchError
 
 
 @contextmanager
-def needs_extra(name: str, source: str) -> Iterator[None]:
+def needs_extra(name: str, what: str) -> Iterator[None]:
     """Imports of what an extra of the distribution brings.
+
+    Args:
+        name: of the extra.
+        what: what needs it, as the beginning of a sentence about several.
 
     Raises:
         FetchError: it is not installed.
@@ -20,6 +24,6 @@ def needs_extra(name: str, source: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         raise FetchError(
-            f"{source} sources need the Python package {package}, which is not installed",
+            f"{what} need the Python package {package}, which is not installed",
             hint=f"pip install 'opendatafabric[{name}]'",
         ) from error

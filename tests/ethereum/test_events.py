@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.errors import InvalidValue
-from odfpy.ingest.fetch.ethereum_events import EventSignature, NotOfThisEvent, Parameter, selector_of
+from odfpy.ethereum.events import EventSignature, NotOfThisEvent, Parameter, selector_of
 
 TRANSFER = "Transfer(address indexed from, address indexed to, uint256 value)"
 
