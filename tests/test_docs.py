@@ -1,0 +1,63 @@
+"""The documentation says what is so: tables are made again, links lead somewhere, commands and settings exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from support.merge_page import Example, examples, made_of
+
+from odfpy.cli.commands import COMMANDS, app
+from odfpy.coordinator.config import SETTINGS
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+EXAMPLES = list(examples((REPOSITORY / "docs" / "merge-strategies.md").read_text(encoding="utf-8")))
+
+
+def test_every_merge_strategy_has_an_example() -> None:
+    assert [example.name for example in EXAMPLES] == ["Append", "Ledger", "Snapshot", "UpsertStream", "ChangelogStream"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_table_of_a_merge_strategy_is_what_comes_of_its_files(example: Example, tmp_path: Path) -> None:
+    assert example.table == made_of(example, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?://)([^)\s]*)\)", text):
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        assert file.exists(), target
+        if anchor and file.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {
+                re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+            }
+
+
+def test_every_command_and_option_is_on_the_page_of_commands() -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    root = typer.main.get_command(app)
+    with root.make_context("odf", ["version"]) as context:
+        for name in COMMANDS:
+            command = root.get_command(context, name)
+            assert f"`odf {name}" in page
+            for sub in getattr(command, "commands", {}):
+                assert re.search(rf"odf {name} [a-z|\\]*\b{sub}\b", page), f"{name} {sub}"
+            if not hasattr(command, "commands"):
+                options = {max(param.opts, key=len) for param in command.params if param.param_type_name == "option"}
+                assert not {option for option in options - COMMON if option not in page}, name
+
+
+COMMON = {"--output", "--help", "--recursive", "--num-records", "--num-commits", "--limit", "--command", "--file"}
+"""Options that the page has by their short names, or in general."""
+
+
+def test_every_setting_is_on_the_page_of_commands() -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [key for key in SETTINGS if f"| `{key}` |" not in page] == []
