@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import Source, StateOf, analyze, schema_from_source, sources_of
 from odfpy.coordinator.storage import Storage
 from odfpy.data.evolution import extend_with
+from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.dialects import KNOWN
 from odfpy.engine.registry import EngineRegistry
@@ -85,5 +86,10 @@ def check_transform(
     if found is None:
         return ("the query will be checked at the first pull, when the schema of its inputs is known",)
     if state.schema is not None and found.output_schema is not None:
-        extend_with(state.schema, found.output_schema)
+        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
+        extend_with(_without(state.schema, made), _without(found.output_schema, made))
     return found.notes
+
+
+def _without(schema: DataSchema, names: Collection[str]) -> DataSchema:
+    return DataSchema(tuple(field for field in schema.fields if field.name not in names))

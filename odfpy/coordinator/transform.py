@@ -148,6 +148,7 @@ def make_request(
         prev_checkpoint_path=str(previous) if previous else None,
         new_checkpoint_path=str(scratch / "checkpoint"),
         new_data_path=str(scratch / "data"),
+        recorded_schema=state.schema,
     )
 
 

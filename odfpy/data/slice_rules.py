@@ -23,7 +23,7 @@ def check_slice_schema(schema: pa.Schema, vocab: DatasetVocabulary) -> None:
         )
     if len(set(names)) < len(names):
         raise SchemaError(f"Two columns of a slice have the same name: {', '.join(names)}")
-    wanted = (pa.types.is_int64, pa.types.is_int32, pa.types.is_timestamp, _is_event_time)
+    wanted = (_is_offset, _is_operation_type, pa.types.is_timestamp, _is_event_time)
     for field, is_right in zip(schema, wanted, strict=False):
         if not is_right(field.type):
             raise SchemaError(f"System column {field.name!r} of a slice cannot have type {field.type}")
@@ -47,6 +47,16 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         _check_required(field, values, 0, field.name)
         arrays.append(_without_hidden_nulls(values, field))
     return pa.record_batch(arrays, schema=schema)
+
+
+def _is_offset(arrow: pa.DataType) -> bool:
+    """Int64, but unsigned in datasets that began so."""
+    return arrow in (pa.int64(), pa.uint64())
+
+
+def _is_operation_type(arrow: pa.DataType) -> bool:
+    """Int32, but unsigned bytes in datasets that began so."""
+    return arrow in (pa.int32(), pa.uint8())
 
 
 def _is_event_time(arrow: pa.DataType) -> bool:

@@ -28,3 +28,10 @@ def is_event_time_type(data_type: DataType) -> bool:
 def data_fields(schema: DataSchema, vocab: DatasetVocabulary) -> tuple[DataField, ...]:
     """The fields of a dataset's schema that are not system columns."""
     return tuple(field for field in schema.fields if field.name not in vocab.columns)
+
+
+def system_columns_first(schema: DataSchema, vocab: DatasetVocabulary) -> DataSchema:
+    """The schema in the order that slices have: a recorded one may have its fields in another."""
+    by_name = {field.name: field for field in schema.fields}
+    system = (by_name[name] for name in vocab.columns if name in by_name)
+    return DataSchema((*system, *data_fields(schema, vocab)), schema.extra)

@@ -70,6 +70,7 @@ class TransformRequest:
         prev_checkpoint_path: the engine's state after the previous run.
         new_checkpoint_path: where to put the state after this run, if there is any.
         new_data_path: where to put the slice, if there are rows.
+        recorded_schema: schema of the output so far (odfpy), of which offsets and operation types keep their types.
     """
 
     dataset_id: DatasetId
@@ -82,6 +83,7 @@ class TransformRequest:
     prev_checkpoint_path: str | None = None
     new_checkpoint_path: str
     new_data_path: str
+    recorded_schema: DataSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data.arrow import from_arrow, plain_array, plain_type
+from odfpy.data.arrow import from_arrow, plain_array, plain_type, to_arrow_type
 from odfpy.data.logical_hash import LogicalHasher
+from odfpy.data.schema import DataSchema
 from odfpy.data.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -44,12 +45,13 @@ class OutputForm:
     operation_type: int | None
 
 
-def output_form(result: pa.Schema, vocab: DatasetVocabulary) -> OutputForm:
+def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchema | None = None) -> OutputForm:
     """The form of the slice for a result with these columns.
 
     Args:
         result: columns of the query.
         vocab: names of the system columns of the output.
+        recorded: schema of the output so far; offsets and operation types keep the types that they have in it.
 
     Raises:
         InvalidQuery: system columns are missing, or there where the engine makes them; two columns of a name.
@@ -68,12 +70,19 @@ def output_form(result: pa.Schema, vocab: DatasetVocabulary) -> OutputForm:
     sources = (event_time, *(at for at in range(len(names)) if at not in (event_time, operation_type)))
     data = [_final_field(result.field(at)) for at in sources]
     system = [
-        pa.field(vocab.offset_column, pa.int64(), nullable=False),
-        pa.field(vocab.operation_type_column, pa.int32(), nullable=False),
+        pa.field(vocab.offset_column, _kept(vocab.offset_column, pa.int64(), recorded), nullable=False),
+        pa.field(vocab.operation_type_column, _kept(vocab.operation_type_column, pa.int32(), recorded), nullable=False),
         pa.field(vocab.system_time_column, _TIME, nullable=False),
         data[0].with_nullable(False),
     ]
     return OutputForm(vocab, _storable(pa.schema(system + data[1:])), sources, operation_type)
+
+
+def _kept(name: str, default: pa.DataType, recorded: DataSchema | None) -> pa.DataType:
+    """The type of a system column: as recorded, since other writers may have begun with another one."""
+    field = next((field for field in recorded.fields if field.name == name), None) if recorded else None
+    arrow = default if field is None else to_arrow_type(field.type)
+    return arrow if pa.types.is_integer(arrow) else default
 
 
 def _check_names(names: Sequence[str], vocab: DatasetVocabulary) -> None:
@@ -153,7 +162,8 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         system_time = pa.array(np.full(rows.num_rows, self._system_time, dtype=np.int64)).cast(_TIME)
         if self._writer is None:
             self._writer = SliceWriter(self._path, self._form.schema, self._form.vocab)
-        self._writer.write(pa.record_batch([offsets, operation_types, system_time, *columns], schema=self._form.schema))
+        made = [offsets.cast(self._form.schema.field(0).type), operation_types.cast(self._form.schema.field(1).type)]
+        self._writer.write(pa.record_batch([*made, system_time, *columns], schema=self._form.schema))
         self._next_offset += rows.num_rows
 
     def finish(self) -> tuple[SliceDescription, ...]:

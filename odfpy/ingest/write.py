@@ -19,6 +19,7 @@ from odfpy.data.row_groups import GROUP_ROWS
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import SLICE_ROWS, cut_rows
 from odfpy.data.slice_writer import SliceInfo, SliceWriter
+from odfpy.data.system_columns import system_columns_first
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.gather import combined, gathered
@@ -129,9 +130,10 @@ def write_slice(
         first_offset: of the first row.
         threads: for hashing, by default one for each processor.
     """
-    wanted = to_arrow(form.schema)
+    schema = system_columns_first(form.schema, form.vocab)
+    wanted = to_arrow(schema)
     offset = first_offset
-    with SliceWriter(path, form.schema, form.vocab, threads=threads) as writer:
+    with SliceWriter(path, schema, form.vocab, threads=threads) as writer:
         for operations, columns in parts:
             rows = len(operations)
             made = {

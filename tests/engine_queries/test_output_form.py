@@ -6,8 +6,11 @@ import math
 from datetime import datetime, timezone
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from odfpy.data import schema as odf
+from odfpy.data.schema import DataField, DataSchema
 from odfpy.data.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
@@ -110,3 +113,19 @@ def test_floats_have_one_form_at_every_level():
         done = in_one_form(part)
         assert done.schema == part.schema
         assert repr(done.to_pylist()) == repr(part.to_pylist()).replace("-0.0", "0.0")
+
+
+def test_system_columns_keep_the_types_that_other_writers_began_with(tmp_path):
+    fields = (DataField("op", odf.UInt8()), DataField("offset", odf.UInt64()), DataField("event_time", odf.Date()))
+    made = output_form(pa.schema([("event_time", MICROS)]), DEFAULT_VOCABULARY, DataSchema(fields))
+    assert [str(field.type) for field in made.schema] == [
+        "uint64",
+        "uint8",
+        "timestamp[ms, tz=UTC]",
+        "timestamp[ms, tz=UTC]",
+    ]
+    with OutputSlice(str(tmp_path / "slice"), made, next_offset=5, system_time=Timestamp(0)) as output:
+        output.write(pa.record_batch([pa.array([1], MICROS)], names=["event_time"]), ZERO)
+        output.finish()
+    assert pq.read_schema(tmp_path / "slice").types == made.schema.types
+    assert read_slice(tmp_path / "slice").column("offset").to_pylist() == [5]

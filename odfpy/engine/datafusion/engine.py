@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.data.arrow import from_arrow, plain_schema
+from odfpy.data.schema import DataSchema
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
@@ -148,7 +149,10 @@ class _Analysis:
 
 
 def _analyzed(
-    transform: TransformSql, vocab: DatasetVocabulary, inputs: Sequence[InputSchema | TransformRequestInput]
+    transform: TransformSql,
+    vocab: DatasetVocabulary,
+    inputs: Sequence[InputSchema | TransformRequestInput],
+    recorded: DataSchema | None = None,
 ) -> _Analysis:
     context = new_session(deterministic=True)
     names = [source.query_alias for source in inputs]
@@ -161,7 +165,7 @@ def _analyzed(
         plan = frame.logical_plan()
         steps.append(StepAnalysis(step.alias, step.query, "row-by-row", check_row_by_row(plan, names, text)))
     result: pa.Schema = frame.schema() if frame is not None else pa.schema([])
-    return _Analysis(tuple(steps), output_form(result, vocab), scans(plan))
+    return _Analysis(tuple(steps), output_form(result, vocab, recorded), scans(plan))
 
 
 def _analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
@@ -179,7 +183,7 @@ def _analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
 
 
 def _transform(request: TransformRequest, engine_version: str) -> TransformResponseSuccess:
-    analysis = _analyzed(request.transform, request.vocab, request.query_inputs)
+    analysis = _analyzed(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
     output = OutputSlice(
         request.new_data_path, analysis.form, next_offset=request.next_offset, system_time=request.system_time
     )

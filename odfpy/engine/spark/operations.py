@@ -86,7 +86,8 @@ def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuc
 
 def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task: int) -> TransformResponseSuccess:
     tables = tuple(Table.of(source) for source in request.query_inputs)
-    with prepared(spark, request.transform, request.vocab, tables, Path(request.new_data_path).parent) as ready:
+    scratch = Path(request.new_data_path).parent
+    with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         known = [input_watermark(source) for source in request.query_inputs]
         watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)
         slices = _write(ready, request, rows_in_one_task)

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from odfpy.data.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.output import OutputForm, output_form
@@ -62,6 +63,7 @@ def prepared(
     vocab: DatasetVocabulary,
     tables: tuple[Table, ...],
     scratch: Path | None = None,
+    recorded: DataSchema | None = None,
 ) -> Iterator[Prepared]:
     """Prepare a transform; inside the block it can be run, and Spark's errors become ours.
 
@@ -71,6 +73,7 @@ def prepared(
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
         scratch: folder for temporary files.
+        recorded: schema of the output so far.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
@@ -84,7 +87,7 @@ def prepared(
         steps = classify_transform(catalyst, transform, [table.name for table in tables])
         last = steps[-1]
         delta = last.query_class.run(catalyst, last.step)
-        form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab)
+        form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)
         yield Prepared(catalyst, tables, tuple(steps), delta, form)
 
