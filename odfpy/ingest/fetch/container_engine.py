@@ -92,7 +92,7 @@ class ContainerEngine:
         pulled = self._tell("pull", image)
         if pulled.returncode != 0:
             raise FetchError(
-                f"The image {shown} cannot be pulled:\n{last_words(pulled.stderr, hidden)}",
+                f"The image {shown} cannot be pulled\n{last_words(pulled.stderr, hidden)}",
                 hint="Check the name of the image, and log in to its registry if it is private.",
             )
 
@@ -220,6 +220,6 @@ def _failure(run: ContainerRun, code: int, output: bytes) -> FetchError:
         127: "The image has no such command; check `command`.",
     }
     return FetchError(
-        f"The container {run.shown} failed with exit code {code}:\n{words}",
+        f"The container {run.shown} failed with exit code {code}\n{words}",
         hint=hints.get(code, "This is what the container printed; see what its image asks for in `env` and `args`."),
     )
