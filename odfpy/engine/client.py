@@ -16,6 +16,8 @@ from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
     AnalyzeResponseSuccess,
+    JobRequest,
+    JobResponseDone,
     PreprocessRequest,
     PreprocessResponseSuccess,
     SqlRequest,
@@ -122,6 +124,21 @@ class SparkEngine:
             if not isinstance(response, PreprocessResponseSuccess):
                 raise as_error(response)
             return take_back(output, response.unchanged, tables)
+
+    def run_job(self, function: str, arguments: str, folder: Path) -> str:
+        """Run a function of another package in the worker; see `odfpy.engine.jobs`.
+
+        Raises:
+            OdfError: what it raised.
+            EngineUnavailable: the worker does not start, or dies.
+        """
+        from odfpy.engine.jobs import result_of
+        from odfpy.engine.responses import as_error
+
+        response = self._ask(JobRequest(function, arguments, str(folder)), JobResponseDone)
+        if not isinstance(response, JobResponseDone):
+            raise as_error(response)
+        return result_of(response)
 
     def warm_up(self) -> None:
         """Start the worker if there is none, without waiting for it.

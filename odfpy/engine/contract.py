@@ -277,3 +277,35 @@ class PreprocessResponseSuccess:
 PreprocessResponse: TypeAlias = (
     PreprocessResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError
 )
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Runs a function of another package in the worker; see `odfpy.engine.jobs` (odfpy).
+
+    Attributes:
+        function: `module:name`.
+        arguments: text for it.
+        folder: a folder for what it writes, which is emptied when nobody waits for the job any more.
+    """
+
+    function: str
+    arguments: str
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedError:
+    """An error of ours: the name of its class, and what it says (odfpy)."""
+
+    kind: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobResponseDone:
+    """What the function gave back, or raised (odfpy)."""
+
+    result: str | None = None
+    error: RaisedError | None = None

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from odfpy.engine.contract import AnalyzeRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
 
 
-def remove_output(request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest) -> None:
+def remove_output(
+    request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | JobRequest,
+) -> None:
     """Remove the files that a request asked for, as far as they are there."""
     match request:
         case TransformRequest():
             paths = [request.new_data_path, request.new_checkpoint_path]
         case PreprocessRequest() | SqlRequest():
             paths = [request.output_path]
+        case JobRequest():
+            shutil.rmtree(request.folder, ignore_errors=True)
+            paths = []
         case AnalyzeRequest():
             paths = []
     for path in paths:

@@ -21,6 +21,8 @@ from odfpy.data.scalars import U32, U64
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponseSuccess,
+    JobRequest,
+    JobResponseDone,
     PreprocessRequest,
     PreprocessResponseSuccess,
     SqlRequest,
@@ -145,13 +147,14 @@ class Status:
     startup_cache: bool
 
 
-Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest
+Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | JobRequest
 FromClient: TypeAlias = Hello | Job | StatusRequest | StopRequest
 Result: TypeAlias = (
     AnalyzeResponseSuccess
     | TransformResponseSuccess
     | PreprocessResponseSuccess
     | SqlResponseSuccess
+    | JobResponseDone
     | TransformResponseProgress
     | TransformResponseInvalidQuery
     | TransformResponseInternalError

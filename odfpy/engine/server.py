@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from odfpy.engine.contract import AnalyzeRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
 from odfpy.engine.messages import (
     Channel,
     FromClient,
@@ -164,7 +164,7 @@ class Server:
             case StopRequest(force):
                 channel.send(self.work.status())
                 self.work.stop(force=force)
-            case AnalyzeRequest() | TransformRequest() | PreprocessRequest() | SqlRequest():
+            case AnalyzeRequest() | TransformRequest() | PreprocessRequest() | SqlRequest() | JobRequest():
                 job = PendingJob(request, channel)
                 if not self.work.submit(job):
                     channel.send(Refusal("The engine is ending", retry=True))

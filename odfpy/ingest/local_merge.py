@@ -20,13 +20,12 @@ import pyarrow.compute as pc
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
 from odfpy.data.fit import fit_table
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.errors import IngestError
-from odfpy.ingest.merge import Merge, MergeShape, StateNeed, merge_of
+from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import APPEND, order_clause, repeated_keys
-from odfpy.ingest.normalize import NormalizedRows, primary_key
+from odfpy.ingest.merge.plan import MergePlan, relation, repeated_key
+from odfpy.ingest.normalize import NormalizedRows
 from odfpy.ingest.order import time_order
 from odfpy.ingest.write import OrderedRows
-from odfpy.state.comparable import comparable
 from odfpy.state.current import KeyedState, StateColumn
 from odfpy.state.database import database
 
@@ -44,17 +43,6 @@ class MergedRows:
     rows: OrderedRows
     used: int
     repeated: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Which columns have which role."""
-
-    merge: Merge
-    shape: MergeShape
-    keys: tuple[str, ...]
-    values: tuple[str, ...]
-    event_time: str
 
 
 def merge_locally(
@@ -80,11 +68,11 @@ def merge_locally(
         IngestError: a snapshot has a key twice, or the merge failed.
         IntegrityError: the history of the dataset is damaged.
     """
-    plan = _plan(rows, strategy, vocabulary)
+    plan = MergePlan.of(rows.columns.column_names, strategy, vocabulary)
     if isinstance(strategy, MergeAppend):
         return _appended(rows, plan)
     with database(threads=threads, scratch=scratch, diagnose=state.check) as db:
-        db.register("new", _relation(rows, plan))
+        db.register("new", relation(rows, plan))
         repeated = _count_repeated(db, rows, strategy, plan)
         _create_state(db, state, plan)
         query = f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
@@ -93,13 +81,11 @@ def merge_locally(
     positions = result.column("pos").cast(pa.int64()).combine_chunks()
     if plan.merge.needs_state is not StateNeed.CURRENT_ROWS:
         return MergedRows(OrderedRows(operations, rows.columns, positions), len(positions), repeated)
-    # The retractions of a snapshot are of rows that did not come, those of an upsert stream of rows that did.
-    from_input = pa.array([0, 1, 3] if plan.merge.takes_operations else [0, 3], pa.int32())
-    used = pc.sum(pc.is_in(operations, value_set=from_input)).as_py() or 0
+    used = pc.sum(pc.is_in(operations, value_set=pa.array(plan.from_input, pa.int32()))).as_py() or 0
     return MergedRows(_pick(rows.columns, state, operations, positions), used, repeated)
 
 
-def _appended(rows: NormalizedRows, plan: _Plan) -> MergedRows:
+def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
     """All rows by event time: without keys there is nothing to look up, and Arrow sorts faster than a database."""
     count = rows.columns.num_rows
     operations = pa.repeat(pa.scalar(APPEND, pa.int32()), count)
@@ -107,31 +93,7 @@ def _appended(rows: NormalizedRows, plan: _Plan) -> MergedRows:
     return MergedRows(OrderedRows(operations, rows.columns, positions), count, 0)
 
 
-def _plan(rows: NormalizedRows, strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> _Plan:
-    merge, keys = merge_of(strategy), primary_key(strategy)
-    compared: Sequence[str] = ()
-    if merge.needs_state is StateNeed.CURRENT_ROWS:
-        chosen = strategy.compare_columns if isinstance(strategy, MergeSnapshot) else None
-        compared = [name for name in rows.columns.column_names if name not in keys and name in (chosen or [name])]
-    values = tuple(name for name in compared if name != vocabulary.event_time_column)
-    shape = MergeShape(len(keys), len(values), compares_event_time=vocabulary.event_time_column in compared)
-    return _Plan(merge, shape, keys, values, vocabulary.event_time_column)
-
-
-def _relation(rows: NormalizedRows, plan: _Plan) -> pa.Table:
-    """`new`, as the merge wants it."""
-    columns = {"pos": pa.arange(0, rows.columns.num_rows), "t": rows.columns.column(plan.event_time)}
-    if plan.shape.compares_event_time:
-        columns["given"] = rows.event_time_given
-    if rows.operations is not None:
-        columns["op"] = rows.operations
-    roles = (*plan.shape.key_columns, *plan.shape.value_columns)
-    for role, name in zip(roles, (*plan.keys, *plan.values), strict=True):
-        columns[role] = comparable(rows.columns.column(name))
-    return pa.table(columns)
-
-
-def _create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: _Plan) -> None:
+def _create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePlan) -> None:
     """`state`, if the merge wants it, in the types of `new`."""
     new = db.sql("SELECT * FROM new")
     types = dict(zip(new.columns, map(str, new.types), strict=True))
@@ -150,7 +112,9 @@ def _create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: _Plan)
         state.current_rows(db, keys, [*times, *values], among=among).create_view("state")
 
 
-def _count_repeated(db: duckdb.DuckDBPyConnection, rows: NormalizedRows, strategy: MergeStrategy, plan: _Plan) -> int:
+def _count_repeated(
+    db: duckdb.DuckDBPyConnection, rows: NormalizedRows, strategy: MergeStrategy, plan: MergePlan
+) -> int:
     """Rows whose key had come before in the input, which a snapshot cannot have."""
     if not plan.keys:
         return 0
@@ -160,13 +124,8 @@ def _count_repeated(db: duckdb.DuckDBPyConnection, rows: NormalizedRows, strateg
         return 0
     keys, repeated, first = (int(number) for number in found)
     if isinstance(strategy, MergeSnapshot):
-        key = ", ".join(f"{name} = {rows.columns.column(name)[first].as_py()!r}" for name in plan.keys)
-        more = f", and {keys - 1} other keys too" if keys > 1 else ""
-        raise IngestError(
-            f"The new state has the primary key {key} more than once, first in row {first + 1}{more}",
-            hint="A snapshot has each key once: choose a primary key that is unique, or remove repetitions in the "
-            "preprocessing query.",
-        )
+        values = {name: rows.columns.column(name)[first].as_py() for name in plan.keys}
+        raise repeated_key(values, keys, first)
     return repeated
 
 

@@ -52,6 +52,7 @@ def normalize_rows(
     source_event_time: Timestamp,
     event_time_type: pa.DataType | None = None,
     recorded: Sequence[str] = (),
+    first_row: int = 0,
 ) -> NormalizedRows:
     """Check new rows and make them uniform.
 
@@ -62,6 +63,7 @@ def normalize_rows(
         source_event_time: event time of rows that have none.
         event_time_type: type that the dataset has recorded for the event time; else milliseconds in UTC.
         recorded: columns that the dataset is known to have.
+        first_row: rows of the input before these, for messages.
 
     Raises:
         IngestError: rows that cannot be merged; the message names the column.
@@ -71,8 +73,9 @@ def normalize_rows(
     known = [*new.column_names, *(recorded if new.num_rows == 0 else ())]
     _check_merge_columns(known, strategy, vocabulary)
     columns = {name: _plain(name, column) for name, column in zip(new.column_names, new.columns, strict=True)}
-    _check_keys(columns, primary_key(strategy))
-    operations = _operations(columns.pop(vocabulary.operation_type_column, None), new.num_rows, strategy, vocabulary)
+    _check_keys(columns, primary_key(strategy), first_row)
+    given_operations = columns.pop(vocabulary.operation_type_column, None)
+    operations = _operations(given_operations, new.num_rows, strategy, vocabulary, first_row)
     event_time = _event_time(columns.pop(vocabulary.event_time_column, None), new.num_rows, event_time_type, vocabulary)
     given = pc.is_valid(event_time)
     filled = event_time.fill_null(_source_event_time(source_event_time, event_time.type))
@@ -137,13 +140,13 @@ def _check_merge_columns(names: Sequence[str], strategy: MergeStrategy, vocabula
                 )
 
 
-def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str]) -> None:
+def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_row: int) -> None:
     for name in keys:
         if name in columns and columns[name].null_count:
             row = pc.index(pc.is_null(columns[name]), value=True).as_py()
             raise IngestError(
                 f"Primary key column {name!r} is null in {columns[name].null_count} of {len(columns[name])} rows, "
-                f"first in row {row + 1}",
+                f"first in row {first_row + row + 1}",
                 hint="Leave such rows out in the preprocessing query, or choose another primary key.",
             )
 
@@ -174,7 +177,11 @@ def _cast(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Chunked
 
 
 def _operations(
-    column: pa.ChunkedArray | None, rows: int, strategy: MergeStrategy, vocabulary: DatasetVocabulary
+    column: pa.ChunkedArray | None,
+    rows: int,
+    strategy: MergeStrategy,
+    vocabulary: DatasetVocabulary,
+    first_row: int,
 ) -> pa.ChunkedArray | None:
     """Operation types of the rows; without a column, rows of an upsert stream are appended."""
     name = vocabulary.operation_type_column
@@ -193,7 +200,7 @@ def _operations(
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:
         raise BadValue(
-            f"Column {name!r} holds {column[row].as_py()} in row {row + 1}, which is no operation type",
+            f"Column {name!r} holds {column[row].as_py()} in row {first_row + row + 1}, which is no operation type",
             hint="Operation types are 0 for +A, 1 for -R, 2 for -C and 3 for +C.",
         )
     return column.cast(OPERATION)

@@ -19,15 +19,15 @@ import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeStrategy
 from odfpy.data.arrow import to_arrow
-from odfpy.data.fit import fit_table
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
-from odfpy.ingest.evolve import first_schema, next_schema, untyped_columns
+from odfpy.ingest.evolve import untyped_columns
+from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
-from odfpy.ingest.normalize import NormalizedRows, normalize_rows
+from odfpy.ingest.normalize import normalize_rows
 from odfpy.ingest.write import SliceForm, WrittenSlice, write_slices
 from odfpy.state.current import KeyedState, ScannedState
 
@@ -127,7 +127,7 @@ def ingest_rows(
         event_time_type=known.get(vocab.event_time_column),
         recorded=tuple(known),
     )
-    extended, rows = _fit(rows, schema, vocab)  # (2)
+    extended, rows = fit_rows(rows, schema, vocab)  # (2)
     merged = merge_locally(  # (3)
         rows,
         strategy,
@@ -142,22 +142,6 @@ def ingest_rows(
     form = SliceForm(extended, vocab, system_time)
     written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
     return IngestedData(written, extended, extended != schema, statistics)
-
-
-def _fit(
-    rows: NormalizedRows, recorded: DataSchema | None, vocab: DatasetVocabulary
-) -> tuple[DataSchema, NormalizedRows]:
-    """The schema with these rows, and the rows in its types."""
-    columns = rows.columns
-    if recorded is None:
-        schema = first_schema(columns.schema, vocab)
-    elif columns.num_rows == 0:
-        schema, columns = recorded, pa.table({})  # whatever columns an empty input has, there is nothing in them
-    else:
-        schema = next_schema(columns.schema, recorded, vocab)
-    made = {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
-    wanted = pa.schema([field for field in to_arrow(schema) if field.name not in made])
-    return schema, NormalizedRows(fit_table(columns, wanted), rows.event_time_given, rows.operations)
 
 
 def _statistics(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.engine.contract import AnalyzeRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
 from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
@@ -110,12 +110,14 @@ class SparkHost:
     def _import_operations(self) -> None:
         import pyspark.sql  # noqa: F401
 
+        from odfpy.engine.jobs import run_job
         from odfpy.engine.spark import operations, preprocess
 
         self._operations = {
             AnalyzeRequest: operations.analyze,
             TransformRequest: operations.transform,
             PreprocessRequest: preprocess.preprocess,
+            JobRequest: run_job,
             SqlRequest: operations.sql,
         }
 

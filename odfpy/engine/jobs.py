@@ -1,0 +1,44 @@
+"""Jobs: functions of other packages that run in the engine's worker, with Spark at hand.
+
+The engine knows nothing of what they do; it runs those of the modules in `PLACES`, and brings their errors back.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from odfpy import errors
+from odfpy.engine.contract import JobRequest, JobResponseDone, RaisedError
+from odfpy.errors import EngineError, InternalError, OdfError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLACES: Final = ("odfpy.ingest.lanes.",)
+"""Where the functions of jobs may be. A job is called with a session of its own and the arguments of the request."""
+
+
+def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
+    """Run a job in the worker."""
+    module, _, name = request.function.partition(":")
+    if not module.startswith(PLACES):
+        raise InternalError(f"{request.function} is no job")
+    from odfpy.engine.spark.session import request_session
+
+    try:
+        return JobResponseDone(result=getattr(import_module(module), name)(request_session(spark), request.arguments))
+    except OdfError as error:
+        return JobResponseDone(error=RaisedError(type(error).__name__, error.message, error.hint))
+
+
+def result_of(response: JobResponseDone) -> str:
+    """What the job gave back.
+
+    Raises:
+        OdfError: what the job raised.
+    """
+    if response.error is not None:
+        kind = getattr(errors, response.error.kind, EngineError)
+        raise kind(response.error.message, hint=response.error.hint)
+    return response.result or ""

@@ -1,0 +1,30 @@
+"""Our errors on their way out of a Spark task, as values: Spark would make text of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.errors import OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error of a task.
+
+    Attributes:
+        error: what to raise; None if the part it read ends within a record.
+    """
+
+    error: tuple[type[OdfError], str, str | None] | None
+
+    @classmethod
+    def of(cls, error: OdfError) -> Failure:
+        """An error as a value."""
+        return cls((type(error), error.message, error.hint))
+
+    def raised(self) -> OdfError:
+        """The error again."""
+        if self.error is None:
+            return OdfError("A part of the input ends within a record")
+        kind, message, hint = self.error
+        return kind(message, hint=hint)

@@ -1,0 +1,272 @@
+"""The Spark lane, as it runs in the engine's worker: the parts of an ingest as tasks over parts of the input.
+
+1. cut     the input into parts that can be read by themselves
+2. read    one task a part: read, check, make uniform, write a run (`runs`)
+3. merge   for strategies with a key, in Spark SQL: which rows, as what, in which order (`spark_merge`)
+4. write   one task a slice: its rows from all runs and, for retractions and corrections, from the dataset's slices
+
+Rows never pass through Spark: they go from Arrow files to Arrow files, so that every value stays what it is. No task
+holds more than its part, or a few row groups of its slice.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.chain.sources import MergeAppend, MergeSnapshot
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.data.fit import fit_table
+from odfpy.data.memory import bulk_memory
+from odfpy.data.schema import DataSchema
+from odfpy.data.slice_cut import cut_rows
+from odfpy.data.slice_writer import SliceInfo
+from odfpy.errors import OdfError
+from odfpy.ingest.lanes.failure import Failure
+from odfpy.ingest.lanes.request import LaneCounts, LaneRequest, LaneResult, LaneSlice
+from odfpy.ingest.lanes.runs import Run, SortedRuns, gather_runs, make_run
+from odfpy.ingest.lanes.spark_merge import MergedPlaces, SparkMerge, made_columns
+from odfpy.ingest.late import late_rows
+from odfpy.ingest.merge import StateNeed
+from odfpy.ingest.merge.plan import repeated_key
+from odfpy.ingest.read import Part, parts_of
+from odfpy.ingest.read.part import WHOLE
+from odfpy.ingest.write import SliceForm, write_slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ROWS_AT_ONCE = 1 << 17
+"""Rows that are picked at a time, so that wide rows do not fill the memory."""
+
+
+def ingest(spark: SparkSession, arguments: str) -> str:
+    """The job: a `LaneRequest` as JSON, answered by a `LaneResult`.
+
+    Raises:
+        OdfError: as `odfpy.ingest.pipeline.ingest_rows`.
+    """
+    request: LaneRequest = from_tree(LaneRequest, json.loads(arguments))
+    lane = _Lane(spark, request)
+    try:
+        return json.dumps(to_tree(lane.run()))
+    except BaseException:
+        for path in Path(request.out).parent.glob(f"{Path(request.out).name}*"):
+            with suppress(OSError):
+                path.unlink()
+        raise
+    finally:
+        shutil.rmtree(lane.folder, ignore_errors=True)
+
+
+class _Lane:
+    def __init__(self, spark: SparkSession, request: LaneRequest) -> None:
+        self._spark = spark
+        self._request = request
+        self.folder = Path(f"{request.out}.runs")
+        self.folder.mkdir()
+
+    def run(self) -> LaneResult:
+        runs = self._read()
+        read = sum(run.rows for run in runs)
+        schema = next((run.schema for run in runs if run.rows), runs[0].schema)
+        if schema is None:
+            return LaneResult(slices=(), schema=None, counts=LaneCounts())
+        filled = [run for run in runs if run.rows]
+        if isinstance(self._request.strategy, MergeAppend):
+            return self._appended(filled, schema, read)
+        return self._merged(filled or list(runs[:1]), schema, read)
+
+    # --- (1) and (2) ---
+
+    def _read(self) -> list[Run]:
+        request = self._request
+        parts = [WHOLE]
+        if request.read is not None:
+            parts = parts_of(request.read, Path(request.path), name=request.name, size=request.part_bytes)
+        done = self._tasks(_Read(request, str(self.folder)), [(at, part, 0) for at, part in enumerate(parts)])
+        runs: list[Run] = []
+        for at, (part, result) in enumerate(zip(parts, done, strict=True)):
+            if isinstance(result, Run):
+                runs.append(result)
+                continue
+            # What follows was cut in the wrong place; or the message has to count the rows before.
+            again = Part(part.start) if result.error is None else part
+            rows = sum(run.rows for run in runs)
+            (repeated,) = self._tasks(_Read(request, str(self.folder)), [(at, again, rows)])
+            if isinstance(repeated, Failure):
+                raise repeated.raised()
+            return [*runs, repeated]
+        return runs
+
+    # --- Append ---
+
+    def _appended(self, runs: list[Run], schema: DataSchema, read: int) -> LaneResult:
+        cuts = cut_rows(read, lambda _: 0, self._request.slice_rows)
+        work = _WriteSorted(self._request, schema, tuple(runs))
+        slices, late = self._write(work, cuts)
+        return LaneResult(slices=slices, schema=schema, counts=LaneCounts(read=read, appended=read, late=late))
+
+    # --- (3) ---
+
+    def _merged(self, runs: list[Run], schema: DataSchema, read: int) -> LaneResult:
+        request = self._request
+        merge = SparkMerge(self._spark, request, runs, schema, self.folder)
+        repeated = merge.repeated()
+        if repeated.keys and isinstance(request.strategy, MergeSnapshot):
+            key = gather_runs(runs, np.array([repeated.first]), list(merge.plan.keys)).to_pylist()[0]
+            raise repeated_key(key, repeated.keys, repeated.first)
+        places = merge.places()
+        looks_up = merge.plan.merge.needs_state is StateNeed.CURRENT_ROWS
+        work = _WritePicked(request, schema, tuple(runs), places, looks_up)
+        slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
+        appended, retracted, _, corrected = places.counts
+        counts = LaneCounts(
+            read=read,
+            appended=appended,
+            corrected=corrected,
+            retracted=retracted,
+            dropped=read - sum(places.counts[operation] for operation in merge.plan.from_input),
+            repeated=repeated.rows,
+            late=late,
+        )
+        return LaneResult(slices=slices, schema=schema, counts=counts)
+
+    # --- (4) ---
+
+    def _write(
+        self, work: _WriteSorted | _WritePicked, cuts: list[tuple[int, int]]
+    ) -> tuple[tuple[LaneSlice, ...], int]:
+        out = self._request.out
+        tasks = [(out if at == 0 else f"{out}.{at}", start, stop) for at, (start, stop) in enumerate(cuts)]
+        slices, late = [], 0
+        for (path, _, _), result in zip(tasks, self._tasks(work, tasks), strict=True):
+            if isinstance(result, Failure):
+                raise result.raised()
+            info, late_here = result
+            late += late_here
+            slices.append(_described(path, info))
+        return tuple(slices), late
+
+    def _tasks(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """Run the items as Spark tasks, one each; the results in order."""
+        if not items:
+            return []
+        results: list[R] = self._spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+        return results
+
+
+def _described(path: str, info: SliceInfo) -> LaneSlice:
+    return LaneSlice(
+        path=path,
+        physical_hash=info.physical_hash,
+        logical_hash=info.logical_hash,
+        offset_start=info.offset_start,
+        offset_end=info.offset_end,
+        size=info.size,
+        num_rows=info.num_rows,
+        min_event_time=info.min_event_time,
+        max_event_time=info.max_event_time,
+    )
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    request: LaneRequest
+    folder: str
+
+    def __call__(self, task: tuple[int, Part, int]) -> Run | Failure:
+        number, part, first_row = task
+        return make_run(self.request, part, f"{self.folder}/run-{number}-{first_row}", first_row)
+
+
+_Rows = Iterator[tuple[pa.Array, pa.Table]]
+
+
+@dataclass(frozen=True, slots=True)
+class _WriteSorted:
+    """Slices of an append."""
+
+    request: LaneRequest
+    schema: DataSchema
+    runs: tuple[Run, ...]
+
+    def __call__(self, task: tuple[str, int, int]) -> tuple[SliceInfo, int] | Failure:
+        return _written(self.request, self.schema, task, self._rows)
+
+    def _rows(self, start: int, stop: int) -> _Rows:
+        runs = SortedRuns(list(self.runs), self.request.vocab.event_time_column)
+        for at in range(start, stop, _ROWS_AT_ONCE):
+            rows = min(at + _ROWS_AT_ONCE, stop) - at
+            yield pa.repeat(pa.scalar(0, pa.int32()), rows), runs.rows(at, at + rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _WritePicked:
+    """Slices of a merge."""
+
+    request: LaneRequest
+    schema: DataSchema
+    runs: tuple[Run, ...]
+    places: MergedPlaces
+    looks_up: bool
+
+    def __call__(self, task: tuple[str, int, int]) -> tuple[SliceInfo, int] | Failure:
+        return _written(self.request, self.schema, task, self._rows)
+
+    def _rows(self, start: int, stop: int) -> _Rows:
+        for at in range(start, stop, _ROWS_AT_ONCE):
+            chosen = self.places.between(at, min(at + _ROWS_AT_ONCE, stop)).combine_chunks()
+            operations = pa.concat_arrays(chosen.column("op").chunks)
+            yield operations, self._picked(operations, chosen.column("pos").to_numpy())
+
+    def _picked(self, operations: pa.Array, positions: Any) -> pa.Table:
+        """New rows for +A and +C, old rows for -R and -C."""
+        made = made_columns(self.request.vocab)
+        names = [field.name for field in self.schema.fields if field.name not in made]
+        is_old = np.isin(operations.to_numpy(), [1, 2]) & self.looks_up
+        new = gather_runs(list(self.runs), positions[~is_old], names)
+        if not is_old.any():
+            return new
+        from odfpy.state.current import ScannedState
+
+        state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
+        old = fit_table(state.rows(pa.array(positions[is_old])), new.schema)
+        order = np.empty(len(positions), np.int64)
+        order[~is_old] = np.arange(len(new))
+        order[is_old] = len(new) + np.arange(len(old))
+        return pa.concat_tables([new, old]).take(pa.array(order))
+
+
+def _written(
+    request: LaneRequest, schema: DataSchema, task: tuple[str, int, int], rows_of: Callable[[int, int], _Rows]
+) -> tuple[SliceInfo, int] | Failure:
+    path, start, stop = task
+    late = 0
+
+    def watched() -> _Rows:
+        nonlocal late
+        for operations, rows in rows_of(start, stop):
+            late += late_rows(rows.column(request.vocab.event_time_column), operations, request.watermark)
+            yield operations, rows
+
+    try:
+        with bulk_memory():
+            form = SliceForm(schema, request.vocab, request.system_time)
+            return write_slice(Path(path), watched(), form, request.next_offset + start), late
+    except OdfError as error:
+        return Failure.of(error)

@@ -1,0 +1,82 @@
+"""Which columns of an input have which role in its merge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from odfpy.chain.sources import MergeSnapshot, MergeStrategy
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.errors import IngestError
+from odfpy.ingest.merge import Merge, MergeShape, StateNeed, merge_of
+from odfpy.ingest.normalize import NormalizedRows, primary_key
+from odfpy.state.comparable import comparable
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """Roles of columns; see `odfpy.ingest.merge.base`."""
+
+    merge: Merge
+    shape: MergeShape
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    event_time: str
+
+    @classmethod
+    def of(cls, names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> MergePlan:
+        """The plan for rows with these columns, event time included."""
+        merge, keys = merge_of(strategy), primary_key(strategy)
+        compared: Sequence[str] = ()
+        if merge.needs_state is StateNeed.CURRENT_ROWS:
+            chosen = strategy.compare_columns if isinstance(strategy, MergeSnapshot) else None
+            compared = [name for name in names if name not in keys and name in (chosen or [name])]
+        values = tuple(name for name in compared if name != vocabulary.event_time_column)
+        shape = MergeShape(len(keys), len(values), compares_event_time=vocabulary.event_time_column in compared)
+        return cls(merge, shape, keys, values, vocabulary.event_time_column)
+
+    @property
+    def from_input(self) -> tuple[int, ...]:
+        """Operations of the result that stand for rows of the input.
+
+        The retractions of a snapshot are of rows that did not come, those of an upsert stream of rows that did.
+        """
+        if self.merge.needs_state is not StateNeed.CURRENT_ROWS:
+            return tuple(int(operation) for operation in OperationType)
+        return (0, 1, 3) if self.merge.takes_operations else (0, 3)
+
+
+def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
+    """`new`, as the merge wants it; `first` is the place of the first row in the input."""
+    columns = {
+        "pos": pa.arange(first, first + rows.columns.num_rows),
+        "t": rows.columns.column(plan.event_time),
+    }
+    if plan.shape.compares_event_time:
+        columns["given"] = rows.event_time_given
+    if rows.operations is not None:
+        columns["op"] = rows.operations
+    roles = (*plan.shape.key_columns, *plan.shape.value_columns)
+    for role, name in zip(roles, (*plan.keys, *plan.values), strict=True):
+        columns[role] = comparable(rows.columns.column(name))
+    return pa.table(columns)
+
+
+def repeated_key(values: Mapping[str, Any], keys: int, first: int) -> IngestError:
+    """The error for a snapshot that has a key more than once.
+
+    Args:
+        values: the first such key.
+        keys: how many such keys there are.
+        first: place of the first row with it.
+    """
+    key = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+    more = f", and {keys - 1} other keys too" if keys > 1 else ""
+    return IngestError(
+        f"The new state has the primary key {key} more than once, first in row {first + 1}{more}",
+        hint="A snapshot has each key once: choose a primary key that is unique, or remove repetitions in the "
+        "preprocessing query.",
+    )
