@@ -8,7 +8,6 @@ follows. Since every piece before it was right, it began where a record begins.
 from __future__ import annotations
 
 import codecs
-import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from odfpy.errors import BadValue, IngestError, InvalidValue
+from odfpy.errors import IngestError
+from odfpy.ingest.read.encodings import Utf8Copy, codec_of, not_encoded
 from odfpy.ingest.read.progress import tell_rows
 
 PIECE_SIZE = 1 << 20
@@ -58,20 +58,10 @@ class TextFile:
     def __init__(self, path: Path, name: str, encoding: str | None = None) -> None:
         self.name = name
         self._path = path
-        self._converted: bytes | None = None
-        codec = _codec(encoding or "utf-8")
+        codec = codec_of(encoding)
         with opening(name), path.open("rb") as file:
-            self._mark = 0
-            if codec in _UTF8:
-                self._mark = 3 * (file.read(3) == codecs.BOM_UTF8)
-                return
-            raw = file.read()
-        try:
-            self._converted = raw.decode(codec).removeprefix("\ufeff").encode()
-        except UnicodeError as error:
-            at = getattr(error, "start", 0)
-            line = 1 + raw[:at].decode(codec, "replace").count("\n")
-            raise _not_encoded(f"{name}, line {line}", raw, at, codec) from error
+            self._copy = None if codec in _UTF8 else Utf8Copy(file, codec, name)
+            self._mark = 3 * (self._copy is None and file.read(3) == codecs.BOM_UTF8)
 
     def head(self, size: int) -> Piece:
         """The first bytes of the text."""
@@ -129,7 +119,7 @@ class TextFile:
         return count
 
     def _open(self, offset: int) -> BinaryIO:
-        file = self._path.open("rb") if self._converted is None else io.BytesIO(self._converted)
+        file = self._path.open("rb") if self._copy is None else self._copy.open()
         file.seek(self._mark + offset)
         return file
 
@@ -163,7 +153,7 @@ class Piece:
         try:
             self.text.decode()
         except UnicodeDecodeError as error:
-            raise _not_encoded(self.place(error.start), self.text, error.start, "utf-8") from error
+            raise not_encoded(self.place(error.start), self.text, error.start, "utf-8") from error
 
 
 def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> list[T]:
@@ -234,31 +224,10 @@ def cut_at_line(text: bytes) -> int:
     return text.rfind(b"\n") + 1
 
 
-def _not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
-    wrong = f"byte 0x{raw[at]:02x}" if at < len(raw) else "the end"
-    return BadValue(
-        f"{place}: {wrong} is not {codec}",
-        hint="Say the encoding of the file in the read step, for example `encoding: windows-1252`.",
-    )
-
-
 def is_utf8(encoding: str | None) -> bool:
     """Whether a file in an encoding is read as it is, so that parts of it can be.
 
     Raises:
         InvalidValue: no such encoding.
     """
-    return _codec(encoding or "utf-8") in _UTF8
-
-
-def _codec(encoding: str) -> str:
-    try:
-        codec = codecs.lookup(encoding)
-        b"a".decode(codec.name)  # refused by codecs that are not about text
-    except UnicodeError:
-        pass
-    except LookupError as error:
-        raise InvalidValue(
-            f"There is no encoding {encoding!r}", hint="Known are utf-8, latin-1, windows-1252, utf-16 and many others."
-        ) from error
-    return codec.name
+    return codec_of(encoding) in _UTF8

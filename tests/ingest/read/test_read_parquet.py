@@ -243,5 +243,5 @@ def test_checksums_of_pages_are_looked_at(path: Path):
     content = path.read_bytes()
     assert read(ReadParquet(), path).num_rows == 1000
     path.write_bytes(content.replace((500).to_bytes(8, "little"), (501).to_bytes(8, "little"), 1))
-    with pytest.raises(IngestError, match="is not a Parquet file that can be read: .*checksum"):
+    with pytest.raises(IngestError, match=r"is not a Parquet file that can be read: .*checksum"):
         read(ReadParquet(), path)

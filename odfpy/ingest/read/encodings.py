@@ -1,0 +1,96 @@
+"""Text in other encodings, as UTF-8 in a file that has no name: read piece by piece, gone with whoever holds it."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import tempfile
+import weakref
+from pathlib import Path
+from typing import BinaryIO
+
+from odfpy.errors import BadValue, InvalidValue
+
+_BLOCK = 1 << 20
+_BOTH_ORDERS = ("utf-16", "utf-32")
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # the fourth begins with the first
+
+
+class Utf8Copy:
+    """The text of a file as UTF-8, without byte order mark."""
+
+    def __init__(self, source: BinaryIO, codec: str, name: str) -> None:
+        """Convert a file.
+
+        Raises:
+            BadValue: the text is not in the encoding; the message names the line.
+            OSError: a file cannot be read or written.
+        """
+        self._file, path = tempfile.mkstemp(prefix="odf-")
+        weakref.finalize(self, os.close, self._file)
+        Path(path).unlink()
+        with os.fdopen(os.dup(self._file), "wb") as target:
+            _convert(source, target, codec, name)
+
+    def open(self) -> BinaryIO:
+        """The text from its beginning; each that is opened has a position of its own."""
+        return Path(f"/proc/self/fd/{self._file}").open("rb")
+
+
+def _convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
+    start = source.read(4)
+    source.seek(0)
+    if codec in _BOTH_ORDERS and not start.startswith(_MARKS):
+        codec += "-le"
+    decoder = codecs.getincrementaldecoder(codec)()
+    line, is_first = 1, True
+    while True:
+        block = source.read(_BLOCK)
+        try:
+            text = decoder.decode(block, final=not block)
+            target.write((text.removeprefix("\ufeff") if is_first else text).encode())
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(codec, "replace")
+            place = f"{name}, line {line + before.count(chr(10))}"
+            raise not_encoded(place, bytes(error.object), error.start, codec) from error
+        except UnicodeError as error:
+            raise not_encoded(f"{name}, line {line}", b"", 0, codec) from error
+        line += text.count("\n")
+        is_first = is_first and not text
+        if not block:
+            return
+
+
+def not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
+    """The error for bytes that are not in an encoding.
+
+    Args:
+        place: file and line.
+        raw: the bytes around them.
+        at: offset of the first one in `raw`.
+        codec: name of the encoding.
+    """
+    wrong = f"byte 0x{raw[at]:02x}" if at < len(raw) else "the text from here on"
+    return BadValue(
+        f"{place}: {wrong} is not {codec}",
+        hint="Say the encoding of the file in the read step, for example `encoding: windows-1252`.",
+    )
+
+
+def codec_of(encoding: str | None) -> str:
+    """The codec of an encoding; UTF-8 if none is named.
+
+    Raises:
+        InvalidValue: no such encoding.
+    """
+    try:
+        codec = codecs.lookup(encoding or "utf-8")
+        b"a".decode(codec.name)  # refused by codecs that are not about text
+        codecs.getincrementaldecoder(codec.name)
+    except UnicodeError:
+        pass
+    except (LookupError, ValueError) as error:
+        raise InvalidValue(
+            f"There is no encoding {encoding!r}", hint="Known are utf-8, latin-1, windows-1252, utf-16 and many others."
+        ) from error
+    return codec.name
