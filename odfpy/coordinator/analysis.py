@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
-from odfpy.chain.sources import FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
+from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage
@@ -129,7 +129,7 @@ def schema_from_source(
 
 
 def _read_schema(source: Source, root: Path) -> pa.Schema | None:
-    """The columns as read: as declared, or as a Parquet file that is on this machine says."""
+    """The columns as read: as declared, as the source always has them, or as a Parquet file on this machine says."""
     from odfpy.data.arrow import to_arrow
     from odfpy.ingest.read import schema_of
 
@@ -138,6 +138,10 @@ def _read_schema(source: Source, root: Path) -> pa.Schema | None:
         return to_arrow(declared)
     if isinstance(source, AddPushSource) or source.prepare or not isinstance(source.read, ReadParquet):
         return None
+    if isinstance(source.fetch, FetchEthereumLogs):
+        from odfpy.ingest.fetch.ethereum import columns_of
+
+        return columns_of(source.fetch)
     return _schema_of_file(source.fetch, root)
 
 

@@ -54,7 +54,7 @@ PLAIN = {
         fetch="{kind: Container, image: 'example.org/x:1', args: [all], env: [{name: TOKEN}, {name: N, value: '1'}]}"
     ),
     "an event signature over several lines": source(
-        fetch='{kind: EthereumLogs, chainId: 1, signature: "Moved(\\n  address indexed to\\n)", filter: "a = X\'00\'"}',
+        fetch='{kind: EthereumLogs, chainId: 1, signature: "Moved(\\n  address indexed to\\n)", filter: "block_number > 5"}',
         read="{kind: Parquet}",
     ),
     "the event time is named after the source": source() + "    - {kind: SetVocab, eventTimeColumn: added_at}\n",

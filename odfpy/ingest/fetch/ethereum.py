@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -40,13 +40,7 @@ def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Itera
         FetchError: the node cannot be reached, refuses, is on another chain, or its answers make no sense.
         InvalidValue: filter or signature cannot be used.
     """
-    event = None if step.signature is None else EventSignature.parse(step.signature)
-    wanted = parse_filter(step.filter)
-    if event is not None:
-        event.arrow_type()  # what cannot be stored need not be fetched
-        wanted = wanted.only(TOPICS[0], frozenset({event.selector}))
-    if wanted.is_empty:
-        raise InvalidValue("The filter leaves out the event of the signature", hint="Leave topic0 out of the filter.")
+    wanted, event = _wanted(step)
     with closing(_node(step, context)) as node:
         if step.chain_id is not None and (found := node.chain_id()) != step.chain_id:
             raise FetchError(
@@ -57,6 +51,26 @@ def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Itera
             _next_block(context), node.block("latest").number - context.options.ethereum_confirmations
         )
         yield from _batches(node, wanted, event, context)
+
+
+def columns_of(step: FetchEthereumLogs) -> pa.Schema:
+    """The columns that the logs of a source have.
+
+    Raises:
+        InvalidValue: filter or signature cannot be used.
+    """
+    return _schema(_wanted(step)[1])
+
+
+def _wanted(step: FetchEthereumLogs) -> tuple[LogFilter, EventSignature | None]:
+    event = None if step.signature is None else EventSignature.parse(step.signature)
+    wanted = parse_filter(step.filter)
+    if event is not None:
+        event.arrow_type()  # what cannot be stored need not be fetched
+        wanted = wanted.only(TOPICS[0], frozenset({event.selector}))
+    if wanted.is_empty:
+        raise InvalidValue("The filter leaves out the event of the signature", hint="Leave topic0 out of the filter.")
+    return wanted, event
 
 
 def _batches(
@@ -164,10 +178,10 @@ def _schema(event: EventSignature | None) -> pa.Schema:
     def field(name: str, kind: pa.DataType, *, nullable: bool = False) -> pa.Field:
         return pa.field(name, kind, nullable=nullable)
 
-    fields = [
+    columns = [
         field("block_number", pa.uint64()),
         field("block_hash", pa.binary()),
-        field("block_timestamp", pa.timestamp("s", "UTC"), nullable=True),  # many nodes do not tell it
+        field("block_timestamp", pa.timestamp("ms", "UTC"), nullable=True),  # many nodes do not tell it
         field("transaction_index", pa.uint64()),
         field("transaction_hash", pa.binary()),
         field("log_index", pa.uint64()),
@@ -175,7 +189,7 @@ def _schema(event: EventSignature | None) -> pa.Schema:
         *(field(topic, pa.binary(), nullable=True) for topic in TOPICS),
         field("data", pa.binary()),
     ]
-    return pa.schema(fields if event is None else [*fields, field("event", event.arrow_type())])
+    return pa.schema(columns if event is None else [*columns, field("event", event.arrow_type())])
 
 
 def _save(logs: Sequence[Log], event: EventSignature | None, shown: str, context: FetchContext) -> Path:
@@ -183,12 +197,7 @@ def _save(logs: Sequence[Log], event: EventSignature | None, shown: str, context
     import pyarrow.parquet as pq
 
     schema = _schema(event)
-    columns = {field.name: [] if field.name in (*TOPICS, "event") else _column(logs, field.name) for field in schema}
-    for at, topic in enumerate(TOPICS):
-        columns[topic] = [log.topics[at] if at < len(log.topics) else None for log in logs]
-    if event is not None:
-        columns["event"] = [_decoded(log, event, shown) for log in logs]
-    table = pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    table = pa.Table.from_pylist([_row(log, event, shown) for log in logs], schema)
     try:
         context.scratch.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=context.scratch, prefix="logs-", delete=False) as file:
@@ -198,8 +207,12 @@ def _save(logs: Sequence[Log], event: EventSignature | None, shown: str, context
     return Path(file.name)
 
 
-def _column(logs: Sequence[Log], name: str) -> list[object]:
-    return [getattr(log, name) for log in logs]
+def _row(log: Log, event: EventSignature | None, shown: str) -> dict[str, object]:
+    row: dict[str, object] = {field.name: getattr(log, field.name) for field in fields(log) if field.name != "topics"}
+    if log.block_timestamp is not None:
+        row["block_timestamp"] = log.block_timestamp * 1000
+    row |= dict(zip(TOPICS, log.topics, strict=False))
+    return row if event is None else {**row, "event": _decoded(log, event, shown)}
 
 
 def _decoded(log: Log, event: EventSignature, shown: str) -> dict[str, object]:

@@ -15,8 +15,10 @@ from support.ethereum import GENESIS, Node, ethereum_node, hash_of
 from support.fetching import NOW, Fetcher
 from support.workspaces import workspace_with
 
+from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.sources import FetchEthereumLogs
 from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, InvalidValue
 from odfpy.ingest.fetch import FetchContext, FetchedFile, SourceOptions, fetch
@@ -381,6 +383,22 @@ def test_pull_of_a_manifest_like_those_of_the_public_repository(node: Node, tmp_
     assert node.asked("eth_getLogs")[-1][0]["fromBlock"] == hex(161)
     (again,) = workspace.pull(["tokens-burned"])
     assert again.outcome is PullOutcome.UP_TO_DATE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        ("", "", None),
+        ("block_number > 100", "block_number > now()", "which is no whole number"),
+        ("uint256 amount,", "uint257 amount,", "'uint257' is no type of a parameter"),
+        ("event.amount", "event.amounts", "amounts"),
+    ],
+)
+def test_add_says_what_no_pull_could_take_in(old: str, new: str, note: str | None, tmp_path: Path):
+    workspace = Workspace.init(tmp_path)
+    (added,) = workspace.add(load_snapshots(MANIFEST.replace(old, new), "manifest"))
+    assert (note is None) == (added.notes == ())
+    assert note is None or note in str(added.notes)
 
 
 TWO_EVENTS = f"""
