@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
 from odfpy.errors import IngestError
 
+_SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
+    # Nothing is ever fetched from the network, and no local variable of Python is taken for a table.
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "preserve_insertion_order": False,
+}
 _INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
 
 
@@ -28,21 +38,39 @@ def database(
         IngestError: it could not do its work, for want of memory or disk for example.
         KeyboardInterrupt: the person has interrupted it.
     """
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        # Nothing is ever fetched from the network, and no local variable of Python is taken for a table.
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "python_enable_replacements": False,
-        "preserve_insertion_order": False,
-    }
+    settings = dict(_SETTINGS)
     if threads is not None:
         settings["threads"] = threads
     if scratch is not None:
         settings["temp_directory"] = str(scratch)
+    with _our_errors(diagnose), duckdb.connect(config=settings) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+@contextmanager
+def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that this process keeps, which is there at once; for queries that make nothing in it.
+
+    Raises:
+        IngestError, KeyboardInterrupt: as for `database`.
+    """
+    with _our_errors(), _instance(os.getpid()).cursor() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        yield connection
+
+
+@cache
+def _instance(process: int) -> duckdb.DuckDBPyConnection:
+    """One for each process, since the threads of a database do not come along when a process forks."""
+    del process
+    return duckdb.connect(config=dict(_SETTINGS))
+
+
+@contextmanager
+def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
     try:
-        with duckdb.connect(config=settings) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            yield connection
+        yield
     except duckdb.OutOfMemoryException as error:
         raise IngestError(
             f"Not enough memory: {_first_line(error)}", hint="Ingest less at once, or free memory or disk space."

@@ -28,7 +28,7 @@ from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
-from odfpy.state.database import database
+from odfpy.state.database import kept_database
 from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.run_file import Run, RunInfo, RunWriter, StateDamaged, damage_found
 
@@ -129,7 +129,7 @@ class KeyIndex:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with database() as db:
+        with kept_database() as db:
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")

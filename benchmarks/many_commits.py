@@ -1,0 +1,212 @@
+"""What one commit costs among many: 50 files in one pull, pushes of ten rows, and chains that grow.
+
+    python benchmarks/many_commits.py [--rounds 5] [--blocks 10000] [--only files|rows|growth]
+
+Whole commands are measured, from the start of the process to its end, unless it says that they run in this process.
+A growing chain has a slice of ten rows in each block; `log` beside `list` shows what a block adds to the start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from odfpy import Workspace
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import AddData, DataSlice, OffsetInterval
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.arrow import to_arrow
+from odfpy.data.slice import SliceWriter
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: {source}
+      read: {{kind: {read}, schema: {{fields: [{fields}]}}}}
+      merge: {merge}
+"""
+PUSH = "AddPushSource\n      sourceName: default"
+POLL = "SetPollingSource\n      fetch: {kind: FilesGlob, path: 'files/*.csv', order: ByName}"
+FIELDS = "{name: event_time, type: Timestamp}, {name: id, type: Int64}"
+WIDE = f"{FIELDS}, {{name: name, type: String}}, {{name: amount, type: Float64}}, {{name: city, type: String}}"
+LEDGER = "{kind: Ledger, primaryKey: [id]}"
+
+
+def manifest(name: str, source: str, read: str, fields: str, merge: str) -> str:
+    return MANIFEST.format(name=name, source=source, read=read, fields=fields, merge=merge)
+
+
+def command(folder: Path, *arguments: str, stdin: bytes = b"") -> float:
+    """Wall seconds of a command."""
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "odfpy", *arguments]
+    subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=True)
+    return time.perf_counter() - started
+
+
+def show(label: str, goal: float | None, seconds: list[float]) -> None:
+    wanted = f"(to reach {goal:.2f})" if goal else ""
+    print(f"{label:62} median {statistics.median(seconds):6.3f} s   least {min(seconds):6.3f}   {wanted}", flush=True)
+
+
+def ten_rows(first: int) -> bytes:
+    lines = (f'{{"event_time":"2024-01-01T00:00:00Z","id":{first + number}}}\n' for number in range(10))
+    return "".join(lines).encode()
+
+
+def files(rounds: int, blocks: int) -> None:
+    """50 files of 100 000 rows in one pull."""
+    del blocks
+    dice = np.random.default_rng(7)
+    for merge in ("{kind: Append}", LEDGER):
+        seconds = []
+        for _ in range(min(rounds, 3)):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                (folder / "files").mkdir()
+                for number in range(50):
+                    count = 100_000
+                    times = pa.array(np.sort(dice.integers(1_700_000_000_000, 1_710_000_000_000, count)))
+                    texts = pa.array([f"name {key}" for key in dice.integers(0, 9_999, count).tolist()])
+                    rows = {
+                        "event_time": times.cast(pa.timestamp("ms")).cast(pa.string()),
+                        "id": np.arange(number * count, (number + 1) * count),
+                        "name": texts,
+                        "amount": dice.random(count),
+                        "city": texts,
+                    }
+                    pa.csv.write_csv(pa.table(rows), folder / "files" / f"{number:02}.csv")
+                workspace = Workspace.init(folder)
+                workspace.add(load_snapshots(manifest("many", POLL, "Csv, header: true", WIDE, merge), "manifest"))
+                seconds.append(command(folder, "pull", "many") / 50)
+        show(f"50 files of 100 000 rows, one pull, a commit, {merge}", 0.15 if "Append" in merge else None, seconds)
+
+
+def rows(rounds: int, blocks: int) -> None:
+    """Ten rows at a time."""
+    del blocks
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        workspace = Workspace.init(folder)
+        for kind, merge in (("append", "{kind: Append}"), ("ledger", LEDGER)):
+            workspace.add(load_snapshots(manifest(kind, PUSH, "NdJson", FIELDS, merge), "manifest"))
+            seconds = [command(folder, "ingest", kind, "--stdin", stdin=ten_rows(10 * at)) for at in range(rounds)]
+            show(f"push of ten rows, {kind}, the command", 0.8, seconds)
+            seconds = [in_process(workspace, kind, 1_000 + 10 * at) for at in range(4 * rounds)]
+            show(f"push of ten rows, {kind}, in a running process", 0.1, seconds)
+
+
+def in_process(workspace: Workspace, name: str, first: int) -> float:
+    started = time.perf_counter()
+    for _ in workspace.ingest(name, stdin=BytesIO(ten_rows(first))):
+        pass
+    return time.perf_counter() - started
+
+
+def growth(rounds: int, blocks: int) -> None:
+    """Chains of 10 blocks, and of ten times as many, and so on."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "files").mkdir()
+        (folder / "files" / "00000.csv").write_text("event_time,id\n2024-01-01T00:00:00Z,1\n")
+        workspace = Workspace.init(folder)
+        for source, read in (("pushed", "NdJson"), ("polled", "Csv, header: true")):
+            text = manifest(source, PUSH if source == "pushed" else POLL, read, FIELDS, LEDGER)
+            workspace.add(load_snapshots(text, "manifest"))
+        in_process(workspace, "pushed", 0)
+        command(folder, "pull", "polled")
+        length = 10
+        while length <= blocks:
+            for source in ("pushed", "polled"):
+                grow(workspace.storage.get(source), length, folder)
+            in_process(workspace, "pushed", 10**9)  # the index catches up
+            measure(folder, workspace, length, rounds)
+            length *= 10
+
+
+def grow(dataset: StoredDataset, length: int, folder: Path) -> None:
+    """Add blocks with ten rows each, all at once."""
+    state = dataset.state
+    schema, template = to_arrow(state.schema), state.last_data_event
+    chain, new = dataset.chain, dataset.chain.prepare(state, [], state.system_time)
+    while new.state.sequence_number + 1 < length:
+        first = new.state.next_offset
+        ids = np.arange(first, first + 10)
+        columns = [ids, np.zeros(10, np.int32), np.full(10, state.system_time.millis), np.full(10, 1_704_067_200_000)]
+        parts = [pa.array(part).cast(field.type) for part, field in zip([*columns, 10**12 + ids], schema, strict=True)]
+        with SliceWriter(folder / "slice", schema, state.vocab) as writer:
+            writer.write(pa.table(parts, schema=schema))
+            info = writer.finish()
+        dataset.layout.data.insert_file(folder / "slice", info.physical_hash)
+        interval = OffsetInterval(info.offset_start, info.offset_end)
+        data = DataSlice(info.logical_hash, info.physical_hash, interval, info.size)
+        event = AddData(
+            prev_offset=new.state.last_offset,
+            new_data=data,
+            new_watermark=state.watermark,
+            new_source_state=template.new_source_state,
+        )
+        new.add(event, state.system_time)
+    chain.commit(new)
+
+
+def measure(folder: Path, workspace: Workspace, length: int, rounds: int) -> None:
+    """One line for each verb."""
+    verbs: dict[str, Callable[[int], float]] = {
+        "append of ten rows": lambda at: command(
+            folder, "ingest", "pushed", "--stdin", stdin=ten_rows(2 * 10**9 + 1_000 * length + 10 * at)
+        ),
+        "append in a running process": lambda at: in_process(workspace, "pushed", 10**11 + 1_000 * length + 10 * at),
+        "pull with one new file": lambda at: pull_one(folder, length + at),
+        "pull with nothing new": lambda _: command(folder, "pull", "polled"),
+        "list": lambda _: command(folder, "list"),
+        "log": lambda _: command(folder, "log", "pushed"),
+    }
+    for verb, work in verbs.items():
+        show(f"chain of {length} blocks: {verb}", None, [work(at) for at in range(rounds)])
+
+
+def pull_one(folder: Path, number: int) -> float:
+    (folder / "files" / f"{number:05}.csv").write_text(f"event_time,id\n2024-01-01T00:00:00Z,{10**7 + number}\n")
+    return command(folder, "pull", "polled")
+
+
+PARTS: dict[str, Callable[[int, int], None]] = {"files": files, "rows": rows, "growth": growth}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=10_000, help="length of the longest chain")
+    parser.add_argument("--only", choices=PARTS)
+    arguments = parser.parse_args()
+    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyarrow", "duckdb"))
+    print(f"Python {platform.python_version()}, {packages}")
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            part(arguments.rounds, arguments.blocks)
+
+
+if __name__ == "__main__":
+    main()
