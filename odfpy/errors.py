@@ -114,6 +114,10 @@ class HashMismatch(IntegrityError, code="E221"):
     """The hash of some bytes is not the one that they are named by."""
 
 
+class ReplayMismatch(IntegrityError, code="E223"):
+    """A transform, run again, gives something else than what was recorded."""
+
+
 class ChainRuleViolation(IntegrityError, code="E300"):
     """A block may not follow the blocks before it; each rule has a subclass in `odfpy.chain.rules`."""
 

@@ -56,7 +56,8 @@ def _print(report: VerifyReport, output: Output) -> None:
         looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
     output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
     for finding in report.findings:
-        output.text(f"  {finding.severity.value}: {finding.message}")
+        code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
+        output.text(f"  {finding.severity.value}: {finding.message}{code}")
         for line in _place(finding):
             output.text(f"    {line}")
 
@@ -91,6 +92,7 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
                 "sequenceNumber": finding.sequence_number,
                 "file": finding.file,
                 "hint": finding.hint,
+                "code": finding.code,
             }
             for finding in report.findings
         ],

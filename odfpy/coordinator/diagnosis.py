@@ -69,6 +69,8 @@ def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
         "java": _java,
         "memory": _memory,
         "temporary files": lambda: _disk(Path(tempfile.gettempdir())),
+        "sandbox": _sandbox,
+        "containers": _containers,
     }
     yield from (_checked(name, check) for name, check in checks.items())
     try:
@@ -188,6 +190,24 @@ def _disk(folder: Path) -> str:
             f"{folder}: only {_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
         )
     return f"{folder} can be written to, {_size(free)} free"
+
+
+def _sandbox() -> str:
+    """What keeps the commands of `Pipe` steps from the network, which not every system allows."""
+    from odfpy.ingest.prepare.sandbox import isolation
+
+    return "commands of Pipe steps run " + (
+        "without network" if isolation() else "with network: namespaces are off here"
+    )
+
+
+def _containers() -> str:
+    from odfpy.ingest.fetch.container_engine import ContainerEngine
+
+    try:
+        return f"{ContainerEngine.find('auto').program}, for Container sources"
+    except OdfError:
+        return "neither podman nor docker, which only Container sources need"
 
 
 def _size(count: int) -> str:

@@ -133,6 +133,7 @@ class Finding:
         sequence_number: its number.
         file: the file that is concerned.
         hint: what to do.
+        code: of the cause, as errors have it; `odf help CODE` explains it.
     """
 
     severity: Severity
@@ -142,6 +143,7 @@ class Finding:
     sequence_number: int | None = None
     file: str | None = None
     hint: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import EngineFor, InputInterval, make_request, require_transform, run
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
-from odfpy.errors import ChainRuleViolation, ObjectNotFound, OdfError
+from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, ObjectNotFound, OdfError, ReplayMismatch
 
 ProgressSink = Callable[[Progress], None]
 _RESTORE = (
@@ -64,6 +64,7 @@ class _Run:
         file: str | None = None,
         hint: str | None = None,
         severity: Severity = Severity.ERROR,
+        cause: type[OdfError] = IntegrityError,
     ) -> None:
         """Note a finding."""
         finding = Finding(
@@ -74,6 +75,7 @@ class _Run:
             sequence_number=block.block.sequence_number if block else None,
             file=file,
             hint=hint,
+            code=cause.code,
         )
         self.findings.append(finding)
 
@@ -124,7 +126,7 @@ def _verify_chain(this: _Run) -> None:
         while (hashed := next(walk, None)) is not None:
             this.blocks.append(hashed)
     except OdfError as error:
-        this.error("block", error.message, hint=error.hint or _RESTORE)
+        this.error("block", error.message, hint=error.hint or _RESTORE, cause=type(error))
         this.blocks.clear()  # the rules need the whole chain, from its seed on
         return
     this.blocks.reverse()
@@ -134,7 +136,7 @@ def _verify_chain(this: _Run) -> None:
         try:
             state = state.after(hashed) if broken else validated(state, hashed)
         except ChainRuleViolation as error:
-            this.error("chain", error.message, hashed, hint=error.hint)
+            this.error("chain", error.message, hashed, hint=error.hint, cause=type(error))
             state, broken = state.after(hashed), True
         this.states.append(state)
     if this.states[-1].dataset_id != this.dataset.handle.id:
@@ -174,14 +176,16 @@ def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectSto
             while chunk := stream.read(1 << 20):
                 hasher.update(chunk)
     except ObjectNotFound:
-        this.error(check, f"Missing {check}", hashed, file=file, hint=_RESTORE)
+        this.error(check, f"Missing {check}", hashed, file=file, hint=_RESTORE, cause=ObjectNotFound)
         return False
     except (OdfError, OSError) as error:
-        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=_RESTORE)
+        cause = type(error) if isinstance(error, OdfError) else OdfError
+        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=_RESTORE, cause=cause)
         return False
     found = Multihash(name.code, hasher.digest())
     if found != name:
-        this.error(check, f"Damaged {check}: its bytes have the hash {found}", hashed, file=file, hint=_RESTORE)
+        message = f"Damaged {check}: its bytes have the hash {found}"
+        this.error(check, message, hashed, file=file, hint=_RESTORE, cause=HashMismatch)
         return False
     return True
 
@@ -200,7 +204,7 @@ def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataS
         stats = slice_stats(path, vocab=state.vocab)
         found = logical_hash_of_parquet(path)
     except OdfError as error:
-        this.error("slice", error.message, hashed, file=file, hint=error.hint)
+        this.error("slice", error.message, hashed, file=file, hint=error.hint, cause=type(error))
         return
     interval = data.offset_interval
     rows = interval.end - interval.start + 1
@@ -223,7 +227,7 @@ def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataS
         this.error("slice", message, hashed, file=file, severity=Severity.WARNING)
     else:
         message = f"The logical hash of the rows is {found}, the block says {data.logical_hash}"
-        this.error("slice", message, hashed, file=file)
+        this.error("slice", message, hashed, file=file, cause=HashMismatch)
 
 
 # --- 4. Replay -------------------------------------------------------------------------------------------------------
@@ -239,7 +243,8 @@ def _replay_all(this: _Run, storage: Storage, engine_for: EngineFor) -> None:
             try:
                 _replay(this, storage, hashed, event, state, engine_for)
             except OdfError as error:
-                this.error("replay", f"Cannot be replayed: {error.message}", hashed, hint=error.hint)
+                message = f"Cannot be replayed: {error.message}"
+                this.error("replay", message, hashed, hint=error.hint, cause=type(error))
                 return
         state = after
 
@@ -267,12 +272,13 @@ def _replay(
             path = Path(response.slices[0].path) if response.slices else None
             message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
             remarks = _compare_rows(this, event, path) + _compare_versions(set_transform, engine.version)
-            this.error("replay", message + remarks, hashed)
+            this.error("replay", message + remarks, hashed, cause=ReplayMismatch)
         elif response.new_watermark is not None and response.new_watermark != event.new_watermark:
             this.error(
                 "replay",
                 f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}",
                 hashed,
+                cause=ReplayMismatch,
             )
 
 

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from cli.conftest import Odf
 
 QUICK = ["system", "diagnose", "--quick"]
-EVERYWHERE = ["python", "packages", "native code", "java", "memory", "temporary files", "workspace"]
+EVERYWHERE = [
+    "python",
+    "packages",
+    "native code",
+    "java",
+    "memory",
+    "temporary files",
+    "sandbox",
+    "containers",
+    "workspace",
+]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cli.conftest import dataset_folder
 
 import odfpy
 from odfpy.cli.explain import TEXTS, explanations
@@ -112,6 +113,17 @@ def test_programs_are_given_the_code_too(odf: Odf, workspace: Path) -> None:
     odf("init", "other")
     (result,) = odf("pull", str(workspace / "nowhere"), "-o", "json").json
     assert result["code"] == "E112"
+
+
+def test_what_a_verification_finds_has_a_code_too(odf: Odf, workspace: Path) -> None:
+    file = next((dataset_folder(workspace, "com.example.rates") / "data").iterdir())
+    file.chmod(0o600)
+    file.write_bytes(file.read_bytes().replace(b"PAR1", b"PAR2"))
+    found = odf("verify", "com.example.rates", "--integrity")
+    assert found.code == 1
+    assert re.search(r"error: Damaged slice: its bytes have the hash \w+ \(E221\)\n", found.out)
+    report = odf("verify", "com.example.rates", "--integrity", "-o", "json").json
+    assert [finding["code"] for finding in report[0]["findings"]] == ["E221"]
 
 
 def test_a_code_that_does_not_exist(odf: Odf) -> None:
