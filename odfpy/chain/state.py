@@ -31,6 +31,7 @@ from odfpy.chain.events import (
     SetVocab,
     SourceState,
 )
+from odfpy.chain.sources import FetchStep, FetchUrl
 from odfpy.data.multihash import Multihash
 from odfpy.data.raw_arrow import read_raw_arrow
 from odfpy.data.scalars import I64
@@ -55,7 +56,7 @@ class ChainState:
         push_sources: the push sources that are not disabled, in the order they were added.
         last_data_event: the last AddData or ExecuteTransform.
         last_offset: offset of the last row, None before the first.
-        source_states: the latest state of each source, by name.
+        source_states: the latest state of each source, by name; none of one that was disabled, or fetches elsewhere.
         data_bytes: bytes of all slices.
         last_data_time: time of the last block that carried rows.
     """
@@ -207,13 +208,23 @@ def _(event: SetAttachments, state: ChainState) -> dict[str, Any]:  # noqa: ARG0
 
 
 @_changes.register
-def _(event: SetPollingSource, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
-    return {"polling_source": event}
+def _(event: SetPollingSource, state: ChainState) -> dict[str, Any]:
+    before = state.polling_source
+    if before is None or _is_same_place(before.fetch, event.fetch):
+        return {"polling_source": event}
+    return {"polling_source": event, "source_states": ()}
+
+
+def _is_same_place(before: FetchStep, after: FetchStep) -> bool:
+    """Whether how far one source was taken in says anything of the other: an ETag of another document would not."""
+    if isinstance(before, FetchUrl) and isinstance(after, FetchUrl):
+        return before.url == after.url
+    return type(before) is type(after)
 
 
 @_changes.register
 def _(event: DisablePollingSource, state: ChainState) -> dict[str, Any]:  # noqa: ARG001
-    return {"polling_source": None}
+    return {"polling_source": None, "source_states": ()}
 
 
 @_changes.register
@@ -224,7 +235,10 @@ def _(event: AddPushSource, state: ChainState) -> dict[str, Any]:
 
 @_changes.register
 def _(event: DisablePushSource, state: ChainState) -> dict[str, Any]:
-    return {"push_sources": tuple(s for s in state.push_sources if s.source_name != event.source_name)}
+    return {
+        "push_sources": tuple(s for s in state.push_sources if s.source_name != event.source_name),
+        "source_states": tuple(s for s in state.source_states if s.source_name != event.source_name),
+    }
 
 
 @_changes.register

@@ -18,12 +18,15 @@ from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.events import (
     AddData,
     AddPushSource,
+    DisablePollingSource,
+    DisablePushSource,
     ExecuteTransform,
     MetadataEvent,
     Seed,
     SetDataSchema,
     SetPollingSource,
     SetTransform,
+    SetVocab,
     TransformInput,
 )
 from odfpy.chain.layout import DatasetLayout
@@ -43,6 +46,7 @@ from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
     OdfError,
+    SchemaError,
     UsageError,
     did_you_mean,
 )
@@ -216,7 +220,7 @@ def _plan(
         step = _plan_existing(storage, planned, snapshot) if replace_existing else None
         step = step or _plan_new(storage, planned, snapshot)
         if step.new.encoded:
-            step.notes = check(step.new.state, planned) + _commands_aloud(step.new.state)
+            step.notes += check(step.new.state, planned) + _commands_aloud(step.new.state)
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
@@ -263,12 +267,51 @@ def _plan_existing(storage: Storage, planned: Planned, snapshot: DatasetSnapshot
         )
     new = NewBlocks(state)
     now = commit_time(state)
-    for event in _events(snapshot, planned):
+    for event in (*_disabled(snapshot, state), *_events(snapshot, planned)):
+        _check_vocabulary(event, state)
         if not (isinstance(event, SetTransform) and _is_same_query(event, state.set_transform)):
             _add_if_new(new, event, now)
-    step = _Step(storage, snapshot.name, new, ())
+    step = _Step(storage, snapshot.name, new, _remarks_on_sources(state, new.state))
     step.existing = dataset
     return step
+
+
+def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
+    """What a change of sources means for what was taken in so far."""
+    if before.polling_source is not None and after.polling_source is None:
+        return ("the polling source is disabled: the manifest has push sources instead",)
+    names = {source.source_name for source in after.push_sources}
+    gone = [source.source_name for source in before.push_sources if source.source_name not in names]
+    remarks = tuple(f"the push source {name!r} is disabled: the manifest does not have it" for name in gone)
+    if len(after.source_states) < len(before.source_states) and after.polling_source is not None:
+        return (*remarks, "the source fetches from another place: the next pull takes in all that is there")
+    return remarks
+
+
+def _disabled(snapshot: DatasetSnapshot, state: ChainState) -> Iterable[MetadataEvent]:
+    """Events for the sources that a manifest has no more; one without any source says nothing of them."""
+    sources = [event for event in snapshot.metadata if isinstance(event, (SetPollingSource, AddPushSource))]
+    if not sources:
+        return
+    if state.polling_source is not None and not any(isinstance(source, SetPollingSource) for source in sources):
+        yield DisablePollingSource()
+    names = {source.source_name for source in sources if isinstance(source, AddPushSource)}
+    for source in state.push_sources:
+        if source.source_name not in names:
+            yield DisablePushSource(source.source_name)
+
+
+def _check_vocabulary(event: MetadataEvent, state: ChainState) -> None:
+    """Refuse to rename system columns that are in slices already."""
+    if not isinstance(event, SetVocab) or state.schema is None:
+        return
+    names = replace(ChainState(), set_vocab=event).vocab.columns
+    for before, after in zip(state.vocab.columns, names, strict=True):
+        if before != after:
+            raise SchemaError(
+                f"the system column {before!r} may not be renamed to {after!r}: there is data under its name",
+                hint="Keep the names of SetVocab, or put the data into a new dataset.",
+            )
 
 
 def _is_same_query(event: SetTransform, recorded: SetTransform | None) -> bool:

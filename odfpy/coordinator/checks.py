@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import Source, StateOf, analyze, schema_from_source, sources_of
 from odfpy.coordinator.storage import Storage
-from odfpy.data.evolution import extend_with
+from odfpy.data.evolution import extend_with, new_fields_optional
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.dialects import KNOWN
@@ -87,7 +87,8 @@ def check_transform(
         return ("the query will be checked at the first pull, when the schema of its inputs is known",)
     if state.schema is not None and found.output_schema is not None:
         made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
-        extend_with(_without(state.schema, made), _without(found.output_schema, made))
+        recorded, result = _without(state.schema, made), _without(found.output_schema, made)
+        extend_with(recorded, new_fields_optional(recorded, result))
     return found.notes
 
 

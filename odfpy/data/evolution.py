@@ -48,6 +48,16 @@ def extend_with(old: DataSchema, slice_schema: DataSchema) -> DataSchema:
     return DataSchema(_extend_fields(old.fields, slice_schema.fields, ""), old.extra)
 
 
+def new_fields_optional(old: DataSchema, new: DataSchema) -> DataSchema:
+    """`new`, in which fields that `old` has not are optional, since rows so far do not have them."""
+    known = {field.name for field in old.fields}
+    return DataSchema(tuple(field if field.name in known else _optional(field) for field in new.fields), new.extra)
+
+
+def _optional(field: DataField) -> DataField:
+    return field if field.is_optional else DataField(field.name, odf.Option(field.type), field.extra)
+
+
 def normalized(schema: DataSchema) -> DataSchema:
     """The schema with all defaults written out, and attributes in one form."""
     return DataSchema(tuple(_normal_field(field) for field in schema.fields), _normal_extra(schema.extra))
@@ -145,7 +155,10 @@ def _extend_fields(old: Iterable[DataField], new: Iterable[DataField], path: str
         elif field.is_optional:
             fields.append(field)
         else:
-            raise SchemaError(f"Required field {_join(path, name)!r} is missing in the new data")
+            raise SchemaError(
+                f"Required field {_join(path, name)!r} is missing in the new data",
+                hint="Supply it in the preprocessing query, or put data of another shape into a new dataset.",
+            )
     for name, field in after.items():
         if name in before:
             continue

@@ -100,7 +100,10 @@ def _retyped(values: pa.Array, field: pa.Field) -> pa.Array:
 def _check_required(field: pa.Field, array: pa.Array, nulls_above: int, path: str) -> None:
     """Refuse nulls of a required field; where the struct around it is null, so are its fields."""
     if not field.nullable and array.null_count > nulls_above:
-        raise SchemaError(f"Column {path!r} is required but has nulls")
+        raise SchemaError(
+            f"Column {path!r} is required but has nulls",
+            hint="Leave such rows out, or supply a value with `coalesce` in the query.",
+        )
     if pa.types.is_struct(field.type):
         for child, values in zip(field.type.fields, array.flatten(), strict=True):
             _check_required(child, values, array.null_count, f"{path}.{child.name}")

@@ -51,7 +51,8 @@ def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchem
     Args:
         result: columns of the query.
         vocab: names of the system columns of the output.
-        recorded: schema of the output so far; offsets and operation types keep the types that they have in it.
+        recorded: schema of the output so far. Offsets and operation types keep the types that they have in it; what is
+            optional in it stays so, and what is new is optional, since rows so far do not have it.
 
     Raises:
         InvalidQuery: system columns are missing, or there where the engine makes them; two columns of a name.
@@ -68,7 +69,7 @@ def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchem
         )
     operation_type = names.index(vocab.operation_type_column) if vocab.operation_type_column in names else None
     sources = (event_time, *(at for at in range(len(names)) if at not in (event_time, operation_type)))
-    data = [_final_field(result.field(at)) for at in sources]
+    data = [_final_field(result.field(at), recorded) for at in sources]
     system = [
         pa.field(vocab.offset_column, _kept(vocab.offset_column, pa.int64(), recorded), nullable=False),
         pa.field(vocab.operation_type_column, _kept(vocab.operation_type_column, pa.int32(), recorded), nullable=False),
@@ -103,10 +104,11 @@ def _check_names(names: Sequence[str], vocab: DatasetVocabulary) -> None:
         )
 
 
-def _final_field(field: pa.Field) -> pa.Field:
+def _final_field(field: pa.Field, recorded: DataSchema | None) -> pa.Field:
     arrow = plain_type(field.type)
     final = _TIME if pa.types.is_timestamp(arrow) else pa.date32() if pa.types.is_date(arrow) else arrow
-    return pa.field(field.name, final, nullable=field.nullable)
+    required = True if recorded is None else any(f.name == field.name and not f.is_optional for f in recorded.fields)
+    return pa.field(field.name, final, nullable=field.nullable or not required)
 
 
 def _storable(schema: pa.Schema) -> pa.Schema:

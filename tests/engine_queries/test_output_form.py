@@ -129,3 +129,16 @@ def test_system_columns_keep_the_types_that_other_writers_began_with(tmp_path):
         output.finish()
     assert pq.read_schema(tmp_path / "slice").types == made.schema.types
     assert read_slice(tmp_path / "slice").column("offset").to_pylist() == [5]
+
+
+def test_what_is_optional_stays_so_and_what_is_new_is_optional():
+    fields = (
+        DataField("event_time", odf.Timestamp()),
+        DataField("a", odf.Option(odf.Int64())),
+        DataField("b", odf.Int64()),
+    )
+    result = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in "abc"]).insert(
+        0, pa.field("event_time", MICROS)
+    )
+    made = output_form(result, DEFAULT_VOCABULARY, DataSchema(fields)).schema
+    assert {name: made.field(name).nullable for name in "abc"} == {"a": True, "b": False, "c": True}
