@@ -195,7 +195,9 @@ class Puller:
                     prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
-                        results.append(ingest_file(dataset.reloaded(), source, file, self.engines, folder))
+                        result = ingest_file(dataset.reloaded(), source, file, self.engines, folder)
+                    notes = () if fetched.remark is None else (fetched.remark,)
+                    results.append(replace(result, notes=(*result.notes, *notes)))
                     if prepared != fetched.path:
                         prepared.unlink()
                     if fetched.is_temporary:

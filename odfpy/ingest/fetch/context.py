@@ -80,6 +80,7 @@ class FetchedFile:
         event_time: event time of rows that bring none.
         is_temporary: whether the file was made for this ingest, in `scratch`, and may be deleted afterwards.
         is_empty: whether there is nothing but the new state: the file is neither prepared nor read.
+        remark: something that the person should know about it.
     """
 
     path: Path
@@ -88,3 +89,4 @@ class FetchedFile:
     event_time: Timestamp
     is_temporary: bool = False
     is_empty: bool = False
+    remark: str | None = None

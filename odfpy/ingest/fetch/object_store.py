@@ -65,7 +65,10 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
         settings |= kind._get_kwargs_from_urls(url)  # noqa: SLF001
         files = kind(**settings)
     except Exception as error:  # noqa: BLE001 (each library has errors of its own)
-        raise FetchError(f"{shown} cannot be used: {type(error).__name__}", hint="Check the URL.") from None
+        raise FetchError(
+            f"{shown} cannot be used: {type(error).__name__}",
+            hint="Check the URL, and the variables of the environment that name account and credentials.",
+        ) from None
     anonymous = (lambda: kind(**settings, anon=True)) if store.protocol == "s3" else None
     return ObjectSource(files, path, shown, now=now, anonymous=anonymous)
 

@@ -51,7 +51,7 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
     with closing(open_source(text, url, shown, headers, context)) as source:
         kept = download(source, repr((text, headers)), context)
     if kept is not None:
-        yield _fetched(step, url, shown, kept)
+        yield _fetched(step, url, shown, kept, context)
 
 
 def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
@@ -77,14 +77,19 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
     raise FetchError(f"{shown}: nothing is known of the scheme {url.scheme}:", hint=f"These can be fetched: {known}.")
 
 
-def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile) -> FetchedFile:
+def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile, context: FetchContext) -> FetchedFile:
     version, now = kept.version, kept.fetched_at
     source = step.event_time or EventTimeFromMetadata()
     event_time = event_time_of(source, path=unquote(url.path), modified=version.modified, now=now)
     state: SourceState | None = version.state
     if state is None and isinstance(step.cache, CacheForever):
         state = last_modified_state(now)  # any state will do, to know that there is no need to fetch again
-    return FetchedFile(path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True)
+    remark = None
+    if kept.fetched_at != context.now and not version.is_known:
+        remark = f"read what was fetched at {now} and not committed; --fetch-uncacheable fetches it again"
+    return FetchedFile(
+        path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True, remark=remark
+    )
 
 
 def split_url(url: str, shown: str) -> SplitResult:

@@ -148,6 +148,13 @@ def test_part_of_the_rest_is_gone_on_from(run_fetch: Fetcher, server: StaticServ
     assert [offset for offset, _ in ranges(server)] == [None, "bytes=1000-", "bytes=3000-"]
 
 
+@pytest.mark.parametrize("headers", [{}, {"ETag": '"v1"'}])
+def test_empty_file_is_a_file(run_fetch: Fetcher, server: StaticServer, headers: dict[str, str]):
+    server.special["/a.csv"] = breaking(b"", [], **headers)
+    for _ in range(2):
+        assert run_fetch(FetchUrl(f"{server.url}/a.csv"))[0].path.read_bytes() == b""
+
+
 def test_next_pull_goes_on_where_the_last_was_given_up(run_fetch: Fetcher, server: StaticServer):
     step = FetchUrl(f"{server.url}/a.csv")
     server.special["/a.csv"] = breaking(BODY, [1000] * 4, ETag='"v1"')

@@ -87,8 +87,9 @@ def test_kept_file_without_a_version_is_used_again_for_a_day(run_fetch: Fetcher,
     step = FetchUrl(f"{server.url}/a.csv")
     (first,) = run_fetch(step, kept=kept)
     (again,) = run_fetch(step, kept=kept, now=Timestamp(NOW.nanos + 23 * HOUR))
-    assert again == first
-    assert again.event_time == NOW, "the time when it was fetched"
+    assert again.path.read_bytes() == BODY
+    assert (first.remark, again.event_time) == (None, NOW), "the time when it was fetched"
+    assert "read what was fetched at 2030-01-01T00:00:00Z and not committed" in (again.remark or "")
     assert len(server.requests) == 1
     (late,) = run_fetch(step, kept=kept, now=Timestamp(NOW.nanos + 25 * HOUR))
     assert late.event_time == Timestamp(NOW.nanos + 25 * HOUR)
