@@ -98,8 +98,8 @@ def ingest(
         str | None,
         typer.Option(
             help="Format where it is not that of the source.",
-            metavar="csv|json|ndjson|parquet",
-            autocompletion=lambda: ["csv", "json", "ndjson", "parquet"],
+            metavar="csv|json|ndjson|geojson|ndgeojson|esrishapefile|parquet",
+            autocompletion=lambda: ["csv", "json", "ndjson", "geojson", "ndgeojson", "esrishapefile", "parquet"],
         ),
     ] = None,
     form: Form = None,

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from odfpy.chain.events import AddPushSource
-from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadParquet, ReadStep
+from odfpy.chain.sources import (
+    ReadCsv,
+    ReadEsriShapefile,
+    ReadGeoJson,
+    ReadJson,
+    ReadNdGeoJson,
+    ReadNdJson,
+    ReadParquet,
+    ReadStep,
+)
 from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.results import Progress, PullResult
 from odfpy.coordinator.storage import Storage
@@ -18,12 +27,16 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
 
-_FORMATS: dict[str, type[ReadCsv | ReadJson | ReadNdJson | ReadParquet]] = {
+INPUT_FORMATS: dict[str, type[ReadStep]] = {
     "csv": ReadCsv,
     "json": ReadJson,
     "ndjson": ReadNdJson,
+    "geojson": ReadGeoJson,
+    "ndgeojson": ReadNdGeoJson,
+    "esrishapefile": ReadEsriShapefile,
     "parquet": ReadParquet,
 }
+"""Names of formats that a person can choose, each with how it is read."""
 
 
 def ingest(
@@ -79,16 +92,16 @@ def with_format(source: AddPushSource, input_format: str | None) -> AddPushSourc
     """
     if input_format is None:
         return source
-    wanted = _FORMATS.get(input_format.lower())
+    wanted = INPUT_FORMATS.get(input_format.lower())
     if wanted is None:
-        known = ", ".join(_FORMATS)
+        known = ", ".join(INPUT_FORMATS)
         raise UsageError(
             f"Unknown input format {input_format!r}",
-            hint=did_you_mean(input_format, _FORMATS, otherwise=f"One of: {known}"),
+            hint=did_you_mean(input_format, INPUT_FORMATS, otherwise=f"One of: {known}"),
         )
     return source if isinstance(source.read, wanted) else replace(source, read=_converted(source.read, wanted))
 
 
-def _converted(read: ReadStep, wanted: type[ReadCsv | ReadJson | ReadNdJson | ReadParquet]) -> ReadStep:
+def _converted(read: ReadStep, wanted: type[ReadStep]) -> ReadStep:
     converted = wanted(ddl_schema=read.ddl_schema, schema=read.schema)
     return replace(converted, header=True) if isinstance(converted, ReadCsv) else converted

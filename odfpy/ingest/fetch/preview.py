@@ -13,12 +13,12 @@ from functools import singledispatch
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
+from odfpy.errors import InternalError
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
 from odfpy.ingest.fetch.url import fetch_url, open_source, split_url
 from odfpy.ingest.fetch.version import Version
 from odfpy.ingest.templates import expand, without_secrets
-from odfpy.ingest.unsupported import unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,13 @@ def preview(step: FetchStep, context: FetchContext) -> Preview:
     Raises:
         FetchError: the source cannot be reached or read; a fetch would fail in the same way.
         InvalidValue: an option of the step cannot be used.
-        UnsupportedStep: the source is of a kind that is part of a later release.
     """
     return _preview(step, context)
 
 
 @singledispatch
 def _preview(step: FetchStep, context: FetchContext) -> Preview:  # noqa: ARG001
-    raise unsupported(step)
+    raise InternalError(f"No way to preview {type(step).__name__}")
 
 
 @_preview.register
