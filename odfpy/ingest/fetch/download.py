@@ -15,13 +15,11 @@ from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch.context import FetchContext
 from odfpy.ingest.fetch.kept import KeptFile
+from odfpy.ingest.fetch.retry import wait_or_give_up
 from odfpy.ingest.fetch.version import Version
 
 BLOCK = 1 << 20
 """Bytes that are asked for at once."""
-
-LONGEST_WAIT = 120.0
-"""Seconds that are waited for a source that says when it will be ready."""
 
 _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again for a day
 
@@ -106,9 +104,7 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
             return _attempt(source, kept, known, context)
         except FetchInterrupted as error:
             failures = 1 if kept.received - before >= BLOCK else failures + 1
-            if failures > context.retries:
-                raise _given_up(error, failures) from error.__cause__
-            context.pause(_wait(source, error, failures))
+            wait_or_give_up(error, failures, source.shown, context)
 
 
 def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
@@ -164,19 +160,3 @@ def _receive(source: Source, arriving: Arriving, kept: KeptFile, context: FetchC
     if length is not None and kept.received < length:
         raise FetchInterrupted(f"{source.shown}: broken off after {kept.received} of {length} bytes")
     kept.finish()
-
-
-def _wait(source: Source, error: FetchInterrupted, failures: int) -> float:
-    """Seconds until the next try: what the source asks for, else twice as long each time."""
-    if error.retry_after is None:
-        return float(2 ** (failures - 1))
-    if error.retry_after > LONGEST_WAIT:
-        raise FetchError(
-            error.message, hint=f"{source.shown} asks to try again in {error.retry_after:.0f} seconds."
-        ) from error
-    return error.retry_after
-
-
-def _given_up(error: FetchInterrupted, tries: int) -> FetchInterrupted:
-    times = "" if tries == 1 else f" (tried {tries} times)"
-    return FetchInterrupted(f"{error.message}{times}", hint=error.hint or "Try again later.")

@@ -151,7 +151,7 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
             hint="Most nodes that have a wss: URL have the same with https: as well; see its manual.",
         )
     secrets = [*secrets_of([template], context.environment), url]
-    return EthereumNode(url, shown, secrets=secrets, timeout=context.timeout, max_bytes=context.max_bytes)
+    return EthereumNode(url, shown, secrets, context)
 
 
 def _nodes(setting: str | None) -> dict[int | None, str]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from odfpy.errors import FetchError
+from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http.client import HttpClient
+from odfpy.ingest.fetch.context import FetchContext
 from odfpy.ingest.fetch.redact import redacted
+from odfpy.ingest.fetch.retry import PASSING, wait_or_give_up
 
 _HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
+_OF_THE_QUESTION = (200, 400, 413, 422, 500)  # some nodes answer so where the question is the reason
 _STATUS_HINTS = {
     401: "Check the key in the node's URL; a secret is written as ${{ env.NAME }}.",
     403: "Check the key in the node's URL, and what it may be used for.",
@@ -58,13 +62,13 @@ class EthereumNode:
         received: bytes of its answers so far.
     """
 
-    def __init__(self, url: str, shown: str, *, secrets: Sequence[str], timeout: float, max_bytes: int) -> None:
+    def __init__(self, url: str, shown: str, secrets: Sequence[str], context: FetchContext) -> None:
         self.shown = shown
         self.received = 0
         self._url = url
         self._secrets = secrets
-        self._max_bytes = max_bytes
-        self._client = HttpClient(FetchError, timeout=timeout)
+        self._context = context
+        self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=context.timeout)
 
     def close(self) -> None:
         """End the connection."""
@@ -105,35 +109,46 @@ class EthereumNode:
     # --- Questions ---
 
     def _ask(self, method: str, *parameters: Any) -> Any:
+        failures = 0
+        while True:
+            try:
+                return self._ask_once(method, parameters)
+            except FetchInterrupted as error:
+                failures += 1
+                wait_or_give_up(error, failures, self.shown, self._context)
+
+    def _ask_once(self, method: str, parameters: tuple[Any, ...]) -> Any:
         question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
         body = json.dumps(question).encode()
         headers = {"Content-Type": "application/json"}
-        with self._client.post(self._url, body, headers, max_size=self._max_bytes, label=self.shown) as answer:
+        limit = self._context.max_bytes
+        with self._client.post(self._url, body, headers, max_size=limit, label=self.shown) as answer:
             text = answer.readall()
-            status = answer.status
+            status, wait = answer.status, answer.headers.get("Retry-After", "")
         self.received += len(text)
         try:
             tree = json.loads(text)
         except (ValueError, RecursionError):
             tree = None
-        if isinstance(tree, dict) and isinstance(tree.get("error"), dict):
-            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS):
-                raise self._bad_status(status)
-            reason = redacted(str(tree["error"].get("message", "no reason given"))[:500], self._secrets)
+        error = tree.get("error") if isinstance(tree, dict) else None
+        if isinstance(error, dict) and status in _OF_THE_QUESTION:
+            reason = redacted(str(error.get("message", "no reason given"))[:500], self._secrets)
             raise RefusedByNode(
                 f"{self.shown} refuses {method}: {reason}", hint="This is what the node says; its manual may tell more."
             )
         if status != HTTPStatus.OK:
-            raise self._bad_status(status)
+            raise self._bad_status(status, wait)
         if not isinstance(tree, dict) or "result" not in tree:
             raise self._malformed("it is no JSON-RPC")
         return tree["result"]
 
-    def _bad_status(self, status: int) -> FetchError:
-        return FetchError(
-            f"{self.shown}: the node answers {status}",
-            hint=_STATUS_HINTS.get(status, "Check the node's URL, or try again later."),
-        )
+    def _bad_status(self, status: int, wait: str) -> FetchError:
+        message = f"{self.shown}: the node answers {status}"
+        hint = _STATUS_HINTS.get(status, "Check the node's URL, or try again later.")
+        if status in PASSING:
+            seconds = float(wait) if re.fullmatch("[0-9]{1,9}", wait) else None
+            return FetchInterrupted(message, hint=hint, retry_after=seconds)
+        return FetchError(message, hint=hint)
 
     def _malformed(self, problem: str) -> FetchError:
         return FetchError(

@@ -18,11 +18,11 @@ from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.ingest.fetch.context import FetchContext
 from odfpy.ingest.fetch.download import Rest
+from odfpy.ingest.fetch.retry import PASSING
 from odfpy.ingest.fetch.version import Version, is_settled
 from odfpy.ingest.templates import expand
 
 _LONGEST_ETAG = 1024
-_PASSING = (408, 425, 429, 500, 502, 503, 504)
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _GZIP = ("gzip", "x-gzip")
 _HINTS = {
@@ -124,7 +124,7 @@ class HttpSource:
             "The server has a problem; try again later." if answer.status >= 500 else "Check the URL and the headers."
         )
         hint = _HINTS.get(answer.status, otherwise)
-        if answer.status in _PASSING:
+        if answer.status in PASSING:
             return FetchInterrupted(message, hint=hint, retry_after=self._retry_after(answer.headers))
         return FetchError(message, hint=hint)
 

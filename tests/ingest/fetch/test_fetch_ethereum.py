@@ -239,6 +239,8 @@ def test_url_that_leads_nowhere(url: str, message: str, run_fetch: Fetcher):
         ("eth_chainId", (401, b"who are you, s3cret?"), "the node answers 401"),
         ("eth_chainId", (429, b"{}"), "the node answers 429"),
         ("eth_chainId", (500, b""), "the node answers 500"),
+        ("eth_chainId", (500, b'{"error": {"message": "key s3cret is no key"}}'), "refuses eth_chainId: key ***"),
+        ("eth_chainId", (401, b'{"error": {"message": "key s3cret is no key"}}'), "the node answers 401"),
         ("eth_chainId", (302, b""), "the node answers 302"),
         ("eth_chainId", (200, b"<html>"), "no JSON-RPC"),
         ("eth_chainId", (200, b"[]"), "no JSON-RPC"),
@@ -264,6 +266,24 @@ def test_node_that_refuses_or_makes_no_sense(method: str, answer: Any, message: 
     assert caught.value.message.startswith(node.url)
     assert "s3cret" not in f"{caught.value} {caught.value.hint}"
     assert caught.value.hint
+
+
+def test_node_that_is_busy_is_asked_again(node: Node, run_fetch: Fetcher):
+    answers: list[Any] = [(429, b"slow down"), (503, b""), (200, b""), "0x1"]
+    node.put(1, [])
+    node.special["eth_chainId"] = lambda: answers.pop(0)
+    waits: list[float] = []
+    with pytest.raises(FetchError, match="no JSON-RPC"):
+        run_fetch(step_of(node), pause=waits.append)
+    assert [blocks(file) for file in run_fetch(step_of(node), pause=waits.append)] == [[1]]
+    assert waits == [1.0, 2.0]
+
+
+def test_node_that_stays_busy_is_given_up(node: Node, run_fetch: Fetcher):
+    node.special["eth_chainId"] = lambda: (429, b"")
+    with pytest.raises(FetchError, match=r"the node answers 429 \(tried 3 times\)"):
+        run_fetch(step_of(node), retries=2)
+    assert len(node.questions) == 3
 
 
 def test_logs_of_other_blocks_are_refused(node: Node, run_fetch: Fetcher):

@@ -1,0 +1,37 @@
+"""Trying again after an interruption, as long as there is hope."""
+
+from __future__ import annotations
+
+from odfpy.errors import FetchError, FetchInterrupted
+from odfpy.ingest.fetch.context import FetchContext
+
+LONGEST_WAIT = 120.0
+"""Seconds that are waited for a source that says when it will be ready."""
+
+PASSING = (408, 425, 429, 500, 502, 503, 504)
+"""Answers of web servers after which another try may succeed."""
+
+
+def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context: FetchContext) -> None:
+    """Wait as long as the source asks for, else twice as long each time.
+
+    Args:
+        error: why the last try failed.
+        failures: how many have, one after the other.
+        shown: what to call the source in messages.
+        context: says how many tries there may be.
+
+    Raises:
+        FetchError: there have been enough, or the source asks for too long a time.
+    """
+    if failures > context.retries:
+        times = "" if failures == 1 else f" (tried {failures} times)"
+        given_up = FetchInterrupted(f"{error.message}{times}", hint=error.hint or "Try again later.")
+        raise given_up from error.__cause__
+    if error.retry_after is None:
+        context.pause(float(2 ** (failures - 1)))
+    elif error.retry_after <= LONGEST_WAIT:
+        context.pause(error.retry_after)
+    else:
+        hint = f"{shown} asks to try again in {error.retry_after:.0f} seconds."
+        raise FetchError(error.message, hint=hint) from error
