@@ -39,14 +39,11 @@ class Broker:
     def wait(self) -> bool:
         """Wait until it answers; False if it ends instead."""
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE).close()
-            except OSError:
-                time.sleep(0.01)
-            else:
-                return True
-        return False
+        while "running" not in self.log:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
 
     def publish(
         self, topic: str, *payloads: str, qos: int = 1, retain: bool = False, ca: Path | None = None, **who: str

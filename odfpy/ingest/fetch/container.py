@@ -103,6 +103,7 @@ def _run(
     folder = Path(tempfile.mkdtemp(dir=context.scratch, prefix="container-"))
     out = folder / "out"
     out.mkdir()
+    out.chmod(0o777)  # whoever the image runs as; nobody else of this machine gets through the folder around it
     run = ContainerRun(
         image=image,
         shown=step.image,

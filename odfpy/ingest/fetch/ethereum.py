@@ -79,10 +79,11 @@ def _batches(
     options = context.options
     first, last = wanted.first_block, wanted.last_block if wanted.last_block is not None else -1
     stride = max(1, options.ethereum_blocks_per_request)
+    most_logs, most_blocks = max(1, options.batch_size), max(1, options.ethereum_blocks_per_commit)
     while first <= last:
         logs: list[Log] = []
         start = first
-        while first <= last and len(logs) < options.batch_size and first - start < options.ethereum_blocks_per_commit:
+        while first <= last and len(logs) < most_logs and first - start < most_blocks:
             stride, found = _ask(node, wanted, first, min(last - first + 1, stride), stride)
             logs += found
             first += min(last - first + 1, stride)

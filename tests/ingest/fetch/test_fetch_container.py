@@ -173,6 +173,12 @@ def test_secret_variables_are_not_among_the_arguments(podman: PodmanStandIn, run
     assert "s3cret" not in str(podman.calls)
 
 
+def test_any_user_of_an_image_may_write_the_state_and_nobody_else(podman: PodmanStandIn, run_fetch: Fetcher):
+    podman.image(IMAGE, "cd $(dirname $ODF_NEW_ETAG_PATH); stat -c %a . ..")
+    (file,) = run_fetch(FetchContainer(IMAGE))
+    assert file.path.read_text() == "777\n700\n"
+
+
 def test_command_replaces_the_entry_point(podman: PodmanStandIn, run_fetch: Fetcher):
     podman.image(IMAGE, "echo not this")
     (file,) = run_fetch(FetchContainer(IMAGE, command=("sh", "-c"), args=("echo $0 $1", "a", "b")))

@@ -159,6 +159,13 @@ def test_batches_are_of_rows_or_of_blocks(node: Node, run_fetch: Fetcher):
     assert [file.is_empty for file in files] == [False, False, True, False, True]
 
 
+def test_settings_of_nothing_count_as_one(node: Node, run_fetch: Fetcher):
+    node.put(0, [])
+    node.put(1, [])
+    nothing = SourceOptions(batch_size=0, ethereum_blocks_per_request=0, ethereum_blocks_per_commit=0)
+    assert [blocks(file) for file in run_fetch(step_of(node), options=nothing)] == [[0], [1]]
+
+
 def test_next_batch_is_fetched_when_it_is_asked_for(node: Node, tmp_path: Path):
     node.newest = 9
     options = SourceOptions(ethereum_blocks_per_request=5, ethereum_blocks_per_commit=5)
