@@ -143,6 +143,18 @@ def test_source_without_versions_is_fetched_again_on_demand_only(tmp_path: Path,
     assert rows(workspace, "polled") == ["+A 1 a", "+A 2 b"]
 
 
+def test_kept_file_without_a_version_is_spoken_of(tmp_path: Path, server: StaticServer) -> None:
+    server.special["/a.csv"] = lambda handler: send(handler, FIRST)
+    workspace = workspace_with(tmp_path / "w", manifest(server, separator=";"))
+    assert pull(workspace).outcome is PullOutcome.FAILED
+    (tmp_path / "better.yaml").write_text(manifest(server))
+    list(workspace.add(workspace.load([tmp_path / "better.yaml"]), replace=True))
+    server.special["/a.csv"] = lambda handler: send(handler, SECOND)
+    result = pull(workspace)
+    assert result.num_records == 1
+    assert result.notes[0].startswith("read what was fetched at ")
+
+
 def test_fetch_uncacheable_changes_nothing_for_sources_with_versions(tmp_path: Path, server: StaticServer) -> None:
     sent: list[str] = []
     server.special["/a.csv"] = versioned(FIRST, '"v1"', sent)

@@ -147,7 +147,11 @@ def _receive(source: Source, arriving: Arriving, kept: KeptFile, context: FetchC
     if length is not None and length > most:
         raise FetchError(f"{source.shown}: {length} bytes are announced, {most} are allowed", hint=hint)
     if arriving.offset == 0:
-        kept.start(arriving.version, context.now)
+        kept.start(arriving.version, length, context.now)
+    elif None not in (length, kept.length) and length != kept.length:
+        before = kept.length
+        kept.clear()
+        raise FetchInterrupted(f"{source.shown}: {length} bytes are announced, and {before} were for the same version")
     with kept.writing() as writer:
         while block := arriving.read(BLOCK):
             writer.write(block)

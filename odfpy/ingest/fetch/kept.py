@@ -32,6 +32,7 @@ class KeptFile:
         path: where the bytes are.
         version: what the source said of them.
         fetched_at: time of the ingest that began to fetch them.
+        length: how many there are to be, if the source announced that.
         received: how many there are.
         is_complete: whether these are all.
     """
@@ -41,6 +42,7 @@ class KeptFile:
         self.path = folder / "input"
         self.version = Version()
         self.fetched_at = Timestamp(0)
+        self.length: int | None = None
         self.received = 0
         self.is_complete = False
         self._note = folder / "input.json"
@@ -57,12 +59,12 @@ class KeptFile:
 
     def clear(self) -> None:
         """Forget what is there."""
-        self.received, self.is_complete, self.version = 0, False, Version()
+        self.received, self.is_complete, self.version, self.length = 0, False, Version(), None
         for path in (self._note, self.path):
             with suppress(OSError):  # what cannot be removed is not taken for anything without its note
                 path.unlink()
 
-    def start(self, version: Version, now: Timestamp) -> None:
+    def start(self, version: Version, length: int | None, now: Timestamp) -> None:
         """Begin anew, with the first byte of a version.
 
         Raises:
@@ -71,7 +73,7 @@ class KeptFile:
         self.clear()
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.touch(mode=0o600)
-        self.version, self.fetched_at = version, now
+        self.version, self.length, self.fetched_at = version, length, now
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
@@ -107,6 +109,7 @@ class KeptFile:
             "modified": None if version.modified is None else str(version.modified),
             "proof": version.proof,
             "fetchedAt": str(self.fetched_at),
+            "length": self.length,
             "received": self.received,
             "isComplete": self.is_complete,
         }
@@ -122,6 +125,7 @@ class KeptFile:
         etag, modified, proof = (None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof"))
         self.version = Version(etag, None if modified is None else Timestamp.parse(modified), proof)
         self.fetched_at = Timestamp.parse(str(note["fetchedAt"]))
+        self.length = None if note["length"] is None else int(note["length"])
         self.received, self.is_complete = received, is_complete
 
 

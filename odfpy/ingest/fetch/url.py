@@ -87,9 +87,7 @@ def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile, conte
     remark = None
     if kept.fetched_at != context.now and not version.is_known:
         remark = f"read what was fetched at {now} and not committed; --fetch-uncacheable fetches it again"
-    return FetchedFile(
-        path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True, remark=remark
-    )
+    return FetchedFile(path=kept.path, name=shown, state=state, event_time=event_time, is_temporary=True, remark=remark)
 
 
 def split_url(url: str, shown: str) -> SplitResult:

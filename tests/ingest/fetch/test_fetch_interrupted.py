@@ -122,6 +122,31 @@ def test_rest_that_is_not_proven_to_belong_is_not_taken(run_fetch: Fetcher, serv
     assert ranges(server) == [ANEW, ("bytes=1000-", '"v1"'), ANEW]
 
 
+def test_rest_of_a_file_of_another_length_is_not_taken_whatever_its_etag(run_fetch: Fetcher, server: StaticServer):
+    longer = BODY + b"more"
+
+    def answer(handler) -> None:
+        breaking(BODY, [1000], ETag='"v1"')(handler)
+        server.special["/a.csv"] = breaking(longer, [], ETag='"v1"')
+
+    server.special["/a.csv"] = answer
+    assert run_fetch(FetchUrl(f"{server.url}/a.csv"))[0].path.read_bytes() == longer
+    assert ranges(server) == [ANEW, ("bytes=1000-", '"v1"'), ANEW]
+
+
+def test_download_without_an_announced_length_goes_on(run_fetch: Fetcher, server: StaticServer):
+    def answer(handler) -> None:
+        if "Range" in handler.headers:
+            breaking(BODY, [], ETag='"v1"')(handler)
+            return
+        send(handler, b"", ETag='"v1"', Transfer_Encoding="chunked", Content_Length=None)
+        handler.wfile.write(b"3e8\r\n" + BODY[:1000] + b"\r\n")  # and hangs up before the last chunk
+
+    server.special["/a.csv"] = answer
+    assert run_fetch(FetchUrl(f"{server.url}/a.csv"))[0].path.read_bytes() == BODY
+    assert ranges(server) == [ANEW, ("bytes=1000-", '"v1"')]
+
+
 def test_rest_that_is_not_there_is_fetched_anew(run_fetch: Fetcher, server: StaticServer):
     def answer(handler) -> None:
         send(handler, b"", status=416) if "Range" in handler.headers else usual(handler)

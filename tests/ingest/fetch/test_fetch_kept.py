@@ -193,6 +193,7 @@ def edit(**changes: object) -> Callable[[Path], None]:
         edit(received=999),
         edit(received="many"),
         edit(received=-1),
+        edit(length=[]),
         edit(modified="yesterday"),
         edit(fetchedAt=None),
     ],
@@ -219,7 +220,7 @@ def test_beginning_of_a_file_that_was_shortened_is_fetched_anew(run_fetch: Fetch
 def test_only_what_is_known_to_be_on_the_disk_is_gone_on_from(tmp_path: Path):
     """After a power failure there may be anything behind it."""
     file = KeptFile(tmp_path, "source")
-    file.start(Version(etag='"v1"', proof='"v1"'), NOW)
+    file.start(Version(etag='"v1"', proof='"v1"'), None, NOW)
     with file.writing() as writer:
         writer.write(b"good")
     with file.path.open("ab") as rest:
