@@ -145,8 +145,7 @@ def _check_keys(columns: dict[str, pa.ChunkedArray], keys: Iterable[str], first_
         if name in columns and columns[name].null_count:
             row = pc.index(pc.is_null(columns[name]), value=True).as_py()
             raise IngestError(
-                f"Primary key column {name!r} is null in {columns[name].null_count} of {len(columns[name])} rows, "
-                f"first in row {first_row + row + 1}",
+                f"Primary key column {name!r} is null, first in row {first_row + row + 1}",
                 hint="Leave such rows out in the preprocessing query, or choose another primary key.",
             )
 

@@ -112,13 +112,13 @@ def test_an_input_without_rows_may_lack_columns_that_are_recorded() -> None:
 )
 def test_null_keys_are_refused(strategy: MergeStrategy) -> None:
     new = pa.table({"id": [1, 2, 3, 4], "part": [1, 2, None, None]})
-    with pytest.raises(IngestError, match="Primary key column 'part' is null in 2 of 4 rows, first in row 3"):
+    with pytest.raises(IngestError, match="Primary key column 'part' is null, first in row 3"):
         normalized(new, strategy)
 
 
 def test_null_keys_of_a_changelog_are_refused() -> None:
     new = pa.table({"op": [0], "id": pa.array([None], pa.int64())})
-    with pytest.raises(IngestError, match="Primary key column 'id' is null in 1 of 1 rows"):
+    with pytest.raises(IngestError, match="Primary key column 'id' is null"):
         normalized(new, MergeChangelogStream(("id",)))
 
 
