@@ -41,7 +41,7 @@ def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: P
     except OdfError as error:
         if state.schema is not None:
             raise
-        return (f"no data can come in like this: {error.message}" + (f"\n{error.hint}" if error.hint else ""),)
+        return (f"no data can come in like this: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""),)
 
 
 def check_transform(
