@@ -227,9 +227,15 @@ class Puller:
             max_bytes=self.options.max_fetch_bytes,
             timeout=self.options.fetch_timeout,
             retries=self.options.fetch_retries,
+            pause=partial(self._wait_to_try_again, str(dataset.handle)),
             dataset_id=dataset.handle.id,
             options=self.options.sources,
         )
+
+
+    def _wait_to_try_again(self, name: str, seconds: float) -> None:
+        self.progress(Progress(name, f"broken off, trying again in {seconds:.0f} s"))
+        time.sleep(seconds)
 
 
 def unchanged(dataset: StoredDataset) -> PullResult:

@@ -9,15 +9,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from support.certificates import self_signed
 from support.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.errors import FetchError, FetchInterrupted
@@ -336,19 +331,7 @@ def test_user_is_left_out_of_messages():
 @pytest.fixture
 def tls_server(server: StaticServer, tmp_path: Path) -> Iterator[tuple[StaticServer, Path]]:
     """The same folder behind TLS with a certificate that nobody knows, and the file of the certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(timezone.utc)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    file, key_file = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    file.write_bytes(certificate.public_bytes(Encoding.PEM))
-    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    file, key_file = self_signed(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file, key_file)
     with static_server(tmp_path, context) as site:

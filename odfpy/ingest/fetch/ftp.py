@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ftplib
 import re
+import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
+from typing import Any
 from urllib.parse import SplitResult, unquote
 
 from odfpy.data.timestamp import Timestamp
@@ -19,6 +22,7 @@ from odfpy.http.connection import Paced, hint, may_pass, reason
 from odfpy.ingest.fetch.download import Rest
 from odfpy.ingest.fetch.version import Version, is_settled
 
+_FTPS_PORT = 990
 _MOST_LINES = 10_000  # of what a server says before a file has arrived
 _MODIFIED = re.compile(r"213 ([0-9]{14})(?:\.[0-9]+)?\s*")
 _SIZE = re.compile(r"213 ([0-9]{1,18})\s*")
@@ -41,6 +45,38 @@ class _Session(ftplib.FTP):
         if self._lines > _MOST_LINES:
             raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
         return super().getline()
+
+
+class _SecureSession(_Session, ftplib.FTP_TLS):
+    """The same within TLS from the first byte on (implicit FTPS)."""
+
+    def __init__(self, timeout: float) -> None:
+        self._secured: socket.socket | None = None
+        super().__init__(timeout)
+        self.context = ssl.create_default_context()
+
+    @property
+    def sock(self) -> socket.socket | None:
+        """The connection; whatever is set is secured first."""
+        return self._secured
+
+    @sock.setter
+    def sock(self, value: socket.socket | None) -> None:
+        if value is not None and not isinstance(value, ssl.SSLSocket):
+            value = self.context.wrap_socket(value, server_hostname=self.host)
+        self._secured = value
+
+    def login(self, *args: Any, **kwargs: Any) -> str:
+        """Log in, and ask for the files to be secured as well."""
+        answer = super().login(*args, **kwargs)
+        self.prot_p()
+        return answer
+
+    def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
+        """The connection of a file; many servers want it to be of the same TLS session."""
+        plain, size = ftplib.FTP.ntransfercmd(self, cmd, rest)  # noqa: S321 (it is made secure below)
+        session = self._secured.session if isinstance(self._secured, ssl.SSLSocket) else None
+        return self.context.wrap_socket(plain, server_hostname=self.host, session=session), size
 
 
 class FtpFile:
@@ -76,7 +112,7 @@ class FtpFile:
 
 
 class FtpSource:
-    """A file at an ftp URL; the path starts from the folder that the server puts the user in.
+    """A file at an ftp or ftps URL; the path starts from the folder that the server puts the user in.
 
     Attributes:
         shown: the URL for messages.
@@ -86,7 +122,8 @@ class FtpSource:
     def __init__(self, url: SplitResult, shown: str, *, now: Timestamp, timeout: float) -> None:
         self.shown = shown
         self.path = re.sub(r";type=[aid]$", "", unquote(url.path)).removeprefix("/")
-        self._host, self._port = url.hostname or "", url.port or ftplib.FTP_PORT
+        self._session, port = (_SecureSession, _FTPS_PORT) if url.scheme == "ftps" else (_Session, ftplib.FTP_PORT)
+        self._host, self._port = url.hostname or "", url.port or port
         self._user, self._password = unquote(url.username or ""), unquote(url.password or "")
         self._now = now
         self._timeout = timeout
@@ -98,7 +135,7 @@ class FtpSource:
 
     def open(self, unless: Version, rest: Rest | None) -> FtpFile | None:
         """Ask for the file; see `download.Source`."""
-        session = _Session(self._timeout)
+        session = self._session(self._timeout)
         try:
             with self.errors("cannot be read"):
                 session.connect(self._host, self._port)

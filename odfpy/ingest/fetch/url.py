@@ -65,7 +65,7 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
 
         target = url._replace(fragment="").geturl()
         return HttpSource(target, shown, headers, now=context.now, timeout=context.timeout)
-    if url.scheme == "ftp":
+    if url.scheme in ("ftp", "ftps"):
         from odfpy.ingest.fetch.ftp import FtpSource
 
         return FtpSource(url, shown, now=context.now, timeout=context.timeout)
@@ -73,7 +73,7 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
 
     if url.scheme in STORES:
         return object_source(text, url.scheme, shown, now=context.now, timeout=context.timeout)
-    known = ", ".join(("file", "http", "https", "ftp", *STORES))
+    known = ", ".join(("file", "http", "https", "ftp", "ftps", *STORES))
     raise FetchError(f"{shown}: nothing is known of the scheme {url.scheme}:", hint=f"These can be fetched: {known}.")
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.certificates import self_signed
 from support.fetching import NOW, Fetcher
 from support.server_process import ftp_server
 
@@ -92,13 +94,19 @@ def lying() -> Iterator[Callable[..., tuple[str, list[str]]]]:
     """FTP servers with answers by command, one connection after the other; each sends some bytes of a body."""
     listeners: list[socket.socket] = []
 
-    def serve(sizes: list[int], after: str = "226 done", **answers: str) -> tuple[str, list[str]]:
+    def serve(
+        sizes: list[int], after: str = "226 done", tls: ssl.SSLContext | None = None, **answers: str
+    ) -> tuple[str, list[str]]:
         control, data = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+        if tls:
+            control, data = tls.wrap_socket(control, server_side=True), tls.wrap_socket(data, server_side=True)
         listeners.extend((control, data))
         commands: list[str] = []
         port = data.getsockname()[1]
         usual = {
             "USER": "230 in",
+            "PBSZ": "200 ok",
+            "PROT": "200 ok",
             "TYPE": "200 ok",
             "MDTM": "213 20240301120000",
             "SIZE": f"213 {len(BODY)}",
@@ -131,7 +139,7 @@ def lying() -> Iterator[Callable[..., tuple[str, list[str]]]]:
                         peer.sendall(f"{after}\r\n".encode())
 
         threading.Thread(target=run, daemon=True).start()
-        return f"ftp://127.0.0.1:{control.getsockname()[1]}/a.csv", commands
+        return f"{'ftps' if tls else 'ftp'}://127.0.0.1:{control.getsockname()[1]}/a.csv", commands
 
     yield serve
     for listener in listeners:
@@ -187,3 +195,19 @@ def test_size_is_limited(run_fetch: Fetcher, lying):
     url, _ = lying([5000], SIZE="500 no")
     with pytest.raises(FetchError, match="more than the 1500 bytes that are allowed"):
         run_fetch(FetchUrl(url), max_bytes=1500)
+
+
+def test_ftps_is_within_tls_from_the_first_byte_on(
+    run_fetch: Fetcher, lying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    certificate, key = self_signed(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    url, commands = lying([5000] * 2, tls=context)
+    with pytest.raises(FetchError, match="certificate is not trusted") as caught:
+        run_fetch(FetchUrl(url))
+    assert "SSL_CERT_FILE" in (caught.value.hint or "")
+    assert commands == []
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert run_fetch(FetchUrl(url))[0].path.read_bytes() == BODY
+    assert "PROT P" in commands
