@@ -178,7 +178,7 @@ class _Command:
 
     def _failure(self, what: str, hint: str) -> PrepareError:
         words = last_words(bytes(self._errors), ())
-        return PrepareError(f"{self.title}, {what}" + (f":\n{words}" if words else ""), hint=hint)
+        return PrepareError(f"{self.title}, {what}" + (f"\n{words}" if words else ""), hint=hint)
 
 
 _TIME_HINT = "`odf config set prepare.timeout` allows more; perhaps the command waits for something that never comes."

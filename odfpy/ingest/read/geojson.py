@@ -17,7 +17,7 @@ import pyarrow as pa
 from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
-from odfpy.ingest.read.files import Piece, TextFile, cut_at_line, in_turn, map_pieces
+from odfpy.ingest.read.files import Piece, TextFile, cut_at_line, in_turn
 from odfpy.ingest.read.geojson_features import Collection, cut_at_feature, parse_feature_series
 from odfpy.ingest.read.json import table_of
 from odfpy.ingest.read.json_inference import Evidence
@@ -61,7 +61,7 @@ def read_ndgeojson(step: ReadNdGeoJson, schema: DataSchema | None, path: Path, n
 
 def _read(pieces: _Pieces, parse: _Parse, schema: DataSchema | None) -> pa.Table:
     wanted = _inferred(pieces, parse) if schema is None else to_arrow(schema)
-    return pa.concat_tables(map_pieces(pieces(), lambda piece: table_of(parse(piece), wanted, DEFAULT_FORMATS)))
+    return pa.concat_tables(in_turn(pieces(), lambda piece: table_of(parse(piece), wanted, DEFAULT_FORMATS)))
 
 
 def _inferred(pieces: _Pieces, parse: _Parse) -> pa.Schema:

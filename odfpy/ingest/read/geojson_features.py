@@ -31,16 +31,21 @@ _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
-# Where Python's own conversion to numbers and back might give another text: exponents, very long or very small
-# numbers, negative zero.
-_ODD_NUMBERS = re.compile(r"[0-9][eE]|(?<![.0-9])[0-9]{16}|0\.0000|-0(?![.0-9])")
+_LONGEST_PLAIN = 18  # characters of an integer that certainly has 64 bits
+_EXPONENTS = ("e-", "e+")  # as Python writes them, and the reference does not
+
+
+def _plain_integer(text: str) -> int:
+    if len(text) > _LONGEST_PLAIN or text == "-0":
+        raise ValueError(text)
+    return int(text)
 
 
 def _refuse(constant: str) -> float:
     raise ValueError(constant)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=members_of)
+_DECODER = json.JSONDecoder(parse_int=_plain_integer, parse_constant=_refuse, object_pairs_hook=members_of)
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -167,11 +172,12 @@ class _FeatureParser(Parser):
         return end
 
     def _geometry(self, at: int) -> tuple[str | None, int]:
-        """The text of the geometry at a position, and where that ends."""
+        """The text of the geometry at a position, and where that ends; by the library where that writes the same."""
         try:
             value, end = _DECODER.raw_decode(self._text, at)
-            if isinstance(value, dict) and not _ODD_NUMBERS.search(self._text, at, end):
-                return _ENCODER.encode(value), end
+            text = _ENCODER.encode(value)
+            if isinstance(value, dict) and not any(exponent in text for exponent in _EXPONENTS):
+                return text, end
         except (ValueError, TypeError, RecursionError):
             pass  # the slow way says what is wrong, if anything is
         value, end = self._value(at)

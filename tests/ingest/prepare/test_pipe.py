@@ -80,7 +80,7 @@ def test_failure_shows_the_last_words(prepared: Prepare, scratch: Path):
         prepared(shell(script), content=b"")
     first, *lines = caught.value.message.splitlines()
     assert first.startswith("Prepare step Pipe, `sh -c 'echo partial;")
-    assert first.endswith("on input, failed with exit code 3:")
+    assert first.endswith("on input, failed with exit code 3")
     assert lines[-2:] == ["line 100", "red"]
     assert len(lines) == 20
     assert "PATH" in (caught.value.hint or "")
