@@ -99,6 +99,8 @@ def source(
     if not output.for_people:
         output.tree(tree)
         return
+    if report.copied_from is not None:
+        output.text(f"A copy, pulled from {report.copied_from}; what follows is about the original.\n")
     for title, key in (("Pulled from", "pollingSource"), ("Handed in by", "pushSources"), ("State", "states")):
         if tree[key]:
             output.text(paint(title, "bold", sys.stdout))
@@ -117,6 +119,7 @@ def source_tree(report: SourceReport) -> dict[str, Any]:
     return {
         "name": str(report.handle),
         "id": str(report.handle.id),
+        "copiedFrom": report.copied_from,
         "pollingSource": to_tree(report.polling_source) if report.polling_source else None,
         "pushSources": [to_tree(item) for item in report.push_sources],
         "states": [to_tree(item) for item in report.states],

@@ -128,9 +128,12 @@ class Catalog:
         Raises:
             UsageError: the dataset is derivative.
         """
+        from odfpy.coordinator.remotes import Remotes
         from odfpy.coordinator.source_report import source_report
 
-        return source_report(self.storage.get(ref), num_commits)
+        dataset = self.storage.get(ref)
+        aliases = Remotes.aliases(dataset).list("pull")
+        return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
         """What the engine says of a derivative's query; None when the schema of an input is not known yet.

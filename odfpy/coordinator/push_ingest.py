@@ -72,7 +72,8 @@ def ingest(
             taken = SourceFile(path, name, event_time or Timestamp.now())
             with rows_told(progress, str(dataset.handle), name):
                 result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
-            yield replace(result, seconds=time.monotonic() - started)
+            which = name if len(inputs) > 1 else None
+            yield replace(result, seconds=time.monotonic() - started, input=which)
 
 
 def _spool(stream: BinaryIO, path: Path) -> Path:

@@ -95,8 +95,9 @@ class PullResult:
             (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
             retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark.
         watermark: watermark after.
+        lane: of an ingest, where it ran and why.
         seconds: time it took.
-        input: the file that was taken in, of a watched folder.
+        input: the file that was taken in, where there are several.
         notes: remarks for the person.
         error: why it failed or was skipped.
     """
@@ -109,6 +110,7 @@ class PullResult:
     num_records: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     watermark: Timestamp | None = None
+    lane: str | None = None
     seconds: float = 0.0
     input: str | None = None
     notes: tuple[str, ...] = ()

@@ -41,6 +41,7 @@ class SourceReport:
 
     Attributes:
         handle: the dataset.
+        copied_from: where a copy is pulled from; its sources are then those of the original, and not used here.
         polling_source: what `odf pull` takes data from.
         push_sources: what `odf ingest` hands data to.
         states: how far the sources have been taken in.
@@ -48,13 +49,14 @@ class SourceReport:
     """
 
     handle: DatasetHandle
+    copied_from: str | None
     polling_source: SetPollingSource | None
     push_sources: tuple[AddPushSource, ...]
     states: tuple[SourceState, ...]
     commits: tuple[SourceCommit, ...]
 
 
-def source_report(dataset: StoredDataset, num_commits: int) -> SourceReport:
+def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str | None = None) -> SourceReport:
     """Sources, states and the last commits of a root dataset.
 
     Raises:
@@ -68,6 +70,7 @@ def source_report(dataset: StoredDataset, num_commits: int) -> SourceReport:
         )
     return SourceReport(
         handle=dataset.handle,
+        copied_from=copied_from,
         polling_source=state.polling_source,
         push_sources=state.push_sources,
         states=state.source_states,

@@ -81,6 +81,13 @@ def test_a_dataset_without_data(odf: Odf, workspace: Path) -> None:
     assert odf("inspect", "source", "com.example.empty").out.endswith("\nNo data yet.\n")
 
 
+def test_a_copy_says_where_it_is_from(odf: Odf, workspace: Path) -> None:
+    assert odf("inspect", "source", "com.example.rates", "-o", "json").json["copiedFrom"] is None
+    origin = odf("inspect", "source", "trades", "-o", "json").json["copiedFrom"]
+    assert origin.endswith("/trades")
+    assert odf("inspect", "source", "trades").out.startswith(f"A copy, pulled from {origin}; ")
+
+
 def test_derivatives_have_inputs_instead(odf: Odf, workspace: Path) -> None:
     refused = odf("inspect", "source", "com.example.upper")
     assert refused.code == 2
