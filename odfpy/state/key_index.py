@@ -219,14 +219,16 @@ def _parts(
 ) -> Iterator[pa.Table]:
     """The rows of slices in tables of bounded size."""
     tables: list[pa.Table] = []
+    rows = size = 0
     for path in slices:
         names = slice_schema(path, vocab=vocabulary).names
         columns = [name for name in wanted.names if name in names]
         for batch in iter_slice(path, sizes.part_rows, columns, vocab=vocabulary):
             tables.append(fit_table(pa.Table.from_batches([batch]), wanted))
-            if sum(t.num_rows for t in tables) >= sizes.part_rows or sum(t.nbytes for t in tables) >= sizes.part_bytes:
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= sizes.part_rows or size >= sizes.part_bytes:
                 yield pa.concat_tables(tables)
-                tables = []
+                tables, rows, size = [], 0, 0
     if tables:
         yield pa.concat_tables(tables)
 
