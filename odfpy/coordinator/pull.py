@@ -234,7 +234,7 @@ class Puller:
 
 
     def _wait_to_try_again(self, name: str, seconds: float) -> None:
-        self.progress(Progress(name, f"broken off, trying again in {seconds:.0f} s"))
+        self.progress(Progress(name, f"trying again in {seconds:.0f} s"))
         time.sleep(seconds)
 
 

@@ -64,7 +64,9 @@ class Connection:
             OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
         """
         path = str(target) if self._absolute else target.path
-        self._http.request(method, path, body, {**self._headers, **headers})
+        given = {name.lower() for name in headers}
+        own = {name: value for name, value in self._headers.items() if name.lower() not in given}
+        self._http.request(method, path, body, {**own, **headers})
         self._socket = self._http.sock
         self._answer = self._http.getresponse()
         return self._answer

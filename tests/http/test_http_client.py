@@ -94,6 +94,14 @@ def test_request_headers_are_sent(server: StaticServer, client: HttpClient):
     assert server.headers[0]["Accept-Encoding"] == "identity"
 
 
+def test_headers_of_the_caller_take_the_place_of_those_of_the_client(server: StaticServer, client: HttpClient):
+    names = []
+    server.special["/small"] = lambda handler: (names.extend(handler.headers.keys()), send(handler, b""))
+    with client.get(f"{server.url}/small", {"user-agent": "me", "ACCEPT": "text/csv"}):
+        pass
+    assert sorted(name.lower() for name in names) == ["accept", "accept-encoding", "host", "user-agent"]
+
+
 def test_connection_is_kept_and_used_again(server: StaticServer, client: HttpClient):
     for name in ("small", "large", "empty", "small"):
         with client.get(f"{server.url}/{name}") as answer:
