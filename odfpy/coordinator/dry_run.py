@@ -36,7 +36,7 @@ class Expectation(Enum):
 
     NEW = "would be updated"
     UP_TO_DATE = "up to date"
-    UNKNOWN = "would be asked"
+    UNKNOWN = "only a pull can tell"
     FAILED = "would fail"
 
 
@@ -161,19 +161,17 @@ class DryRun:
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
         state = dataset.state
         intervals = new_intervals(self.puller.storage, require_transform(dataset, state), state)
-        notes = [
-            f"{item.dataset.handle} would be pulled first, and may bring more"
-            for item in intervals
-            if item.dataset.handle.id in changing
-        ]
-        waiting = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
-        if waiting:
-            notes.append(f"waiting for the first data of {', '.join(waiting)}")
+        first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
+        notes = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
+        without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
+        if set(without_data) - set(first):
+            waiting = f"waiting for the first data of {', '.join(without_data)}"
+            return _plan(str(dataset.handle), (), (*notes, waiting))
         new = [item for item in intervals if item.interval.new_block_hash is not None]
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
-        if not waiting and not inputs and notes:
-            return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=tuple(notes))
-        return _plan(str(dataset.handle), () if waiting else inputs, tuple(notes))
+        if first and (without_data or not inputs):
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
+        return _plan(str(dataset.handle), inputs, notes)
 
     def _copy(self, dataset: StoredDataset, url: str) -> PullPlan:
         source, name = open_dataset(url), str(dataset.handle)
