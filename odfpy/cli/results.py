@@ -51,6 +51,8 @@ def _tell(result: PullResult, output: Output) -> None:
     output.say(_line(result))
     for note in result.notes:
         output.say(f"  note: {note}")
+    if result.lane is not None:
+        output.detail(f"  lane {result.lane}")
     if result.num_blocks:
         output.detail(f"  head was {result.old_head or 'none'}")
         output.detail(f"  head is  {result.new_head}")

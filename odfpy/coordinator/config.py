@@ -52,6 +52,7 @@ class Setting:
         return type(value) is self.type and not (isinstance(value, int) and value < 0)
 
 
+_LANE = ("auto|local|spark", "auto, local or spark")
 _SIZE = ("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")
 _CONTAINER_ENGINE = ("auto|podman|docker", "auto, podman or docker")
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
@@ -64,6 +65,9 @@ SETTINGS = {
         Setting("engine.jobTimeout", int, None, "Seconds that one job of an engine may take; unlimited if not set"),
         Setting("engine.memory", str, None, "Greatest heap of the engine's Java process, for example 2g", _SIZE),
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
+        Setting("engine.master", str, "local[*]", "Where Spark runs its tasks: local[2], or the address of a cluster"),
+        Setting("ingest.lane", str, "auto", "Where ingests run: in this process, or as tasks of the engine", _LANE),
+        Setting("ingest.memory", str, "2g", "Memory for an ingest in this process; auto leaves more to Spark", _SIZE),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
         Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),

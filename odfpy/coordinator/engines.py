@@ -15,6 +15,7 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
         start_seconds=config.get("engine.startTimeout"),
         job_seconds=config.get("engine.jobTimeout"),
         memory=config.get("engine.memory"),
+        master=config.get("engine.master"),
         startup_cache=config.get("engine.startupCache"),
     )
     return EngineRegistry.standard(storage.run, settings)

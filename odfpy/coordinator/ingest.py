@@ -29,7 +29,9 @@ from odfpy.chain.rules import NoOpEvent, WatermarkWentBack
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.config import Config
 from odfpy.coordinator.keyed_state import DatasetKeys
+from odfpy.coordinator.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -117,18 +119,33 @@ def _ingest_file(
     engines: EngineRegistry,
     scratch: Path,
 ) -> PullResult:
-    from odfpy.ingest.normalize import coerce_inferred_event_time
+    lane = choose_lane(Config.load(dataset.storage.root), dataset.state, source, file.path)
+    system_time = commit_time(dataset.state)
+    keys = DatasetKeys(dataset, source.merge)
+    if lane.is_spark:
+        what = (file.path, file.name, file.event_time)
+        ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time)
+    else:
+        ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys)
+    result = _commit(dataset, dataset.state, ingested, source.merge, file, system_time)
+    keys.extend(result.new_head, ingested.schema)
+    return replace(result, notes=(*remarks, *result.notes), lane=str(lane))
+
+
+def _ingest_here(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    out: Path,
+    system_time: Timestamp,
+    keys: DatasetKeys,
+) -> tuple[IngestedData, tuple[str, ...]]:
+    """The local lane: what is there to commit, and remarks for the person."""
     from odfpy.ingest.pipeline import ingest_rows
-    from odfpy.ingest.preprocess import preprocess
-    from odfpy.ingest.read import read, schema_of
 
     state = dataset.state
-    rows = read(source.read, file.path, name=file.name)
-    if schema_of(source.read) is None:
-        rows = coerce_inferred_event_time(rows, state.vocab)
-    rows, remarks = preprocess(source.preprocess, rows, engines)
-    system_time = commit_time(state)
-    keys = DatasetKeys(dataset, source.merge)
+    rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines)
     ingested = ingest_rows(
         rows,
         strategy=source.merge,
@@ -138,12 +155,10 @@ def _ingest_file(
         system_time=system_time,
         source_event_time=file.event_time,
         watermark=state.watermark,
-        out=scratch / "data",
+        out=out,
         state=keys.state,
     )
-    result = _commit(dataset, state, ingested, source.merge, file, system_time)
-    keys.extend(result.new_head, ingested.schema)
-    return replace(result, notes=(*remarks, *result.notes))
+    return ingested, remarks
 
 
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:

@@ -1,1 +1,1 @@
-"""Lanes: where the parts of an ingest run. See `docs/adr/0008-lanes.md`."""
+"""Lanes: where the parts of an ingest run. See the decision record `docs/adr/0008-two-lanes.md`."""
