@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticServer]:
         yield site
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pulls=st.lists(st.lists(BEHAVIOURS, min_size=1, max_size=4), min_size=1, max_size=4), commits=st.booleans())
 def test_file_is_one_of_the_versions_whole(server: StaticServer, pulls: list[list[Behaviour]], commits: bool):
     state = None
