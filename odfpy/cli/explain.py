@@ -10,6 +10,9 @@ from odfpy.errors import UsageError, did_you_mean
 
 TEXTS = Path(__file__).with_name("errors.md")
 
+WIDTH = 100
+"""Letters of a line."""
+
 _CODE = re.compile(r"[Ee]\d+")
 _ENTRY = re.compile(r"^## (?P<code>E\d{3}): (?P<title>.+)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)
 
@@ -48,6 +51,9 @@ def explanation(code: str) -> Explanation:
 
 
 def as_text(item: Explanation) -> str:
-    """An explanation as plain text: Markdown's signs for code and emphasis are left out."""
-    lines = re.sub(r"\*\*|(?<!`)`(?!`)", "", item.text)
-    return f"{item.code}: {item.title}\n\n{lines}"
+    """An explanation as plain text: without Markdown's signs for code and emphasis, and in lines fit for reading."""
+    import textwrap
+
+    plain = re.sub(r"\*\*|(?<!`)`(?!`)", "", item.text)
+    paragraphs = (textwrap.fill(part, WIDTH, break_on_hyphens=False) for part in plain.split("\n\n"))
+    return "\n\n".join((f"{item.code}: {item.title}", *paragraphs))
