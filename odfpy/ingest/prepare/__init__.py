@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odfpy.chain.sources import PrepDecompress, PrepPipe, PrepStep
-from odfpy.errors import OdfError, PrepareError
+from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.prepare.decompress import check_decompress, decompress
 from odfpy.ingest.prepare.pipe import check_pipe, pipe
@@ -87,6 +87,6 @@ def _carry_out(step: PrepStep, source: Path, target: Path, name: str, context: P
         else:
             folder = context.scratch / f"{target.name}-folder"
             pipe(step, source, target, name, folder=folder, timeout=context.timeout, limits=context.limits)
-    except (OdfError, OSError):
+    except BaseException:  # also when interrupted
         target.unlink(missing_ok=True)
         raise

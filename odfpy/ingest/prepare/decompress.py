@@ -7,7 +7,7 @@ from pathlib import Path
 
 from odfpy.chain.sources import CompressionFormat, PrepDecompress
 from odfpy.errors import PrepareError
-from odfpy.ingest.archive import UnpackLimits, ZipArchive, reading, unpack
+from odfpy.ingest.archive import UnpackLimits, ZipArchive, unpack
 
 _GZIP = b"\x1f\x8b"
 
@@ -54,5 +54,5 @@ def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limi
             )
         size = packed.seek(0, 2)
         packed.seek(0)
-        with reading(name), gzip.GzipFile(fileobj=packed) as stream:
+        with gzip.GzipFile(fileobj=packed) as stream:
             unpack(stream, unpacked, size, name, limits)

@@ -2,7 +2,7 @@
 
 The command gets the file as its standard input and gives the prepared one as its standard output, byte by byte as it
 comes. There is no shell. It runs in a process group of its own, which is killed as a whole: when it ends, when it
-takes too long or gives too much, and when the pull is interrupted.
+takes too long or gives too much, and when the pull is interrupted or killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.fetch.redact import last_words
-from odfpy.ingest.prepare.sandbox import environment, isolation
+from odfpy.ingest.prepare.sandbox import environment, isolation, tether
 
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which output may still come from what outlived its process group
@@ -86,7 +86,7 @@ def pipe(
 def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     try:
         process = subprocess.Popen(
-            (*isolation(), *step.command),
+            (*tether(), *isolation(), *step.command),
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

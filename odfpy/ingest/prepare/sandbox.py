@@ -13,22 +13,32 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-_NAMESPACES = ("--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child")
+_NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--")
+_TETHER = ("setpriv", "--pdeathsig", "KILL", "--")
 _PATIENCE = 20.0
 
 
 @cache
 def isolation() -> tuple[str, ...]:
     """What to put before a command so that it has no network; nothing where that is not possible."""
-    program = shutil.which("unshare")
+    return _if_possible(_NAMESPACES)
+
+
+@cache
+def tether() -> tuple[str, ...]:
+    """What to put before a command so that it ends when we are killed; nothing where that is not possible."""
+    return _if_possible(_TETHER)
+
+
+def _if_possible(prefix: tuple[str, ...]) -> tuple[str, ...]:
+    program = shutil.which(prefix[0])
     if program is None:
         return ()
-    prefix = (program, *_NAMESPACES, "--")
     try:
-        trial = subprocess.run((*prefix, "true"), capture_output=True, timeout=_PATIENCE, check=False)
+        trial = subprocess.run((program, *prefix[1:], "true"), capture_output=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError):
         return ()
-    return prefix if trial.returncode == 0 else ()
+    return (program, *prefix[1:]) if trial.returncode == 0 else ()
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -16,7 +19,7 @@ from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.prepare import check_steps, commands_of
-from odfpy.ingest.prepare.sandbox import isolation
+from odfpy.ingest.prepare.sandbox import isolation, tether
 
 
 def shell(script: str) -> PrepPipe:
@@ -126,6 +129,46 @@ def test_all_that_a_command_started_ends_with_it(prepared: Prepare, tmp_path: Pa
     watcher.join(60)
     assert held.is_set()
     assert not watcher.is_alive()
+
+
+PROGRAM = """
+import signal, sys
+from pathlib import Path
+from odfpy.chain.sources import PrepPipe
+from odfpy.ingest.prepare import PrepareContext, prepare
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run without it
+prepare([PrepPipe(("sh", "-c", sys.argv[1]))], Path("/dev/null"), PrepareContext(scratch=Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_all_that_a_command_started_ends_with_us(tmp_path: Path, scratch: Path, number: signal.Signals):
+    os.mkfifo(tmp_path / "fifo")
+    script = f"(printf x; sleep 20; printf y) > '{tmp_path}/fifo' 2>/dev/null"
+    with subprocess.Popen((sys.executable, "-c", PROGRAM, script, str(scratch)), stderr=subprocess.PIPE) as us:
+        with (tmp_path / "fifo").open("rb", buffering=0) as fifo:
+            assert fifo.read(1) == b"x"
+            us.send_signal(number)
+            ends = number is signal.SIGINT or bool(tether())
+            assert fifo.read(1) == (b"" if ends else b"y")
+        us.communicate()
+    assert us.returncode != 0
+    if number is signal.SIGINT:
+        assert not list(scratch.iterdir())
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_left(prepared: Prepare, scratch: Path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+    try:
+        for step, content in ((PrepPipe(("yes",)), b""), (GZIP, gzip.compress(b"x" * 2_000_000))):
+            with pytest.raises(PrepareError, match=r"^Cannot prepare input: File too large$"):
+                prepared(step, content=content)
+            assert not list(scratch.iterdir())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
 
 
 def test_output_without_end_is_refused(prepared: Prepare, scratch: Path):
