@@ -36,16 +36,15 @@ class FileStamp:
 
     def as_state(self, source_name: str) -> SourceState:
         """What the chain records with the rows of the file."""
-        return SourceState(source_name, STATE_KIND, f"{self.size} {self.modified} {self.name}")
+        return SourceState(source_name, STATE_KIND, f"{self.name} {self.modified} {self.size}")
 
     @classmethod
     def of_state(cls, state: SourceState) -> FileStamp | None:
         """The file that a state names, None for states of another kind."""
         if state.kind != STATE_KIND:
             return None
-        size, _, rest = state.value.partition(" ")
-        modified, _, name = rest.partition(" ")
         try:
+            name, modified, size = state.value.rsplit(" ", 2)
             return cls(name, int(size), Timestamp.parse(modified))
         except (ValueError, InvalidValue):
             return None

@@ -68,9 +68,13 @@ def test_a_postponed_file_comes_later() -> None:
 def test_a_stamp_is_remembered_in_the_chain() -> None:
     odd = FileStamp("a b  c.csv", 12, Timestamp.parse("2024-03-01T12:00:00.123456789Z"))
     state = odd.as_state("default")
-    assert state.value == "12 2024-03-01T12:00:00.123456789Z a b  c.csv"
+    assert state.value == "a b  c.csv 2024-03-01T12:00:00.123456789Z 12"
     assert FileStamp.of_state(state) == odd
-    for other in (SourceState("default", "odf/etag", state.value), SourceState("default", state.kind, "nonsense")):
+    for other in (
+        SourceState("default", "odf/etag", state.value),
+        SourceState("default", state.kind, "non sense"),
+        SourceState("default", state.kind, "a b c"),
+    ):
         assert FileStamp.of_state(other) is None
 
 
