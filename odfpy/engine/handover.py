@@ -24,6 +24,7 @@ from odfpy.errors import EngineError, InvalidQuery, UnsupportedQuery
 ROW_NUMBER: Final = "__odf_row"
 """Name of the column that has the running number of a row, from 0."""
 
+_ROWS_AT_ONCE: Final = 1 << 17
 _SAME_IN_SPARK: Final = frozenset(
     (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.binary(), pa.date32())
 )
@@ -105,14 +106,13 @@ def _write(name: str, table: pa.Table, path: Path) -> None:
     if ROW_NUMBER in table.column_names:
         raise InvalidQuery(f"`{name}` has a column `{ROW_NUMBER}`, a name that is reserved", hint="Rename the column.")
     schema = pa.schema([_readable(field) for field in plain_schema(table.schema)] + [pa.field(ROW_NUMBER, pa.int64())])
-    row = 0
     try:
         with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
-            for batch in table.to_batches():
-                numbers = pa.array(range(row, row + batch.num_rows), pa.int64())
-                columns = [_handed(column, field) for column, field in zip(batch.columns, schema, strict=False)]
-                writer.write_batch(pa.record_batch([*columns, numbers], schema=schema))
-                row += batch.num_rows
+            for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+                part = table.slice(start, _ROWS_AT_ONCE)
+                columns = [_handed(column, field) for column, field in zip(part.columns, schema, strict=False)]
+                numbers = pa.arange(start, start + part.num_rows)
+                writer.write_table(pa.Table.from_arrays([*columns, numbers], schema=schema))
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedQuery(
             f"`{name}` cannot be handed to the engine: {error}",
@@ -127,8 +127,11 @@ def _readable(field: pa.Field) -> pa.Field:
     return field.with_type(pa.string() if pa.types.is_null(field.type) else readable_type(field.type))
 
 
-def _handed(column: pa.Array, field: pa.Field) -> pa.Array:
-    plain = plain_array(column)
-    if pa.types.is_timestamp(plain.type) and plain.type.unit == "ns":
-        plain = pc.floor_temporal(plain, unit="microsecond")
-    return retyped(plain, field.type)
+def _handed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    return pa.chunked_array([retyped(_micros(plain_array(chunk)), field.type) for chunk in column.chunks], field.type)
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Timestamps as Spark has them; what is finer is cut off downwards."""
+    is_fine = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
+    return pc.floor_temporal(array, unit="microsecond") if is_fine else array

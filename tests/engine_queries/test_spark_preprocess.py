@@ -116,6 +116,7 @@ EXACT = pa.table(
         "l": pa.array([[{"u": 1, "t": None}], None], pa.list_(INNER)),
         "fixed": pa.array([[1, 2], None], pa.list_(pa.uint8(), 2)),
         "m": pa.array([[("a", 1), ("b", None)], None], pa.map_(pa.string(), pa.uint16())),
+        "m2": pa.array([[(5, [1, None])], None], pa.map_(pa.time32("ms"), pa.list_(pa.uint8()))),
         "b": pa.array([b"abc", None], pa.binary(3)),
         "t": pa.array([1, None], pa.time32("ms")),
         "nothing": pa.nulls(2),
@@ -158,8 +159,9 @@ def test_fine_timestamps_are_rounded_down(run: Run):
 
 
 def test_a_type_that_spark_lacks_is_named(run: Run):
-    with pytest.raises(UnsupportedQuery, match=r"(?s)`x`.*duration"):
+    with pytest.raises(UnsupportedQuery, match=r"`x` of `input` has type duration") as caught:
         run("select * from input", pa.table({"x": pa.array([1], pa.duration("s"))}))
+    assert "engine: datafusion" in caught.value.hint
 
 
 # --- Refused ---------------------------------------------------------------------------------------------------------

@@ -34,10 +34,11 @@ from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order, stream
 from odfpy.engine.spark.session import request_session
 from odfpy.engine.spark.types import arrow_schema, spark_schema
 from odfpy.engine.spark.unchanged import unchanged_columns
-from odfpy.errors import NondeterministicQuery
+from odfpy.errors import NondeterministicQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _ROW_BY_ROW: Final = RowByRow()
 _KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
@@ -110,7 +111,7 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
     with pq.ParquetFile(table.data_path) as file:
         count: int = file.metadata.num_rows
         fields = list(file.schema_arrow)
-    wanted = spark_schema(pa.schema(fields), table.name)
+    wanted = _spark_schema(pa.schema(fields), table.name)
     if count:
         frame = catalyst.spark.read.schema(wanted).option("__globPaths__", "false").parquet(table.data_path)
         rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
@@ -125,6 +126,14 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
     inner = catalyst.project([*exposed, *(catalyst.alias(value, name) for name, value in carried.items())], rows)
     catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))
     return count
+
+
+def _spark_schema(schema: pa.Schema, name: str) -> StructType:
+    try:
+        return spark_schema(schema, name)
+    except UnsupportedQuery as error:
+        hint = "Declare another type in the source's schema, or preprocess with `engine: datafusion`."
+        raise UnsupportedQuery(error.message, hint=hint) from error
 
 
 def _check(catalyst: Catalyst, step: Step) -> None:

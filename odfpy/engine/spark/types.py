@@ -33,6 +33,9 @@ def readable_type(arrow: pa.DataType) -> pa.DataType:
         return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)))
     if pa.types.is_fixed_size_list(arrow):
         return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)), arrow.list_size)
+    if pa.types.is_map(arrow):
+        key, item = (field.with_type(readable_type(field.type)) for field in (arrow.key_field, arrow.item_field))
+        return pa.map_(key, item, keys_sorted=arrow.keys_sorted)
     return arrow
 
 
