@@ -26,10 +26,11 @@ _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """The rest of a file: from where on, and what proves that it belongs to what is before it."""
+    """The rest of a file: from where on, and what proves that it belongs to what is before it, at which place."""
 
     offset: int
     proof: str
+    place: str | None = None
 
 
 class Arriving(Protocol):
@@ -110,8 +111,8 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
 def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
     if_same = kept if kept.is_complete else None
     unless = kept.version if kept.is_complete else known
-    proof = kept.version.proof
-    arriving = source.open(unless, Rest(kept.received, proof) if proof and kept.can_go_on else None)
+    proof, place = kept.version.proof, kept.version.place
+    arriving = source.open(unless, Rest(kept.received, proof, place) if proof and kept.can_go_on else None)
     if arriving is None:
         return if_same
     with closing(arriving):

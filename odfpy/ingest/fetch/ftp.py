@@ -163,7 +163,7 @@ class FtpSource:
                 modified = Timestamp.from_datetime(stated)
         if modified is None:
             return Version(), size
-        is_proof = size is not None and is_settled(modified, self._now)
+        is_proof = size is not None and is_settled(modified, self._now, by_its_own_clock=False)
         return Version(modified=modified, proof=f"{modified} {size}" if is_proof else None), size
 
     @contextmanager

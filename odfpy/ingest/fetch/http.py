@@ -5,6 +5,7 @@ No message holds a user, a password, a query or a header's value: the client is 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -83,10 +84,10 @@ class HttpSource:
             if answer.status == HTTPStatus.NOT_MODIFIED and unless.is_known:
                 answer.close()
                 return None
-            version = self._version(answer.headers)
+            version = _version(answer)
             if answer.status == HTTPStatus.OK:
                 return HttpFile(answer, version, 0, answer.length)
-            if rest is not None and answer.status == HTTPStatus.PARTIAL_CONTENT:
+            if rest is not None and answer.status == HTTPStatus.PARTIAL_CONTENT and version.place == rest.place:
                 length = _length_if_proven(answer.headers, rest)
                 if length is not None:
                     return HttpFile(answer, version, rest.offset, length)
@@ -100,19 +101,6 @@ class HttpSource:
         ):
             return self.open(unless, None)
         raise self._refused(answer)
-
-    def _version(self, headers: Message) -> Version:
-        etag = _text(headers, "ETag")
-        if etag is None or len(etag) > _LONGEST_ETAG:
-            etag = None
-        text = _text(headers, "Last-Modified")
-        modified, sent = _time(text), _time(_text(headers, "Date"))
-        proof = None
-        if etag:
-            proof = None if etag.startswith("W/") else etag
-        elif modified is not None and sent is not None and is_settled(modified, sent):
-            proof = text
-        return Version(etag, modified, proof)
 
     def _refused(self, answer: HttpResponse) -> FetchError:
         try:
@@ -155,6 +143,22 @@ def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[s
                 hint="Headers are printable ASCII; look for a line break at the end of a variable.",
             )
     return headers
+
+
+def _version(answer: HttpResponse) -> Version:
+    headers = answer.headers
+    etag = _text(headers, "ETag")
+    if etag is None or len(etag) > _LONGEST_ETAG:
+        etag = None
+    text = _text(headers, "Last-Modified")
+    modified, sent = _time(text), _time(_text(headers, "Date"))
+    proof = None
+    if etag:
+        proof = None if etag.startswith("W/") else etag
+    elif modified is not None and sent is not None and is_settled(modified, sent, by_its_own_clock=True):
+        proof = text
+    place = answer.url.partition("?")[0]  # what is behind it is often a signature of the moment
+    return Version(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
 
 
 def _unless(version: Version) -> dict[str, str]:

@@ -108,6 +108,7 @@ class KeptFile:
             "etag": version.etag,
             "modified": None if version.modified is None else str(version.modified),
             "proof": version.proof,
+            "place": version.place,
             "fetchedAt": str(self.fetched_at),
             "length": self.length,
             "received": self.received,
@@ -122,8 +123,10 @@ class KeptFile:
         received, is_complete = int(note["received"]), bool(note["isComplete"])
         if note["source"] != self._source or not 0 <= received <= size or (is_complete and size != received):
             raise ValueError("not the file that is meant, or not as it was left")
-        etag, modified, proof = (None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof"))
-        self.version = Version(etag, None if modified is None else Timestamp.parse(modified), proof)
+        etag, modified, proof, place = (
+            None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof", "place")
+        )
+        self.version = Version(etag, None if modified is None else Timestamp.parse(modified), proof, place)
         self.fetched_at = Timestamp.parse(str(note["fetchedAt"]))
         self.length = None if note["length"] is None else int(note["length"])
         self.received, self.is_complete = received, is_complete

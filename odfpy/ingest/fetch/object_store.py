@@ -154,7 +154,7 @@ class ObjectSource:
         proof = None
         if etag:
             proof = f"{etag} {size}"
-        elif modified is not None and is_settled(modified, self._now):
+        elif modified is not None and is_settled(modified, self._now, by_its_own_clock=False):
             proof = f"{modified} {size}"
         return Version(str(etag) if etag else None, modified, proof), size
 

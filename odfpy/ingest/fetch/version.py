@@ -8,8 +8,8 @@ from odfpy.chain.events import SourceState
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.ingest.source_state import etag_state, known_etag, known_last_modified, last_modified_state
 
-SETTLED = 60
-"""Seconds after which a file is not going to change any more within the second of its modification."""
+_SETTLED = 60  # seconds after which a file does not change any more within the second of its modification
+_SETTLED_BY_OUR_CLOCK = 24 * 3600  # clocks of different machines may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,13 @@ class Version:
         modified: when the file was last modified.
         proof: what the source has to confirm so that further bytes certainly belong to those that are here; None if
             nothing it says would prove that.
+        place: where it came from after redirects, as a hash; a proof is worth nothing elsewhere.
     """
 
     etag: str | None = None
     modified: Timestamp | None = None
     proof: str | None = None
+    place: str | None = None
 
     @classmethod
     def of_state(cls, state: SourceState | None) -> Version:
@@ -51,6 +53,13 @@ class Version:
         return self.modified is not None and self.modified == other.modified
 
 
-def is_settled(modified: Timestamp, now: Timestamp) -> bool:
-    """Whether a time of modification, in whole seconds, proves by itself that nothing has changed since."""
-    return now.nanos - modified.nanos >= SETTLED * NANOS_PER_SECOND
+def is_settled(modified: Timestamp, now: Timestamp, *, by_its_own_clock: bool) -> bool:
+    """Whether a time of modification, in whole seconds, proves by itself that nothing has changed since.
+
+    Args:
+        modified: what the source says.
+        now: the present.
+        by_its_own_clock: whether the source says that, too.
+    """
+    seconds = _SETTLED if by_its_own_clock else _SETTLED_BY_OUR_CLOCK
+    return now.nanos - modified.nanos >= seconds * NANOS_PER_SECOND

@@ -147,6 +147,19 @@ def test_download_without_an_announced_length_goes_on(run_fetch: Fetcher, server
     assert ranges(server) == [ANEW, ("bytes=1000-", '"v1"')]
 
 
+def test_rest_from_another_place_is_not_taken_whatever_its_etag(
+    run_fetch: Fetcher, server: StaticServer, tmp_path: Path
+):
+    """An ETag tells the versions of one URL apart, not what mirrors have."""
+    (tmp_path / "other").mkdir()
+    with static_server(tmp_path / "other") as other:
+        mirrors = [f"{other.url}/a.csv", f"{server.url}/b.csv", f"{server.url}/b.csv"]
+        other.special["/a.csv"] = breaking(b"?" * len(BODY), [1000], ETag='"v1"')
+        server.special["/b.csv"] = breaking(BODY, [], ETag='"v1"')
+        server.special["/a.csv"] = lambda handler: send(handler, b"", status=302, Location=mirrors.pop(0))
+        assert run_fetch(FetchUrl(f"{server.url}/a.csv"))[0].path.read_bytes() == BODY
+
+
 def test_rest_that_is_not_there_is_fetched_anew(run_fetch: Fetcher, server: StaticServer):
     def answer(handler) -> None:
         send(handler, b"", status=416) if "Range" in handler.headers else usual(handler)
