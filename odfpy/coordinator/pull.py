@@ -232,7 +232,6 @@ class Puller:
             options=self.options.sources,
         )
 
-
     def _wait_to_try_again(self, name: str, seconds: float) -> None:
         self.progress(Progress(name, f"trying again in {seconds:.0f} s"))
         time.sleep(seconds)
