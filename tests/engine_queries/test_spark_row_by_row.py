@@ -24,11 +24,14 @@ from support.engine_requests import (
     time,
     transform_request,
 )
+from support.grown import data_of, expected, grown
 
+from odfpy.coordinator.slices import schema_file, slice_paths, slices_of
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import (
     SqlRequest,
     SqlResponseSuccess,
+    SqlTable,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
@@ -544,3 +547,15 @@ def test_ad_hoc_queries_only_read(spark, a, tmp_path, query):
     found = operations.sql(spark, SqlRequest(query, (a.table(),), str(out)))
     assert isinstance(found, TransformResponseInvalidQuery), found
     assert not out.exists()
+
+
+def test_a_dataset_whose_schema_has_grown_shows_what_went_in(spark, tmp_path):
+    workspace = grown(tmp_path / "workspace")
+    dataset = workspace.storage.get("grown")
+    paths = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
+    table = SqlTable("grown", str(schema_file(workspace.storage, dataset.state.schema)), tuple(map(str, paths)))
+    out = tmp_path / "result"
+    answer = operations.sql(spark, SqlRequest("select * from grown order by at", (table,), str(out)))
+    assert answer == SqlResponseSuccess(2)
+    with pa.OSFile(str(out)) as file, pa.ipc.open_stream(file) as reader:
+        assert data_of(reader.read_all()) == expected()
