@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support.leases import has_leases
+
 from odfpy.chain.events import SourceState
 from odfpy.coordinator.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
 from odfpy.data.timestamp import Timestamp
@@ -88,11 +90,11 @@ def test_what_counts_as_a_file(tmp_path: Path) -> None:
     assert sorted(found.name for found in files_in(tmp_path, "*.csv")) == ["a.csv", "link.csv"]
 
 
-def test_a_file_that_somebody_writes_is_known(tmp_path: Path) -> None:
+def test_a_file_that_somebody_writes_is_known_where_the_system_tells(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     with path.open("w") as file:
         file.write("half")
-        assert is_being_written(path)
+        assert is_being_written(path) == has_leases(tmp_path)
     assert not is_being_written(path)
     with path.open():
         assert not is_being_written(path)

@@ -1,0 +1,21 @@
+"""Whether a file system grants leases, by which it is known that nobody writes to a file; some in containers do not."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+def has_leases(folder: Path) -> bool:
+    path = folder / ".lease"
+    path.write_text("")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return True
