@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +14,15 @@ from odfpy.errors import DatasetLocked, OdfError
 
 
 @contextmanager
-def writer_lock(path: Path, what: str) -> Iterator[None]:
+def writer_lock(path: Path, what: str) -> Iterator[bool]:
     """Hold the lock of a dataset, or of the workspace's list of datasets.
 
     Args:
         path: the lock's file; it says who holds the lock.
         what: what is locked, for the message.
+
+    Yields:
+        Whether the last holder may have left things half done: it was killed, or the machine went down.
 
     Raises:
         DatasetLocked: another process holds it.
@@ -39,8 +43,13 @@ def writer_lock(path: Path, what: str) -> Iterator[None]:
                 f"{what} is being written to by another process ({owner or 'unknown'})",
                 hint="Wait for it to finish, then run the command again. Nothing was changed.",
             ) from None
+        last = os.fstat(descriptor)
+        was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode(), 0)
-        yield
+        try:
+            yield was_abandoned
+        finally:
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.slices import overlapping, schema_file, slice_paths, slices_of
+from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.engine import contract
 from odfpy.engine.registry import EngineRegistry
@@ -40,7 +40,7 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     start = max(0, end - num_records + 1)
     if end < start:
         return schema.empty_table()
-    slices = overlapping(slices_of(dataset.chain.in_order()), start, end)
+    slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(), start)), start, end)
     parts = []
     for item, path in zip(slices, slice_paths(dataset.layout.data, slices), strict=True):
         rows = read_slice(path, vocab=state.vocab)

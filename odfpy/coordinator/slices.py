@@ -34,6 +34,34 @@ def slices_of(blocks: Iterable[HashedBlock]) -> list[SliceOfBlock]:
     return [SliceOfBlock(block, data) for block, data in found if data is not None]
 
 
+def newest_blocks(
+    newest_first: Iterable[HashedBlock], start: int | None, *, watermark: bool = False
+) -> list[HashedBlock]:
+    """As many of the newest blocks as hold all rows from an offset on.
+
+    Args:
+        newest_first: all blocks.
+        start: offset of the first row that is wanted, None for no rows.
+        watermark: whether the last move of the watermark is wanted too.
+
+    Returns:
+        Blocks, the oldest first.
+    """
+    taken = []
+    watermarks = set()
+    has_rows = start is None
+    for hashed in newest_first:
+        taken.append(hashed)
+        event = hashed.block.event
+        if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
+            watermarks.add(event.new_watermark)
+        data = new_data_of(event)
+        has_rows = has_rows or (data is not None and start is not None and data.offset_interval.start <= start)
+        if has_rows and (not watermark or len(watermarks) > 1):
+            break
+    return taken[::-1]
+
+
 def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[SliceOfBlock]:
     """Those slices that hold any of the rows `start` to `end`, both inclusive."""
     return [

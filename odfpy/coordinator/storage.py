@@ -97,9 +97,9 @@ class StoredDataset:
             DatasetLocked: somebody else is writing.
         """
         lock = self.storage.run / "locks" / self.folder.name
-        with writer_lock(lock, f"Dataset {self.handle}"):
+        with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
             layout = self.layout
-            for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs):
+            for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs) if was_abandoned else ():
                 if isinstance(store, (LocalObjectStore, LocalRefStore)):
                     store.clean()
             yield self.reloaded()

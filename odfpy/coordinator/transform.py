@@ -28,7 +28,7 @@ from odfpy.chain.events import (
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.results import PullOutcome, PullResult
-from odfpy.coordinator.slices import overlapping, schema_file, slice_paths, slices_of, watermark_times
+from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of, watermark_times
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.evolution import extend_with, is_equivalent
 from odfpy.data.multihash import SHA3_256, Multihash
@@ -155,15 +155,17 @@ def make_request(
 def _request_input(item: InputInterval) -> contract.TransformRequestInput:
     interval = item.interval
     chain = item.dataset.chain
-    blocks = chain.in_order(interval.last_block_hash)
-    state = chain.state(interval.last_block_hash)
+    at_head = item.dataset.state.head == interval.last_block_hash
+    state = item.dataset.state if at_head else chain.state(interval.last_block_hash)
     if state.schema is None:
         raise InputNotReady(f"The input {item.dataset.handle} has no schema yet", hint="Pull it first.")
-    rows = None
+    rows = start = None
     paths: list[Path] = []
     if interval.new_offset is not None:
         start = 0 if interval.prev_offset is None else interval.prev_offset + 1
         rows = contract.OffsetInterval(start, interval.new_offset)
+    blocks = newest_blocks(chain.iter_blocks(interval.last_block_hash), start, watermark=True)
+    if start is not None and interval.new_offset is not None:
         paths = slice_paths(item.dataset.layout.data, overlapping(slices_of(blocks), start, interval.new_offset))
     # Also the watermark that was known before the interval, so that engines need not remember it.
     marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +174,21 @@ def test_an_unknown_setting_comes_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         workspace.config.get("engine.idleTimout")
     assert str(error.value.hint).startswith("Did you mean engine.idleTimeout")
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    dataset = workspace_with(tmp_path, root()).storage.get("root")
+    left = dataset.folder / "data" / ".tmp-left"
+    left.parent.mkdir(exist_ok=True)
+    with dataset.writing():
+        pass
+    left.write_bytes(b"half")
+    with dataset.writing():
+        assert left.exists(), "the last writer has done its work, so there is nothing to look for"
+    program = (
+        "import os, sys; from odfpy import Workspace\n"
+        "with Workspace.open('.').storage.get('root').writing(): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode == -signal.SIGKILL
+    with dataset.writing():
+        assert not left.exists()
