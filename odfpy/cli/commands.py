@@ -71,6 +71,7 @@ app = typer.Typer(
     epilog="odf init my-data\nodf add -r snapshots/\nodf pull --all\nodf help pull\nodf help E402",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,  # ours answers faster, see `completion`
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
