@@ -11,7 +11,10 @@ _odf() {
         return
     fi
     for line in "${(@)found[2,-1]}"; do
-        offers+=("${${line%%$'\t'*}//:/\\:}:${${line#*$'\t'}//:/\\:}")
+        case $line in
+            *$'\t'*) offers+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}") ;;
+            *) offers+=("${line//:/\\:}") ;;
+        esac
     done
     _describe -V odf offers
 }
