@@ -31,25 +31,34 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise OdfError(
-            f"{what} cannot be locked: {path}: {error.strerror}", hint="Check who may write to the workspace."
-        ) from error
+        raise _not_lockable(path, what, error) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
             raise DatasetLocked(
-                f"{what} is being written to by another process ({owner or 'unknown'})",
+                f"{what} is being written to by another process ({holder or 'unknown'})",
                 hint="Wait for it to finish, then run the command again. Nothing was changed.",
             ) from None
         last = os.fstat(descriptor)
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode(), 0)
+        owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode()
+        try:
+            os.pwrite(descriptor, owner, 0)  # over what the last holder may have left, which is a sign of its own
+            os.ftruncate(descriptor, len(owner))
+        except OSError as error:
+            raise _not_lockable(path, what, error) from error
         try:
             yield was_abandoned
         finally:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _not_lockable(path: Path, what: str, error: OSError) -> OdfError:
+    return OdfError(
+        f"{what} cannot be locked: {path}: {error.strerror}",
+        hint="Check who may write to the workspace, and whether there is room on the disk.",
+    )

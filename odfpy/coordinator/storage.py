@@ -298,11 +298,7 @@ class Storage:
         """Keep the key pair of a dataset, readable by its owner only."""
         path = self._key_path(pair.dataset_id)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(pair.private_key.hex().encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
+        replace_file(path, pair.private_key.hex().encode("ascii"), mode=0o600)
 
     # --- Pieces ---
 
