@@ -29,8 +29,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import shapefile
 from support.preparing import zipped
+from support.reading import set_piece_size
 from support.schemas import optional
 from support.shapefiles import files
 
@@ -48,6 +50,7 @@ from odfpy.data.schema import Bool, Date, Float64, Int64, String
 from odfpy.errors import OdfError
 from odfpy.ingest.read import read
 
+_PIECES = (16, 200, 1 << 20)
 Rows = Sequence[Sequence[Any]]
 SCHEMA = optional(id=Int64(), x=Float64(), name=String(), day=Date(), ok=Bool())
 
@@ -84,7 +87,9 @@ def fuzz(target: Target, count: int, seed: int) -> Counter[str]:
             content = target.damage(rng, rng.choice(seeds), target.tokens)
             path.write_bytes(content)
             try:
-                table = read(step, path, name="input")
+                with pytest.MonkeyPatch.context() as patch:
+                    set_piece_size(patch, rng.choice(_PIECES))
+                    table = read(step, path, name="input")
                 target.check(step, content, table)
                 outcomes["rows"] += 1
             except OdfError as error:

@@ -1,4 +1,4 @@
-"""Types of the fixtures for readers."""
+"""Types of the fixtures for readers, and the size of pieces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import pyarrow as pa
+import pytest
 
 from odfpy.chain.sources import ReadStep
+from odfpy.ingest.read import files, json, json_array
 
 Reader: TypeAlias = Callable[[ReadStep, "str | bytes"], pa.Table]
 """Reads content as if it were a file named `input`."""
+
+
+def set_piece_size(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Let files be read in pieces of so many bytes instead of a megabyte."""
+    for module in (files, json, json_array):
+        patch.setattr(module, "PIECE_SIZE", size)

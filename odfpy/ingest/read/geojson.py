@@ -18,12 +18,12 @@ from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.ingest.read.files import Piece, TextFile, cut_at_line, in_turn
-from odfpy.ingest.read.geojson_features import Collection, cut_at_feature, parse_feature_series
+from odfpy.ingest.read.geojson_features import Collection, parse_feature_series
 from odfpy.ingest.read.json import table_of
-from odfpy.ingest.read.json_inference import Evidence
+from odfpy.ingest.read.json_array import cut_at_item
+from odfpy.ingest.read.json_inference import infer_in_turn
 from odfpy.ingest.read.json_records import Records
 from odfpy.ingest.read.text import DEFAULT_FORMATS
-from odfpy.ingest.read.typed import Misfit
 
 _Pieces = Callable[[], Iterator[Piece]]
 _Parse = Callable[[Piece], Records]
@@ -40,7 +40,7 @@ def read_geojson(step: ReadGeoJson, schema: DataSchema | None, path: Path, name:
     collection = Collection.of(file)
     if collection is None:
         return pa.table({}) if schema is None else to_arrow(schema).empty_table()
-    return _read(partial(file.pieces, collection.start, cut_at_feature), collection.parse, schema)
+    return _read(partial(file.pieces, collection.start, cut_at_item), collection.parse, schema)
 
 
 def read_ndgeojson(step: ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
@@ -60,35 +60,11 @@ def read_ndgeojson(step: ReadNdGeoJson, schema: DataSchema | None, path: Path, n
 
 
 def _read(pieces: _Pieces, parse: _Parse, schema: DataSchema | None) -> pa.Table:
-    wanted = _inferred(pieces, parse) if schema is None else to_arrow(schema)
+    wanted = to_arrow(schema) if schema is not None else infer_in_turn(lambda: in_turn(pieces(), parse), _in_order)
     return pa.concat_tables(in_turn(pieces(), lambda piece: table_of(parse(piece), wanted, DEFAULT_FORMATS)))
-
-
-def _inferred(pieces: _Pieces, parse: _Parse) -> pa.Schema:
-    """The schema that all features fit, in a pass of its own."""
-    evidence = Evidence()
-    count = 0
-    try:
-        for records in in_turn(pieces(), parse):
-            for row, members in enumerate(records.objects, count):
-                evidence.add(row, _in_order(members))
-            count += len(records.objects)
-        schema = evidence.schema
-    except Misfit as misfit:
-        raise misfit.at(_place(in_turn(pieces(), parse), misfit.row)) from None
-    return schema
 
 
 def _in_order(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _in_order(value[key]) for key in sorted(value)}
     return [_in_order(item) for item in value] if isinstance(value, list) else value
-
-
-def _place(parsed: Iterator[Records], row: int) -> str:
-    """File and line of the record of that number."""
-    for records in parsed:
-        if row < len(records.objects):
-            return records.place(row)
-        row -= len(records.objects)
-    raise IndexError(row)

@@ -8,29 +8,21 @@ since one of the two would be lost.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from odfpy.errors import BadValue
-from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, Piece, TextFile
+from odfpy.ingest.read.files import Piece, TextFile
 from odfpy.ingest.read.geometry_text import NoText, geometry_text
+from odfpy.ingest.read.json_array import ArrayBegins, ArrayParser, find_in_head
 from odfpy.ingest.read.json_columns import to_json
 from odfpy.ingest.read.json_records import Parser, Records, members_of
 from odfpy.ingest.read.typed import shorten
 
 GEOMETRY = "geometry"
-_LARGEST_HEADER = 1 << 26
 _FEATURE_HINT = "Features have the type Feature, `properties` and a `geometry`, which may be null."
 _COLLECTION_HINT = "GeoJson reads one FeatureCollection; features one a line are read by NdGeoJson."
 _SHOWN = 20
-_ESCAPED = re.compile(rb"\\.", re.DOTALL)
-_STEPS = np.zeros(256, "int8")
-_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
-
 _LONGEST_PLAIN = 18  # characters of an integer that certainly has 64 bits
 _EXPONENTS = ("e-", "e+")  # as Python writes them, and the reference does not
 
@@ -81,55 +73,20 @@ class Collection:
         Raises:
             BadValue: there is none.
         """
-        size = PIECE_SIZE
-        while True:
-            head = file.head(size)
-            if not head.is_last:
-                head = replace(head, text=head.text[: _whole_characters(head.text)])
-            try:
-                head.check_utf8()
-                return _CollectionParser(replace(head, is_last=True)).header()
-            except BadValue:
-                if head.is_last or size >= _LARGEST_HEADER:
-                    raise
-            size *= 8
+        return find_in_head(file, lambda head: _CollectionParser(head).collection())
 
     def parse(self, piece: Piece) -> Records:
-        """The features in a piece of the file that `cut_at_feature` has cut.
+        """The features in a piece of the file that `cut_at_item` has cut.
 
         Raises:
             BadValue: the piece is no JSON, or has something that is no feature.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()
-        return _CollectionParser(replace(piece, is_last=True)).features(self, is_last=piece.is_last)
-
-
-def cut_at_feature(text: bytes) -> int:
-    """Length of the longest prefix that ends with a feature, given text that begins between two features."""
-    codes = np.frombuffer(_ESCAPED.sub(b"..", text) if b"\\" in text else text, "uint8")
-    depth = quotes = end = 0
-    for start in range(0, len(codes), PIECE_SIZE):
-        part = codes[start : start + PIECE_SIZE]
-        counts = (part == ord('"')).cumsum(dtype="int32") + quotes
-        steps = np.where(counts % 2 == 1, 0, _STEPS[part])
-        depths = steps.cumsum(dtype="int32") + depth
-        closed = np.flatnonzero((depths <= 0) & (steps < 0))
-        below = np.flatnonzero(depths[closed] < 0)
-        closed = closed[: below[0]] if len(below) else closed
-        end = start + int(closed[-1]) + 1 if len(closed) else end
-        if len(below):
-            break
-        depth, quotes = int(depths[-1]), int(counts[-1])
-    return end
-
-
-def _whole_characters(text: bytes) -> int:
-    """Length of a prefix of UTF-8 that does not end within a character."""
-    end = len(text)
-    while end and end > len(text) - 4 and text[end - 1] & 0xC0 == 0x80:
-        end -= 1
-    return end - 1 if end and text[end - 1] >= 0xC0 else len(text)
+        parser = _CollectionParser(replace(piece, is_last=True))
+        return parser.items(
+            lambda at: parser.after(at, list(self.keys)), is_first=piece.start == self.start, is_last=piece.is_last
+        )
 
 
 # --- Parsers ---------------------------------------------------------------------------------------------------------
@@ -191,18 +148,10 @@ class _FeatureParser(Parser):
             raise self._error(at, f"the geometry has no exact text: {error}") from error
 
 
-class _ArrayFound(Exception):
-    """The array of features begins, at an offset in the text."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
-
-
-class _CollectionParser(_FeatureParser):
+class _CollectionParser(_FeatureParser, ArrayParser):
     """A collection in parts: what stands before the features, the features, what stands after them."""
 
-    def header(self) -> Collection | None:
+    def collection(self) -> Collection | None:
         at = self._skip(0)
         if at == len(self._text):
             return None
@@ -211,40 +160,18 @@ class _CollectionParser(_FeatureParser):
 
         def take(key: str, start: int) -> int:
             if key == "features":
-                raise _ArrayFound(self._expect(start, "[", "`features` is no array", _COLLECTION_HINT))
+                raise ArrayBegins(self._expect(start, "[", "`features` is no array", _COLLECTION_HINT))
             return self._member(key, start, keys)
 
         try:
             self._members(at, take)
-        except _ArrayFound as found:
-            return Collection(len(self._text[: found.at].encode()), keys)
+        except ArrayBegins as found:
+            return Collection(self._bytes_before(found.at), keys)
         raise self._error(at, "the document has no `features`", _COLLECTION_HINT)
 
-    def features(self, collection: Collection, *, is_last: bool) -> Records:
-        at = self._skip(0)
-        is_first = self._piece.start == collection.start
-        while at < len(self._text) or is_last:
-            if self._text[at : at + 1] == "]":
-                if not is_last:
-                    raise Incomplete
-                self._tail(at + 1, list(collection.keys))
-                break
-            if not is_first:
-                at = self._expect(at, ",", "a comma or the end of the array is missing")
-            at, is_first = self._skip(self._record(at)), False
-        return self._records()
-
-    def _tail(self, at: int, keys: list[str]) -> None:
-        end = self._skip(at)
-        if self._text[end : end + 1] == "}":
-            end += 1
-        else:
-            self._expect(end, ",", "a comma or the end of the object is missing")
-            if self._text[self._skip(end + 1) :].startswith("}"):
-                raise self._error(end, "a comma before the end of the object")
-            end = self._members(end, lambda key, start: self._member(key, start, keys))
-        if self._skip(end) < len(self._text):
-            raise self._error(self._skip(end), "something follows after the end of the document")
+    def after(self, at: int, keys: list[str]) -> None:
+        """See that the collection is closed, from the position after its features on, and has its type."""
+        self._end(self._rest_of_object(at, lambda key, start: self._member(key, start, keys)))
         if "type" not in keys:
             raise self._error(at, "the document has no `type`", _COLLECTION_HINT)
 

@@ -7,7 +7,7 @@ by Python, record by record, which decides. Arrow's reader is only trusted with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,10 @@ from odfpy.chain.sources import ReadJson, ReadNdJson
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.errors import BadValue
-from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, is_utf8, map_pieces
+from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, in_turn, is_utf8, map_pieces
+from odfpy.ingest.read.json_array import JsonArray, cut_at_item
 from odfpy.ingest.read.json_columns import to_array
-from odfpy.ingest.read.json_inference import infer_schema
+from odfpy.ingest.read.json_inference import infer_in_turn, infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
 from odfpy.ingest.read.part import WHOLE, Part, parts_between
 from odfpy.ingest.read.text import TimeFormats
@@ -83,10 +84,35 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) 
     formats = TimeFormats.of(step.date_format, step.timestamp_format)
     wanted = None if schema is None else to_arrow(schema)
     keys = step.sub_path.split(".") if step.sub_path else []
-    document = TextFile(path, name, step.encoding).rest(0)
+    file = TextFile(path, name, step.encoding)
+    head = file.head(PIECE_SIZE)
+    array = None if head.is_last else JsonArray.of(file, keys)
+    if array is not None:
+        return _read_pieces(file, array, wanted, formats)
+    document = file.rest(0)
     document.check_utf8()
     table = None if wanted is None else _array_by_arrow(document.text, keys, wanted, formats)
     return table if table is not None else table_of(parse_array(document, keys), wanted, formats)
+
+
+def _read_pieces(file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
+    """The rows of a large document, of which only pieces are held."""
+
+    def pieces() -> Iterator[Piece]:
+        return file.pieces(array.start, cut_at_item)
+
+    schema = infer_in_turn(lambda: in_turn(pieces(), array.parse)) if wanted is None else wanted
+
+    def fit(piece: Piece) -> pa.Table:
+        piece.check_utf8()
+        items = piece.text.lstrip()
+        has_comma = items.startswith(b",")
+        table = None
+        if not piece.is_last and has_comma is not array.begins(piece):
+            table = _array_by_arrow(b"[" + items[has_comma:] + b"]", [], schema, formats)
+        return table if table is not None else table_of(array.parse(piece), schema, formats)
+
+    return pa.concat_tables(map_pieces(pieces(), fit))
 
 
 def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:

@@ -6,14 +6,14 @@ Float64. What is null everywhere is String.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from odfpy.ingest.read.json_columns import MOST_DIGITS, is_encodable, to_json
-from odfpy.ingest.read.json_records import Number, Repeated
+from odfpy.ingest.read.json_records import Number, Records, Repeated
 from odfpy.ingest.read.typed import Misfit
 
 _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
@@ -29,6 +29,40 @@ def infer_schema(objects: Sequence[Mapping[str, Any]]) -> pa.Schema:
     for row, members in enumerate(objects):
         evidence.add(row, members)
     return evidence.schema
+
+
+def infer_in_turn(
+    records: Callable[[], Iterator[Records]], view: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda it: it
+) -> pa.Schema:
+    """The schema of records that come some at a time.
+
+    Args:
+        records: gives all of them, from the beginning, whenever it is called.
+        view: makes of a record the one to look at, for example with its members in another order.
+
+    Raises:
+        BadValue: values of a column have nothing in common, or an integer is beyond Int64; the message names the line.
+    """
+    evidence = Evidence()
+    count = 0
+    try:
+        for some in records():
+            for row, members in enumerate(some.objects, count):
+                evidence.add(row, view(members))
+            count += len(some.objects)
+        schema = evidence.schema
+    except Misfit as misfit:
+        raise misfit.at(_place(records(), misfit.row)) from None
+    return schema
+
+
+def _place(records: Iterator[Records], row: int) -> str:
+    """File and line of the record of that number."""
+    for some in records:
+        if row < len(some.objects):
+            return some.place(row)
+        row -= len(some.objects)
+    raise IndexError(row)
 
 
 class Evidence:

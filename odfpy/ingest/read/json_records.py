@@ -92,8 +92,11 @@ class Parser:
             if at < len(self._text):
                 raise self._error(at, "something follows after the end of the document")
             if not self._found:
-                raise self._error(0, f"there is nothing under {'.'.join(keys)!r}", "Correct `subPath`.")
+                raise self._nothing_under(keys)
         return self._records()
+
+    def _nothing_under(self, keys: Sequence[str]) -> BadValue:
+        return self._error(0, f"there is nothing under {'.'.join(keys)!r}", "Correct `subPath`.")
 
     def _records(self) -> Records:
         return Records(self._objects, lambda row: self._place(self._starts[row]))
@@ -149,15 +152,18 @@ class Parser:
                 return end + 1
             end = self._expect(end, ",", "a comma or the end of the object is missing")
 
-    def _items(self, at: int, path: list[str]) -> int:
-        self._expect(
+    def _open_array(self, at: int, path: list[str]) -> int:
+        """The position of the first item of an array."""
+        return self._expect(
             at,
             "[",
             f"{_say(path)} is no array",
             "Name the array of records with `subPath`, or read the file as NdJson.",
         )
+
+    def _items(self, at: int, path: list[str]) -> int:
+        end = self._open_array(at, path)
         self._found = True
-        end = self._skip(at + 1)
         if self._text[end : end + 1] == "]":
             return end + 1
         while True:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.reading import Reader
+from support.reading import Reader, set_piece_size
 
 from odfpy.chain.sources import ReadStep
-from odfpy.ingest.read import files, read
+from odfpy.ingest.read import read
 
 
 @pytest.fixture
@@ -27,4 +27,4 @@ def read_input(tmp_path: Path) -> Reader:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in pieces of some bytes instead of a megabyte."""
-    monkeypatch.setattr(files, "PIECE_SIZE", 16)
+    set_piece_size(monkeypatch, 16)

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader
+from support.reading import Reader, set_piece_size
 from support.schemas import optional, required
 
 from odfpy.chain.sources import ReadCsv
 from odfpy.data.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp
 from odfpy.errors import BadValue, IngestError, InvalidValue, OdfError, SchemaError
-from odfpy.ingest.read import files
 
 A_AND_B = required(a=Int64(), b=String())
 WITH_HEADER = ReadCsv(header=True)
@@ -316,7 +315,7 @@ def test_what_was_written_is_read(
     # The escape character is off: Python's writer only doubles quotes.
     step = ReadCsv(schema=SCHEMA, separator=separator, header=header, escape="", null_value="NULL")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE_SIZE", piece_size)
+        set_piece_size(patch, piece_size)
         assert rows(read_input(step, text.getvalue().encode())) == records
 
 
@@ -329,7 +328,7 @@ def test_escaped_text_is_read(read_input: Reader, records: list[tuple[str, str]]
 
     text = "".join(",".join(map(quoted, record)) + "\n" for record in records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE_SIZE", piece_size)
+        set_piece_size(patch, piece_size)
         table = read_input(ReadCsv(schema=required(a=String(), b=String()), null_value="NULL"), text.encode())
     assert rows(table) == records
 
@@ -342,7 +341,7 @@ def test_pieces_make_no_difference(read_input: Reader, content: list[bytes]):
     outcomes = []
     for size in (1 << 20, 5):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "PIECE_SIZE", size)
+            set_piece_size(patch, size)
             try:
                 outcomes.append(rows(read_input(step, b"".join(content))))
             except OdfError as error:

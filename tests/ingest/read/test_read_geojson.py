@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader
+from support.reading import Reader, set_piece_size
 from support.schemas import optional
 
 from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.schema import DataSchema, Date, Float64, Int64, List, Option, String, Timestamp
 from odfpy.errors import BadValue
-from odfpy.ingest.read import files, geojson_features
+from odfpy.ingest.read import geojson_features
 from odfpy.ingest.read.geometry_text import float_text
 
 POINT = '{"type":"Point","coordinates":[1.5,2]}'
@@ -290,8 +290,7 @@ def test_pieces_make_no_difference_and_no_feature_is_lost(
     whole = json.dumps({"features": written, "type": "FeatureCollection"}, indent=indent, ensure_ascii=ascii_only)
     lines = "\n".join(json.dumps(item, indent=indent, ensure_ascii=ascii_only) for item in written)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE_SIZE", piece_size)
-        patch.setattr(geojson_features, "PIECE_SIZE", piece_size)
+        set_piece_size(patch, piece_size)
         for step, text in ((ReadGeoJson(schema=schema), whole), (ReadNdGeoJson(schema=schema), lines)):
             found = read_input(step, text).to_pylist()
             geometries = [row["geometry"] and json.loads(row["geometry"])["coordinates"] for row in found]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader
+from support.reading import Reader, set_piece_size
 from support.schemas import optional, required
 
 import odfpy.ingest.read.json as json_reader
@@ -45,7 +45,6 @@ from odfpy.data.schema import (
     UInt64,
 )
 from odfpy.errors import BadValue, OdfError
-from odfpy.ingest.read import files
 
 POINT = Struct((DataField("x", Float64()), DataField("label", Option(String()))))
 
@@ -264,7 +263,11 @@ def test_empty_array_is_no_rows(read_input: Reader, either_way: None, step: Read
         ("a", '{"a": []} {"a": []}', "input, line 1: something follows after the end of the document"),
     ],
 )
-def test_document_without_such_an_array(read_input: Reader, sub_path: str | None, text: str, message: str):
+@pytest.mark.parametrize("piece_size", [1 << 20, 4, 9])
+def test_document_without_such_an_array(
+    read_input: Reader, sub_path: str | None, text: str, message: str, piece_size: int, monkeypatch: pytest.MonkeyPatch
+):
+    set_piece_size(monkeypatch, piece_size)
     with pytest.raises(BadValue) as caught:
         read_input(ReadJson(sub_path=sub_path, schema=required(x=Int64())), text)
     assert caught.value.message == message
@@ -384,7 +387,7 @@ def test_what_was_written_is_read(read_input: Reader, records: list[dict[str, An
     texts = [to_text(record, ascii_only) for record in records]
     wanted = [complete(record) for record in records]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE_SIZE", piece_size)
+        set_piece_size(patch, piece_size)
         series = read_input(ReadNdJson(schema=SCHEMA), "\n".join(texts))
         array = read_input(ReadJson(sub_path="a", schema=SCHEMA), '{"a": [' + ",\n".join(texts) + "]}")
         patch.setattr(json_reader, "_series_by_arrow", lambda *_: None)
@@ -425,6 +428,46 @@ def test_damaged_input_gives_the_same_rows_or_error_either_way(
             except OdfError as error:
                 outcomes.append(error.message)
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("sub_path", [None, "a.b"])
+def test_large_array_is_read_in_pieces(read_input: Reader, sub_path: str | None):
+    items = [f'{{"i": {i}, "s": "]}} \\" ["}}' for i in range(100_000)]
+    before, after = ('{"a": {"c": [[]], "b": ', ' , "d": "x"}, "e": {}}') if sub_path else ("", "")
+
+    def document(more: str = "") -> str:
+        return before + "[\n" + ",\n".join(items) + more + "]" + after
+
+    step = ReadJson(sub_path=sub_path, schema=optional(i=Int64(), s=String()))
+    table = read_input(step, document())
+    assert table["i"].to_pylist() == list(range(100_000))
+    assert table["s"].num_chunks > 1
+    inferred = read_input(ReadJson(sub_path=sub_path), document(',{"x": 1.5}'))
+    assert inferred.schema == pa.schema([("i", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
+    assert inferred.num_rows == 100_001
+    with pytest.raises(BadValue, match=r"^input, line 100002: column 'i' has 'x', which is no Int64"):
+        read_input(step, document(',\n{"i": "x"}'))
+    with pytest.raises(BadValue, match=r"^input, line 100001: something follows after|^input, line 100001: a comma or"):
+        read_input(step, document() + "]")
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(content=mutated(), schema=st.sampled_from([SCHEMA, None]), sub_path=st.sampled_from([None, "a.b"]))
+def test_pieces_of_a_damaged_array_make_no_difference(
+    read_input: Reader, content: bytes, schema: DataSchema | None, sub_path: str | None
+):
+    array = b"[" + content.rstrip(b"\n").replace(b"\n", b",\n") + b"]"
+    document = b'{"a": {"b": ' + array + b', "c": 1}}' if sub_path else array
+    outcomes: list[object] = []
+    for size in (1 << 20, 7, 60):
+        with pytest.MonkeyPatch.context() as patch:
+            set_piece_size(patch, size)
+            try:
+                table = read_input(ReadJson(sub_path=sub_path, schema=schema), document)
+                outcomes.append((table.schema, repr(table.to_pylist())))
+            except OdfError as error:
+                outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 def test_large_file_is_read_in_pieces(read_input: Reader, tmp_path: Path):

@@ -1,0 +1,190 @@
+"""An array of records in a JSON document, read in pieces: what stands before it, its items, what stands after it.
+
+Items are told apart by counting brackets outside of quotes, which is right as long as the document is JSON. If it is
+not, the parser of a piece finds out, since every piece before it was right and so it began between two items.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from odfpy.errors import BadValue
+from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, Piece, TextFile
+from odfpy.ingest.read.json_records import Parser, Records
+
+_LARGEST_HEADER = 1 << 26
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_STEPS = np.zeros(256, "int8")
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+
+T = TypeVar("T")
+
+
+def cut_at_item(text: bytes) -> int:
+    """Length of the longest prefix that ends with an item, given text that begins between two items."""
+    codes = np.frombuffer(_ESCAPED.sub(b"..", text) if b"\\" in text else text, "uint8")
+    depth = quotes = end = 0
+    for start in range(0, len(codes), PIECE_SIZE):
+        part = codes[start : start + PIECE_SIZE]
+        counts = (part == ord('"')).cumsum(dtype="int32") + quotes
+        steps = np.where(counts % 2 == 1, 0, _STEPS[part])
+        depths = steps.cumsum(dtype="int32") + depth
+        closed = np.flatnonzero((depths <= 0) & (steps < 0))
+        below = np.flatnonzero(depths[closed] < 0)
+        closed = closed[: below[0]] if len(below) else closed
+        end = start + int(closed[-1]) + 1 if len(closed) else end
+        if len(below):
+            break
+        depth, quotes = int(depths[-1]), int(counts[-1])
+    return end
+
+
+def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
+    """What is found in the first bytes of a file, as many of them as are needed.
+
+    Args:
+        file: where to look.
+        find: is given a piece that claims to be the last; raises BadValue if it does not find anything.
+
+    Raises:
+        BadValue: it is not in the file, or not within 64 MiB.
+    """
+    size = PIECE_SIZE
+    while True:
+        head = file.head(size)
+        if not head.is_last:
+            head = replace(head, text=head.text[: _whole_characters(head.text)])
+        try:
+            head.check_utf8()
+            return find(replace(head, is_last=True))
+        except BadValue as error:
+            if head.is_last:
+                raise
+            if size >= _LARGEST_HEADER:
+                raise BadValue(error.message, hint=f"{error.hint} Records have to begin within 64 MiB.") from error
+        size *= 8
+
+
+def _whole_characters(text: bytes) -> int:
+    """Length of a prefix of UTF-8 that does not end within a character."""
+    end = len(text)
+    while end and end > len(text) - 4 and text[end - 1] & 0xC0 == 0x80:
+        end -= 1
+    return end - 1 if end and text[end - 1] >= 0xC0 else len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonArray:
+    """The array that a document is, or has under some keys.
+
+    Attributes:
+        start: offset of the first byte after the bracket that opens it.
+        keys: the keys that lead to it.
+    """
+
+    start: int
+    keys: Sequence[str]
+
+    @classmethod
+    def of(cls, file: TextFile, keys: Sequence[str]) -> JsonArray | None:
+        """Find it; None in a file with nothing in it.
+
+        Raises:
+            BadValue: there is none.
+        """
+        start = find_in_head(file, lambda head: ArrayParser(head).header(keys))
+        return None if start is None else cls(start, keys)
+
+    def parse(self, piece: Piece) -> Records:
+        """The items in a piece of the file that `cut_at_item` has cut.
+
+        Raises:
+            BadValue: the piece is no JSON, or has something that is no object.
+            Incomplete: the array ends in the piece, but the piece is not the last.
+        """
+        piece.check_utf8()
+        parser = ArrayParser(replace(piece, is_last=True))
+        return parser.items(lambda at: parser.tail(at, self.keys), is_first=self.begins(piece), is_last=piece.is_last)
+
+    def begins(self, piece: Piece) -> bool:
+        """Whether a piece is the first."""
+        return piece.start == self.start
+
+
+class ArrayBegins(Exception):
+    """The array has been found, at an offset in the text."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+class ArrayParser(Parser):
+    """A document in parts."""
+
+    def header(self, keys: Sequence[str]) -> int | None:
+        """Where the items begin: an offset in bytes; None if there is nothing in the document."""
+        at = self._skip(0)
+        if at == len(self._text):
+            return None
+        try:
+            self._descend(at, keys, [])
+        except ArrayBegins as found:
+            return self._bytes_before(found.at)
+        raise self._nothing_under(keys)
+
+    def items(self, tail: Callable[[int], None], *, is_first: bool, is_last: bool) -> Records:
+        """The items of a piece.
+
+        Args:
+            tail: looks at what follows after the array, from a position on.
+            is_first: whether the array begins with the piece.
+            is_last: whether nothing of the document follows.
+        """
+        at = self._skip(0)
+        while at < len(self._text) or is_last:
+            if self._text[at : at + 1] == "]":
+                if not is_last:
+                    raise Incomplete
+                tail(at + 1)
+                break
+            if not is_first:
+                at = self._expect(at, ",", "a comma or the end of the array is missing")
+            at, is_first = self._skip(self._record(at)), False
+        return self._records()
+
+    def tail(self, at: int, keys: Sequence[str]) -> None:
+        """See that all objects around the array are closed, from the position after it on, and nothing follows."""
+        for key in reversed(keys):
+            at = self._rest_of_object(at, partial(self._other, key))
+        self._end(at)
+
+    def _items(self, at: int, path: list[str]) -> int:
+        raise ArrayBegins(self._open_array(at, path))
+
+    def _other(self, taken: str, key: str, start: int) -> int:
+        if key == taken:
+            raise self._error(start, f"key {key!r} is there twice")
+        return self._value(start)[1]
+
+    def _rest_of_object(self, at: int, take: Callable[[str, int], int]) -> int:
+        """Walk the members that an object still has after one of them; see `_members`."""
+        end = self._skip(at)
+        if self._text[end : end + 1] == "}":
+            return end + 1
+        if self._text[self._expect(end, ",", "a comma or the end of the object is missing") :].startswith("}"):
+            raise self._error(end, "a comma before the end of the object")
+        return self._members(end, take)
+
+    def _end(self, at: int) -> None:
+        if self._skip(at) < len(self._text):
+            raise self._error(self._skip(at), "something follows after the end of the document")
+
+    def _bytes_before(self, at: int) -> int:
+        return len(self._text[:at].encode())
