@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -135,7 +136,8 @@ class SortedRuns:
     def __init__(self, runs: list[Run], event_time: str) -> None:
         self._event_time = event_time
         self._tables = [open_table(run.path) for run in runs if run.rows]
-        self._times = [as_numbers(table.column(event_time)) for table in self._tables]
+        self._times = [_numbers(table.column(event_time)) for table in self._tables]
+        self._last: tuple[int, npt.NDArray[np.int64]] | None = None
 
     def places(self, rank: int) -> npt.NDArray[np.int64]:
         """How many rows of each run are among the first `rank` of all; of equal rows the earlier run's are first."""
@@ -156,12 +158,24 @@ class SortedRuns:
 
     def rows(self, start: int, stop: int) -> pa.Table:
         """The rows from one rank to another, in order."""
+        first = self._last[1] if self._last is not None and self._last[0] == start else self.places(start)
+        last = self.places(stop)
+        self._last = stop, last
         stretches = [
-            table.slice(first, last - first)
-            for table, first, last in zip(self._tables, self.places(start), self.places(stop), strict=True)
-            if first < last
+            table.slice(begin, end - begin)
+            for table, begin, end in zip(self._tables, first, last, strict=True)
+            if begin < end
         ]
         return _sorted(pa.concat_tables(stretches), self._event_time)
+
+
+def _numbers(event_time: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Event times as numbers; those of a single array stay in their file, so that bisection reads a few pages only."""
+    if event_time.num_chunks != 1:
+        return as_numbers(event_time)
+    times = event_time.chunk(0)
+    numbers: npt.NDArray[Any] = times.cast(pa.int32() if pa.types.is_date(times.type) else pa.int64()).to_numpy()
+    return numbers
 
 
 def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[str]) -> pa.Table:
