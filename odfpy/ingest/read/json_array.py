@@ -22,6 +22,8 @@ _LARGEST_HEADER = 1 << 26
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+_MARKS = _STEPS != 0
+_MARKS[ord('"')] = True
 
 T = TypeVar("T")
 
@@ -32,16 +34,19 @@ def cut_at_item(text: bytes) -> int:
     depth = quotes = end = 0
     for start in range(0, len(codes), PIECE_SIZE):
         part = codes[start : start + PIECE_SIZE]
-        counts = (part == ord('"')).cumsum(dtype="int32") + quotes
-        steps = np.where(counts % 2 == 1, 0, _STEPS[part])
-        depths = steps.cumsum(dtype="int32") + depth
-        closed = np.flatnonzero((depths <= 0) & (steps < 0))
+        at = np.flatnonzero(_MARKS[part])
+        marks = part[at]
+        is_quote = marks == ord('"')
+        inside = (is_quote.cumsum(dtype="int32") + quotes) & 1
+        depths = (_STEPS[marks] * (1 - inside)).cumsum(dtype="int32") + depth
+        closed = np.flatnonzero((depths <= 0) & (inside == 0) & (_STEPS[marks] < 0))
         below = np.flatnonzero(depths[closed] < 0)
         closed = closed[: below[0]] if len(below) else closed
-        end = start + int(closed[-1]) + 1 if len(closed) else end
+        end = start + int(at[closed[-1]]) + 1 if len(closed) else end
         if len(below):
             break
-        depth, quotes = int(depths[-1]), int(counts[-1])
+        if len(at):
+            depth, quotes = int(depths[-1]), int(inside[-1])
     return end
 
 
