@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.dataset.transform import TransformSql
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.spark.settings import settings_digest
-from odfpy.errors import EngineNotFound, UnsupportedStep
+from odfpy.errors import EngineNotFound
 
 
 @pytest.fixture
@@ -44,12 +43,6 @@ def test_the_version_says_what_results_depend_on(registry: EngineRegistry):
     assert " spark/" in version
     assert " java/" in version
     assert version.endswith(f" settings/{settings_digest()}")
-
-
-def test_spark_does_not_preprocess_yet(registry: EngineRegistry):
-    transform = TransformSql(engine="spark", query="SELECT * FROM input")
-    with pytest.raises(UnsupportedStep, match="engine spark is part of a later release"):
-        registry.get("spark").preprocess(transform, {"input": None})  # type: ignore[dict-item]
 
 
 def test_the_client_of_the_engine_is_light():
