@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socketserver
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -189,6 +190,7 @@ class SparkHost:
         """End Spark."""
         if self._jvm is not None:
             logging.disable()  # PySpark's complaints that Java is gone
+            socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
             self._jvm.end(wait_seconds)
             self._spark = None
 
@@ -197,6 +199,10 @@ class SparkHost:
         if self._jvm is not None:
             self._jvm.process.kill()
             self._jvm.process.wait()
+
+
+def _say_nothing(_server: object, _request: object, _address: object) -> None:
+    """Where PySpark's server for accumulators would print that the connection to Java has broken off."""
 
 
 def _be_nobody() -> None:
