@@ -8,6 +8,7 @@ by Python, record by record, which decides. Arrow's reader is only trusted with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,12 +106,17 @@ def _read_pieces(file: TextFile, array: JsonArray, wanted: pa.Schema | None, for
 
     def fit(piece: Piece) -> pa.Table:
         piece.check_utf8()
-        items = piece.text.lstrip()
+        end = cut_at_item(piece.text) if piece.is_last else len(piece.text)
+        items = piece.text[:end].lstrip()
         has_comma = items.startswith(b",")
         table = None
-        if not piece.is_last and has_comma is not array.begins(piece):
+        if has_comma is not array.begins(piece):
             table = _array_by_arrow(b"[" + items[has_comma:] + b"]", [], schema, formats)
-        return table if table is not None else table_of(array.parse(piece), schema, formats)
+        if table is None:
+            return table_of(array.parse(piece), schema, formats)
+        if piece.is_last:
+            array.parse(replace(piece, start=piece.start + end, text=piece.text[end:]))
+        return table
 
     return pa.concat_tables(map_pieces(pieces(), fit))
 
