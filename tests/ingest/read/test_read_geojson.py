@@ -112,6 +112,7 @@ def test_text_of_a_geometry_is_that_of_the_reference(read_features: Any, written
     assert table.column("geometry").to_pylist() == [f'{{"coordinates":{text},"type":"Point"}}']
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @example(1e16)
 @example(1e-5)
