@@ -123,13 +123,13 @@ class KeyIndex:
             token: the state of the dataset that the index belongs to then.
 
         Raises:
-            StateDamaged: what the index has cannot be used; start again from an empty one.
+            StateDamaged: what the index has cannot be used, or the new one cannot be written; try from an empty one.
             OdfError: a slice cannot be read, or memory is short.
-            OSError: the index cannot be written.
+            OSError: there is no place for an index.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = self._columns(schema)
-        with kept_database() as db:
+        with kept_database() as db, damage_found():
             keys = KeyColumns.of(db, self.purpose.keys, wanted)
             if self.runs and keys.types != self.key_types:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")
@@ -172,9 +172,10 @@ class KeyIndex:
         while kept and runs[kept - 1].rows < self.sizes.fanout * max(size, self.sizes.least_rows):
             kept -= 1
             size += runs[kept].rows
+        size_bytes = new.rows.nbytes + sum(run.size for run in runs[kept:])
         merged: list[Run | Entries] = [*(Run(self.folder, info) for info in runs[kept:]), new]
         with RunWriter(self.folder / f"{_RUN}{secrets.token_hex(8)}", new.rows.schema, self.sizes.block_rows) as writer:
-            for low, high in _ranges(size, self.sizes.part_rows):
+            for low, high in _ranges(max(-(-size // self.sizes.part_rows), -(-size_bytes // self.sizes.part_bytes))):
                 parts = [part.between(low, high) for part in merged]
                 entries = merged_entries(db, keys, parts, new.rows.schema)
                 # A key that has ended must hide what older runs say of it, and can be forgotten if there are none.
@@ -233,8 +234,8 @@ def _parts(
         yield pa.concat_tables(tables)
 
 
-def _ranges(rows: int, at_once: int) -> Iterator[tuple[int, int | None]]:
-    """Ranges of fingerprints with about as many rows as are merged at once; fingerprints are spread evenly."""
-    count = -(-rows // at_once) or 1
-    for number in range(count):
-        yield number * _HASH_SPACE // count, None if number == count - 1 else (number + 1) * _HASH_SPACE // count
+def _ranges(count: int) -> Iterator[tuple[int, int | None]]:
+    """Ranges of fingerprints with about equally many entries, since fingerprints are spread evenly."""
+    for number in range(count - 1):
+        yield number * _HASH_SPACE // count, (number + 1) * _HASH_SPACE // count
+    yield (count - 1) * _HASH_SPACE // count if count else 0, None

@@ -99,10 +99,12 @@ class RunWriter:
 
     def write(self, entries: Entries) -> None:
         """Append entries whose fingerprints are not less than those before."""
-        for start in range(0, len(entries.fingerprints), self._block_rows):
-            fingerprints = entries.fingerprints[start : start + self._block_rows]
-            (batch,) = entries.rows.slice(start, self._block_rows).combine_chunks().to_batches()
-            self._write_block(np.ascontiguousarray(fingerprints, "<u8"), batch)
+        start = 0
+        for batch in entries.rows.to_batches(self._block_rows):
+            fingerprints = entries.fingerprints[start : start + batch.num_rows]
+            if len(fingerprints):
+                self._write_block(np.ascontiguousarray(fingerprints, "<u8"), batch)
+            start += batch.num_rows
 
     def finish(self) -> RunInfo:
         """Complete the file. It is not flushed to disk: what a power loss takes away is noticed and made again."""

@@ -39,7 +39,7 @@ from odfpy.testing.keyed_state import (
     written,
 )
 
-TINY = IndexSizes(block_rows=3, least_rows=2, part_rows=5)
+TINY = IndexSizes(block_rows=3, least_rows=2, part_rows=5, part_bytes=400)
 
 
 def purpose_of(history: History, keys: Sequence[str] = ("id",), *, keeps_rows: bool = True) -> IndexPurpose:
