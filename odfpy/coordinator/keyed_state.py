@@ -42,7 +42,6 @@ class DatasetKeys:
             OdfError: the slices have to be asked, and one is missing.
         """
         from odfpy.state.current import ScannedState
-        from odfpy.state.indexed import IndexedState
 
         recorded = self._dataset.state.schema
         if self._purpose is None or self._dataset.state.last_offset is None:
@@ -50,6 +49,8 @@ class DatasetKeys:
         index = self._up_to_date(self._dataset.state.head, recorded)
         if index is None:
             return self._scanned(schema)
+        from odfpy.state.indexed import IndexedState
+
         self._answering = IndexedState(index, schema, lambda: self._scanned(schema))
         return self._answering
 
@@ -60,9 +61,11 @@ class DatasetKeys:
             head: the last block now.
             schema: schema of the dataset now.
         """
+        if self._purpose is None:
+            return
         from odfpy.state.key_index import INDEX
 
-        if self._purpose is not None and self._answering is not None and self._answering.has_failed:
+        if self._answering is not None and self._answering.has_failed:
             (self._folder(self._purpose) / INDEX).unlink(missing_ok=True)
         self._up_to_date(head, schema)
 
@@ -76,11 +79,11 @@ class DatasetKeys:
 
     def _up_to_date(self, head: Multihash | None, schema: DataSchema | None) -> KeyIndex | None:
         """The index with all slices up to a block, None if that cannot be had."""
+        if self._purpose is None or head is None or schema is None:
+            return None
         from odfpy.state.key_index import KeyIndex
         from odfpy.state.run_file import StateDamaged
 
-        if self._purpose is None or head is None or schema is None:
-            return None
         nothing = KeyIndex(self._folder(self._purpose), self._purpose)
         try:
             try:
@@ -120,9 +123,10 @@ def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | 
     """What an index would be for, None for strategies that look nothing up."""
     from odfpy.ingest.merge import StateNeed, merge_of
     from odfpy.ingest.normalize import primary_key
-    from odfpy.state.key_index import IndexPurpose
 
     need = merge_of(strategy).needs_state
     if need is StateNeed.NOTHING:
         return None
+    from odfpy.state.key_index import IndexPurpose  # it imports the database, which others do without
+
     return IndexPurpose(primary_key(strategy), need is StateNeed.CURRENT_ROWS, dataset.state.vocab)

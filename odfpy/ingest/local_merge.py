@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +29,9 @@ from odfpy.ingest.order import time_order
 from odfpy.ingest.write import OrderedRows
 from odfpy.state.current import KeyedState, StateColumn
 from odfpy.state.database import database
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,11 @@ def _count_repeated(
 ) -> int:
     """Rows whose key had come before in the input, which a snapshot cannot have."""
     if not plan.keys:
+        return 0
+    # Keys that are equal have the same hash, and sorting hashes takes a third of the time of grouping by keys.
+    hashes = db.sql(f"SELECT hash({', '.join(plan.shape.key_columns)}) AS key FROM new").to_arrow_table()
+    ascending = np.sort(hashes.column("key").to_numpy())
+    if not (ascending[1:] == ascending[:-1]).any():
         return 0
     query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(plan.shape)}) AS repeated"
     found = db.execute(query).fetchall()[0]

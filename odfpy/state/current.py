@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -27,6 +26,9 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
 from odfpy.state.comparable import comparable, has_wide_decimal
 from odfpy.state.database import literal, quoted
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-import duckdb
+from typing import TYPE_CHECKING, Final
 
 from odfpy.errors import IngestError
+
+if TYPE_CHECKING:
+    import duckdb
 
 _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Nothing is ever fetched from the network, and no local variable of Python is taken for a table.
@@ -38,6 +39,8 @@ def database(
         IngestError: it could not do its work, for want of memory or disk for example.
         KeyboardInterrupt: the person has interrupted it.
     """
+    import duckdb  # what looks nothing up does without
+
     settings = dict(_SETTINGS)
     if threads is not None:
         settings["threads"] = threads
@@ -63,12 +66,16 @@ def kept_database() -> Iterator[duckdb.DuckDBPyConnection]:
 @cache
 def _instance(process: int) -> duckdb.DuckDBPyConnection:
     """One for each process, since the threads of a database do not come along when a process forks."""
+    import duckdb
+
     del process
     return duckdb.connect(config=dict(_SETTINGS))
 
 
 @contextmanager
 def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
+    import duckdb
+
     try:
         yield
     except duckdb.OutOfMemoryException as error:
