@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponseSuccess
 from odfpy.engine.handover import hand_over, take_back
 from odfpy.engine.responses import as_error
-from odfpy.engine.spark.preprocess import preprocess
+from odfpy.engine.spark.preprocess import OutOfOrder, in_order, preprocess
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 pytestmark = pytest.mark.spark
@@ -47,10 +49,31 @@ def run(spark, tmp_path: Path) -> Run:
 
 def test_rows_keep_the_order_of_the_input_however_spark_cuts_them(run: Run):
     table = pa.table({"n": range(1000, 0, -1)})
-    query = "select explode(array(n, -n)) as n from input where n % 2 = 0"
-    expected = [sign * n for n in range(1000, 0, -2) for sign in (1, -1)]
-    for rows_in_one_task in (10_000, 300):
-        assert run(query, table, rows_in_one_task=rows_in_one_task).column("n").to_pylist() == expected
+    query = "select explode(array(n, -n)) as n from input where n % 2 = 0 union all select n from input where n > 998"
+    expected = [sign * n for n in range(1000, 0, -2) for sign in (1, -1)] + [1000, 999]
+    for options in ({}, {"sort": True}, {"sort": True, "rows_in_one_task": 300}):
+        assert run(query, table, **options).column("n").to_pylist() == expected
+
+
+KEYS = st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 3))
+
+
+@given(st.lists(st.lists(KEYS, max_size=4), max_size=4), st.booleans())
+def test_rows_that_come_out_of_order_are_noticed(batches: list[list[tuple[int, int, int]]], is_sorted: bool):
+    keys = [key for batch in batches for key in batch]
+    if is_sorted:
+        keys.sort()
+    sizes = iter(keys)
+    cut = [[next(sizes) for _ in batch] for batch in batches]
+    names = ["__odf_input", "__odf_branch", "__odf_offset"]
+    rows = [
+        pa.record_batch([pa.array([key[at] for key in batch], pa.int64()) for at in range(3)], names) for batch in cut
+    ]
+    if keys == sorted(keys):
+        assert sum(batch.num_rows for batch in in_order(rows)) == len(keys)
+    else:
+        with pytest.raises(OutOfOrder):
+            list(in_order(rows))
 
 
 def test_steps_see_those_before_them(run: Run):

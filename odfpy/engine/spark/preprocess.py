@@ -9,10 +9,12 @@ end, or else is sorted by all columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -41,29 +43,48 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _ROW_BY_ROW: Final = RowByRow()
+_ORDER: Final = ("__odf_input", "__odf_branch", "__odf_offset")
 _KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
 
 
 def preprocess(
-    spark: SparkSession, request: PreprocessRequest, *, rows_in_one_task: int = ROWS_IN_ONE_TASK
+    spark: SparkSession,
+    request: PreprocessRequest,
+    *,
+    sort: bool = False,
+    rows_in_one_task: int = ROWS_IN_ONE_TASK,
 ) -> PreprocessResponse:
-    """Run the queries of an ingest over its rows and write the result as an Arrow IPC stream."""
-    return answered(lambda: _preprocess(spark, request, rows_in_one_task))
+    """Run the queries of an ingest over its rows and write the result as an Arrow IPC stream.
+
+    Args:
+        spark: the session of the process.
+        request: queries, tables and where to write.
+        sort: sort rows that are made row by row, though they come in order; makes no difference to the result.
+        rows_in_one_task: up to so many rows are sorted in one task; makes no difference either.
+    """
+    return answered(lambda: _preprocess(spark, request, sort, rows_in_one_task))
 
 
-def _preprocess(spark: SparkSession, request: PreprocessRequest, rows_in_one_task: int) -> PreprocessResponseSuccess:
+def _preprocess(
+    spark: SparkSession, request: PreprocessRequest, sort: bool, rows_in_one_task: int
+) -> PreprocessResponseSuccess:
     with spark_errors(step_texts(request.transform)):
         looked = _look(spark, request, in_order=False)
-        if looked.is_row_by_row:
-            rows = _in_input_order(looked, rows_in_one_task)
-        else:
+        if not looked.is_row_by_row:
             looked = _look(spark, request, in_order=True)
-            rows = _in_one_task(looked)
         schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
         unchanged = unchanged_columns(looked.plan, request.tables)
         exact = {column.position for column in unchanged}
-        written = write_stream(request.output_path, schema, (_result(part, schema, exact) for part in rows))
-        return PreprocessResponseSuccess(written, unchanged)
+
+        def write(rows: Iterator[pa.RecordBatch]) -> int:
+            return write_stream(request.output_path, schema, (_result(part, schema, exact) for part in rows))
+
+        if not looked.is_row_by_row:
+            return PreprocessResponseSuccess(write(_in_one_task(looked)), unchanged)
+        if not sort:
+            with suppress(OutOfOrder):
+                return PreprocessResponseSuccess(write(in_order(_as_they_come(looked))), unchanged)
+        return PreprocessResponseSuccess(write(_sorted(looked, rows_in_one_task)), unchanged)
 
 
 # --- Analysis --------------------------------------------------------------------------------------------------------
@@ -154,7 +175,39 @@ def _check(catalyst: Catalyst, step: Step) -> None:
 # --- Rows ------------------------------------------------------------------------------------------------------------
 
 
-def _in_input_order(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
+class OutOfOrder(Exception):
+    """Rows did not come in the order of the input."""
+
+
+def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as their rows have the order that sorting them would give.
+
+    Raises:
+        OutOfOrder: a row comes before one that it should come after.
+    """
+    last = (-1, -1, -1)
+    for batch in batches:
+        keys = [np.asarray(batch.column(name).to_numpy(), dtype=np.int64) for name in _ORDER]
+        if not batch.num_rows:
+            continue
+        first = (int(keys[0][0]), int(keys[1][0]), int(keys[2][0]))
+        later = np.zeros(batch.num_rows - 1, dtype=np.bool_)
+        for key in reversed(keys):  # by the last key, unless one before it decides
+            step = np.diff(key)
+            later = np.where(step == 0, later, step < 0)
+        if first < last or later.any():
+            raise OutOfOrder
+        last = (int(keys[0][-1]), int(keys[1][-1]), int(keys[2][-1]))
+        yield batch
+
+
+def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
+    """Without a sort: Spark cuts a file into ranges and hands over one after the other, today."""
+    frame = looked.catalyst.dataframe(_ROW_BY_ROW.run(looked.catalyst, looked.last).plan)
+    return stream(frame, arrow_schema(frame.schema))
+
+
+def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
     delta = _ROW_BY_ROW.run(looked.catalyst, looked.last)
     frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
     return stream(frame, arrow_schema(frame.schema))
