@@ -1,0 +1,90 @@
+"""Merges that look keys up in an index make the same slices, byte by byte, as those that ask the slices."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.ingested import TIME, Ingested
+
+from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
+from odfpy.data.schema import DataSchema
+from odfpy.ingest.normalize import primary_key
+from odfpy.state.current import KeyedState
+from odfpy.state.indexed import IndexedState
+from odfpy.state.key_index import IndexPurpose, IndexSizes, KeyIndex
+
+KEYS = ("id", "at")
+PLAIN = pa.schema([("event_time", TIME), ("id", pa.float64()), ("at", pa.list_(pa.float64())), ("x", pa.float64())])
+GROWN = PLAIN.append(pa.field("more", pa.struct([("n", pa.int32())])))
+STRATEGIES = [MergeLedger(KEYS), MergeSnapshot(KEYS), MergeUpsertStream(KEYS)]
+
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, float("nan")])
+ROWS = st.fixed_dictionaries(
+    {
+        "event_time": st.none() | st.sampled_from([datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2)]),
+        "id": NUMBERS,
+        "at": st.lists(NUMBERS | st.none(), max_size=1),
+        "x": NUMBERS | st.none(),
+        "more": st.none() | st.fixed_dictionaries({"n": st.none() | st.integers(0, 1)}),
+        "op": st.sampled_from([0, 0, 1, 3]),
+    }
+)
+
+
+def key_of(row: dict[str, Any]) -> str:
+    return repr((row["id"], row["at"])).replace("-0.0", "0.0")
+
+
+def table(rows: list[dict[str, Any]], strategy: MergeStrategy, *, grown: bool) -> pa.Table:
+    fields = list(GROWN if grown else PLAIN)
+    if isinstance(strategy, MergeUpsertStream):
+        fields = [pa.field("op", pa.int32()), *fields]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
+class WithIndex:
+    """A dataset whose merges use an index, which is caught up before each of them."""
+
+    def __init__(self, folder: Path, strategy: MergeStrategy) -> None:
+        self.dataset = Ingested(folder / "data", strategy)
+        self.dataset.folder.mkdir(parents=True)
+        purpose = IndexPurpose(primary_key(strategy), not isinstance(strategy, MergeLedger), self.dataset.vocabulary)
+        self.index = KeyIndex(folder / "keys", purpose, sizes=IndexSizes(block_rows=2, least_rows=1, part_rows=3))
+        self.covered = 0
+
+    def state(self, schema: DataSchema) -> KeyedState:
+        if self.dataset.schema is not None:
+            new = self.dataset.slices[self.covered :]
+            self.index = self.index.extended(new, self.dataset.schema, f"{len(self.dataset.slices)}")
+            self.covered = len(self.dataset.slices)
+        return IndexedState(self.index, schema, self.unanswerable)
+
+    @staticmethod
+    def unanswerable() -> KeyedState:
+        raise AssertionError("the index was of no use")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_slices_are_the_same(strategy: MergeStrategy, data: st.DataObject) -> None:
+    unique = key_of if isinstance(strategy, MergeSnapshot) else None
+    batches = data.draw(st.lists(st.lists(ROWS, max_size=6, unique_by=unique), min_size=1, max_size=4))
+    grows_at = data.draw(st.integers(0, len(batches)))
+    with TemporaryDirectory() as folder:
+        indexed = WithIndex(Path(folder) / "indexed", strategy)
+        plain = Ingested(Path(folder) / "plain", strategy)
+        plain.folder.mkdir()
+        for number, rows in enumerate(batches):
+            new = table(rows, strategy, grown=number >= grows_at)
+            plain.ingest(new)
+            indexed.dataset.ingest(new, state=indexed.state)
+        slices = [[path.read_bytes() for path in dataset.slices] for dataset in (plain, indexed.dataset)]
+        assert slices[0] == slices[1]
