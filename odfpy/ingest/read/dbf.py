@@ -173,9 +173,9 @@ class DbfTable:
     def _name_in(self, descriptor: bytes) -> str:
         name = descriptor[:11].split(b"\0")[0]
         try:
-            return name.decode(self.encoding).strip()
+            return name.decode(self.encoding).strip(" ")
         except UnicodeDecodeError:  # cut within a character
-            return name.decode("latin-1").strip()
+            return name.decode("latin-1").strip(" ")
 
     def _is_utf8(self) -> bool:
         self._file.seek(self._start)
