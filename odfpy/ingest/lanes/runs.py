@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ from odfpy.ingest.order import as_numbers, time_order
 from odfpy.ingest.read import Part, read_part, schema_of
 from odfpy.ingest.read.files import Incomplete
 
+SAMPLE_STEP: Final = 4_096
+"""Rows between two that are sampled."""
+
 _GIVEN, _OPERATION = "\0given", "\0op"
 
 
@@ -40,11 +43,13 @@ class Run:
         path: its file.
         rows: how many it has.
         schema: of the dataset with these rows in it, None if they tell none.
+        sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
     """
 
     path: str
     rows: int
     schema: DataSchema | None
+    sample: npt.NDArray[np.int64]
 
 
 def make_run(request: LaneRequest, part: Part, path: str, first_row: int) -> Run | Failure:
@@ -74,7 +79,7 @@ def _read(request: LaneRequest, part: Part) -> pa.Table:
 
 def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -> Run:
     if request.schema is None and rows.num_rows == 0 and (not rows.num_columns or untyped_columns(rows.schema)):
-        return Run(path, 0, None)
+        return Run(path, 0, None, np.empty(0, np.int64))
     known = {} if request.schema is None else {field.name: field.type for field in to_arrow(request.schema)}
     normal = normalize_rows(
         rows,
@@ -87,16 +92,18 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
     )
     schema, fitted = fit_rows(normal, request.schema, request.vocab)
     if isinstance(request.strategy, MergeAppend):
-        table = _sorted(fitted.columns, request.vocab.event_time_column)
+        table = sorted_rows(fitted.columns, request.vocab.event_time_column)
     else:
         table = fitted.columns.append_column(_GIVEN, fitted.event_time_given)
         if fitted.operations is not None:
             table = table.append_column(_OPERATION, fitted.operations)
     write_table(table, path)
-    return Run(path, rows.num_rows, schema)
+    times = as_numbers(table.column(request.vocab.event_time_column))
+    return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy())
 
 
-def _sorted(rows: pa.Table, event_time: str) -> pa.Table:
+def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
+    """Rows by event time, ties as they come."""
     order = time_order(rows.column(event_time))
     if order is None:
         return rows
@@ -127,55 +134,7 @@ def rows_of_run(run: Run, rows: int | None = None) -> NormalizedRows:
     return NormalizedRows(table.select(names), table.column(_GIVEN), operations)
 
 
-# --- Runs together ---------------------------------------------------------------------------------------------------
-
-
-class SortedRuns:
-    """The rows of sorted runs by rank, which is their place in the order of all."""
-
-    def __init__(self, runs: list[Run], event_time: str) -> None:
-        self._event_time = event_time
-        self._tables = [open_table(run.path) for run in runs if run.rows]
-        self._times = [_numbers(table.column(event_time)) for table in self._tables]
-        self._last: tuple[int, npt.NDArray[np.int64]] | None = None
-
-    def places(self, rank: int) -> npt.NDArray[np.int64]:
-        """How many rows of each run are among the first `rank` of all; of equal rows the earlier run's are first."""
-        low = min(int(times[0]) for times in self._times)
-        high = max(int(times[-1]) for times in self._times)
-        while low < high:
-            middle = (low + high) // 2
-            if sum(int(np.searchsorted(times, middle, side="right")) for times in self._times) >= rank:
-                high = middle
-            else:
-                low = middle + 1
-        before = np.array([np.searchsorted(times, low, side="left") for times in self._times])
-        equal = np.array([np.searchsorted(times, low, side="right") for times in self._times]) - before
-        wanted = rank - before.sum()
-        taken_before = np.cumsum(equal) - equal
-        places: npt.NDArray[np.int64] = before + np.clip(wanted - taken_before, 0, equal)
-        return places
-
-    def rows(self, start: int, stop: int) -> pa.Table:
-        """The rows from one rank to another, in order."""
-        first = self._last[1] if self._last is not None and self._last[0] == start else self.places(start)
-        last = self.places(stop)
-        self._last = stop, last
-        stretches = [
-            table.slice(begin, end - begin)
-            for table, begin, end in zip(self._tables, first, last, strict=True)
-            if begin < end
-        ]
-        return _sorted(pa.concat_tables(stretches), self._event_time)
-
-
-def _numbers(event_time: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """Event times as numbers; those of a single array stay in their file, so that bisection reads a few pages only."""
-    if event_time.num_chunks != 1:
-        return as_numbers(event_time)
-    times = event_time.chunk(0)
-    numbers: npt.NDArray[Any] = times.cast(pa.int32() if pa.types.is_date(times.type) else pa.int64()).to_numpy()
-    return numbers
+# --- Rows of runs ---------------------------------------------------------------------------------------------------
 
 
 def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[str]) -> pa.Table:

@@ -32,7 +32,8 @@ from odfpy.data.slice_writer import SliceInfo
 from odfpy.errors import OdfError
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneCounts, LaneRequest, LaneResult, LaneSlice
-from odfpy.ingest.lanes.runs import Run, SortedRuns, gather_runs, make_run
+from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
+from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.spark_merge import MergedPlaces, SparkMerge, made_columns
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
@@ -209,7 +210,7 @@ class _WriteSorted:
         return _written(self.request, self.schema, task, self._rows)
 
     def _rows(self, start: int, stop: int) -> _Rows:
-        runs = SortedRuns(list(self.runs), self.request.vocab.event_time_column)
+        runs = SortedRuns(self.runs, self.request.vocab.event_time_column)
         for at in range(start, stop, _ROWS_AT_ONCE):
             rows = min(at + _ROWS_AT_ONCE, stop) - at
             yield pa.repeat(pa.scalar(0, pa.int32()), rows), runs.rows(at, at + rows)
