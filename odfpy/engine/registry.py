@@ -14,7 +14,6 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponse,
 )
-from odfpy.engine.dialects import KNOWN
 from odfpy.errors import EngineNotFound, did_you_mean
 
 if TYPE_CHECKING:
@@ -109,9 +108,6 @@ class EngineRegistry:
             EngineNotFound: with a suggestion.
         """
         key = name.lower()
-        if key in KNOWN and key not in self._factories:
-            hint = "Pull the dataset from where it is computed, or write its query for `engine: spark`."
-            raise EngineNotFound(f"The engine {name} is not part of odfpy", hint=hint)
         if key not in self._factories:
             known = f"Engines of this release: {', '.join(self.names)}."
             raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, self.names, otherwise=known))

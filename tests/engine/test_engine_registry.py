@@ -45,13 +45,6 @@ def test_the_version_says_what_results_depend_on(registry: EngineRegistry):
     assert version.endswith(f" settings/{settings_digest()}")
 
 
-@pytest.mark.parametrize("name", ["flink", "RisingWave"])
-def test_an_engine_of_the_reference_is_known_to_be_elsewhere(registry: EngineRegistry, name: str):
-    with pytest.raises(EngineNotFound, match=f"The engine {name} is not part of odfpy") as error:
-        registry.get(name)
-    assert "engine: spark" in (error.value.hint or "")
-
-
 def test_the_client_of_the_engine_is_light():
     program = "import sys, odfpy.engine.client, odfpy.engine.admin, odfpy.engine.registry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
