@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ _CSV = (
     "\ufeff" + _CSV_HEADER.replace("\n", "\r\n") + "1,0,ž,2024-01-01,TRUE\r\n\r\n2,2.25,x y,,false\r\n",
     _CSV_HEADER + "".join(f"{i},{i}.5,n{i},2024-01-{i:02},true\n" for i in range(1, 12)),
 )
-_CSV_TOKENS = (b",", b'"', b'""', b"\n", b"\r", b"\r\n", b"\0", b"\xff", b" ", b"9" * 20, b"1.5", b"2023-02-30", b"\xc5\xbe", b"\\", b"-", b"nan", b"true")  # fmt: skip
+_CSV_TOKENS = (b",", b'"', b'""', b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b" ", b"9" * 20, b"1.5", b"2023-02-30", b"\xc5\xbe", b"\\", b"-", b"nan", b"true")  # fmt: skip
 
 
 def _csv_rows(step: ReadCsv, content: bytes) -> list[list[str | None]]:
@@ -203,13 +203,20 @@ _NDJSON = tuple(
 _JSON_TOKENS = (b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"null", b"true", b"1", b"1e5", b"9" * 20, b"-", b".5", b"\n", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b'"id":1,', b"\\ud800", b"NaN", b" ")  # fmt: skip
 
 
+def _number(text: str) -> Decimal | float:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all measure
+        return float(text)
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     keys = Counter(key for key, _ in pairs)
     return members | {key: AssertionError(f"{key!r} is there twice") for key, count in keys.items() if count > 1}
 
 
-_DECODER = json.JSONDecoder(parse_float=Decimal, object_pairs_hook=_members)
+_DECODER = json.JSONDecoder(parse_float=_number, object_pairs_hook=_members)
 
 
 def _series(content: bytes) -> Iterator[dict[str, Any]]:

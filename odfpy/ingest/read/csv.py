@@ -10,6 +10,7 @@ Timestamp and String that fits all values in the file. Columns of a file without
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -230,6 +231,8 @@ def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArr
         Incomplete: the piece ends within a record and is not the last.
     """
     text = with_doubled_quotes(piece.text, dialect)
+    if text.startswith(codecs.BOM_UTF8):
+        text = b"\n" + text  # Arrow leaves it out where a text begins, but here it is part of a value
     quoting = bool(dialect.quote) and dialect.quote in text
     if quoting:
         text += b"\n" + dialect.separator.join([_END.encode()] * width) + b"\n"

@@ -7,6 +7,7 @@ by Python, record by record, which decides. Arrow's reader is only trusted with 
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
 # Arrow 26 crashes where a text begins with `null`, and when it infers very deep nesting; it miscounts decimals with
-# very many places.
+# very many places, and overlooks a byte order mark where a piece begins.
 _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
 _EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
 _DEEPEST = 100
@@ -145,7 +146,7 @@ def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -
 
 def _series_by_arrow(text: bytes, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table | None:
     """The rows, or None if Arrow's reader cannot be trusted with them."""
-    if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)):
+    if not text.strip() or (b"null" in text and _has(text, _STRAY_NULL)) or text.startswith(codecs.BOM_UTF8):
         return None
     try:
         source = _inferred_schema(text) if wanted is None else pa.schema([_source_field(field) for field in wanted])

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from support.reading import Reader
+from support.reading import Reader, set_piece_size
 from support.schemas import optional
 from support.shapefiles import files, zipped
 
@@ -160,3 +160,13 @@ def test_line_breaks_in_quotes_are_part_of_the_value(read_input: Reader, small_p
     breaks = len(line_break.replace("\r\n", "\n"))
     with pytest.raises(BadValue, match=f"^input, line {2 + rows * (1 + breaks)}: 1 values where there are 2 columns"):
         read_input(ReadCsv(header=True), content + "1\n")
+
+
+@pytest.mark.parametrize("piece_size", [1 << 20, 7])
+def test_a_byte_order_mark_within_a_file_is_not_overlooked(
+    read_input: Reader, piece_size: int, monkeypatch: pytest.MonkeyPatch
+):
+    set_piece_size(monkeypatch, piece_size)
+    assert read_input(ReadCsv(), "\ufeffabcdef\n\ufeffx\n").column(0).to_pylist() == ["abcdef", "\ufeffx"]
+    with pytest.raises(BadValue, match="line 2: this is no JSON"):
+        read_input(ReadNdJson(schema=optional(a=Int64())), '\ufeff{"a": 1}\n\ufeff{"a": 2}')
