@@ -114,10 +114,19 @@ def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str) -> None:
-    """Rows to an Arrow file, in as few batches as possible."""
+    """Rows to an Arrow file, in as few batches as possible.
+
+    Raises:
+        OdfError: it cannot be written.
+    """
     whole = pa.table([combined(column) for column in table.columns], schema=table.schema)
-    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
-        writer.write_table(whole)
+    try:
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
+            writer.write_table(whole)
+    except OSError as error:
+        raise OdfError(
+            f"Cannot write {path}: {error.strerror or error}", hint="Free space on the disk of the workspace."
+        ) from error
 
 
 def open_table(path: str) -> pa.Table:

@@ -30,6 +30,7 @@ from odfpy.state.comparable import comparable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_SYSTEM_TYPES = {"pos": pa.int64(), "op": pa.int32()}
 _COUNTS = pa.schema([("partition", pa.int32()), *((f"op{operation}", pa.int64()) for operation in range(4))])
 
 
@@ -189,7 +190,7 @@ def _history(table: pa.Table, columns: dict[str, str], schema: DataSchema) -> pa
     types = to_arrow(schema)
     found = {}
     for role, name in columns.items():
-        wanted = types.field(name).type
+        wanted = _SYSTEM_TYPES.get(role) or types.field(name).type  # others may have recorded them as unsigned
         known = table.column(name) if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
         found[role] = comparable(known.cast(wanted))
     return _in_spark_types(pa.table(found))
