@@ -105,8 +105,8 @@ class KeyIndex:
             StateDamaged: there is none, or none that can be used for that purpose by this release.
         """
         with damage_found():
-            text, _, digest = (folder / INDEX).read_bytes().rstrip(b"\n").rpartition(b"\n")
-            if str(Multihash.of(text, BLAKE3)).encode() != digest:
+            text, digest, rest = (folder / INDEX).read_bytes().rsplit(b"\n", 2)
+            if rest or str(Multihash.of(text, BLAKE3)).encode() != digest:
                 raise StateDamaged(f"{folder / INDEX} is damaged")
             tree = json.loads(text)
             if {key: tree.get(key) for key in ("format", "hash", "purpose")} != _origin(purpose):

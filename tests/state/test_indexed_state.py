@@ -228,7 +228,7 @@ def test_a_file_cut_anywhere_is_noticed(index: KeyIndex, history: History) -> No
     expected, dice = current(scanned(history)), random.Random(1)
     for path in sorted(index.folder.iterdir()):
         whole = path.read_bytes()
-        for length in (0, 1, len(whole) - 2, *(dice.randrange(len(whole)) for _ in range(5))):
+        for length in (0, 1, len(whole) - 2, len(whole) - 1, *(dice.randrange(len(whole)) for _ in range(5))):
             path.write_bytes(whole[:length])
             assert answer(index, history) == (expected, True), f"{path.name} of {length} bytes"
         path.write_bytes(whole)
