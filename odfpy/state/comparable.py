@@ -34,6 +34,13 @@ def has_wide_decimal(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_decimal256(arrow))
 
 
+def has_floats(arrow: pa.DataType) -> bool:
+    """Whether there are floats in it: Parquet's least and greatest values leave NaN out, and duckdb believes them."""
+    if pa.types.is_nested(arrow):
+        return any(has_floats(arrow.field(i).type) for i in range(arrow.num_fields))
+    return bool(pa.types.is_floating(arrow))
+
+
 def _comparable_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, comparable_type(field.type), nullable=field.nullable)
 

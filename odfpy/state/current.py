@@ -24,7 +24,7 @@ from odfpy.data.schema import DataSchema
 from odfpy.data.slice import iter_slice, read_slice, slice_schema, slice_stats
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
-from odfpy.state.comparable import comparable, has_wide_decimal
+from odfpy.state.comparable import comparable, has_floats, has_wide_decimal
 from odfpy.state.database import literal, quoted
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ScannedState:
         among: str | None = None,  # noqa: ARG002
     ) -> duckdb.DuckDBPyRelation:
         """All keys that ever were, once for each row."""
-        return self._history(db, keys)
+        return self._history(db, keys, [])
 
     def current_rows(
         self,
@@ -137,7 +137,7 @@ class ScannedState:
         """Keys and values of the current rows, with their offset as `pos`."""
         offset = StateColumn("pos", self._vocabulary.offset_column, "BIGINT")
         operation = StateColumn("op", self._vocabulary.operation_type_column, "INTEGER")
-        self._history(db, [offset, operation, *keys, *values]).create_view("history", replace=True)
+        self._history(db, keys, [offset, operation, *values]).create_view("history", replace=True)
         wanted = ""
         if among is not None:
             wanted = f"WHERE EXISTS (SELECT 1 FROM {among} WHERE {same_keys(keys, among, 'history')})"
@@ -200,15 +200,21 @@ class ScannedState:
 
     # --- History ---
 
-    def _history(self, db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn]) -> duckdb.DuckDBPyRelation:
-        """Columns of all rows that were ever written."""
+    def _history(
+        self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], more: Sequence[StateColumn]
+    ) -> duckdb.DuckDBPyRelation:
+        """Keys and other columns of all rows that were ever written."""
+        columns = [*keys, *more]
         if not self._slices:
             nulls = ", ".join(f"CAST(NULL AS {column.type}) AS {column.role}" for column in columns)
             return db.sql(f"SELECT {nulls} WHERE FALSE")
         files = ", ".join(literal(str(path)) for path in self._slices)
         source = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         present = set(db.sql(f"SELECT * FROM {source}").columns)
-        if not self._can_be_scanned({column.name for column in columns}, present):
+        # A join on keys would pass over row groups with NaN.
+        types = [self._schema.field(key.name).type for key in keys if key.name in self._schema.names]
+        is_exact = not any(map(has_floats, types))
+        if not is_exact or not self._can_be_scanned({column.name for column in columns}, present):
             return self._loaded(db, columns)
         return db.sql(
             "SELECT "

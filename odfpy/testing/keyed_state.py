@@ -199,6 +199,19 @@ class KeyedStateContract:
         among = pa.table({"k0": pa.array([events[0][1]], schema.field("id").type)})
         assert [(row[0], row[2]) for row in self.current(history, [key], among=among)] == [(1, "b")]
 
+    def test_nan_is_found_among_numbers(self, tmp_path: Path) -> None:
+        schema = SCHEMA.set(4, pa.field("id", pa.float64()))
+        history = written(tmp_path, rows_of([(A, 0.0, "a"), (A, float("nan"), "b")], schema=schema))
+        key = StateColumn("k0", "id", "DOUBLE")
+        with database() as db:
+            db.register("new", pa.table({"k0": [float("nan")]}))
+            seen_keys = self.make(history, ["id"], keeps_rows=False).seen_keys(db, [key], among="new")
+            seen_keys.create_view("state")
+            unseen = db.sql("SELECT * FROM new WHERE NOT EXISTS (SELECT 1 FROM state WHERE (state.k0 = new.k0))")
+            assert unseen.fetchall() == []
+        found = self.current(history, [key], among=pa.table({"k0": [float("nan")]}))
+        assert [(row[0], row[2]) for row in found] == [(1, "b")]
+
     # --- Slices of other writers ---
 
     def test_offsets_and_operations_may_be_unsigned_and_there_may_be_many_row_groups(self, tmp_path: Path) -> None:
