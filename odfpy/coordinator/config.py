@@ -66,6 +66,7 @@ SETTINGS = {
         Setting("engine.memory", str, None, "Greatest heap of the engine's Java process, for example 2g", _SIZE),
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
         Setting("engine.master", str, "local[*]", "Where Spark runs its tasks: local[2], or the address of a cluster"),
+        Setting("engine.host", str, "127.0.0.1", "Address at which the executors of a cluster reach this machine"),
         Setting("ingest.lane", str, "auto", "Where ingests run: in this process, or as tasks of the engine", _LANE),
         Setting("ingest.memory", str, "2g", "Memory for an ingest in this process; auto leaves more to Spark", _SIZE),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),

@@ -16,6 +16,7 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
         job_seconds=config.get("engine.jobTimeout"),
         memory=config.get("engine.memory"),
         master=config.get("engine.master"),
+        host=config.get("engine.host"),
         startup_cache=config.get("engine.startupCache"),
     )
     return EngineRegistry.standard(storage.run, settings)

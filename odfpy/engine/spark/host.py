@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socketserver
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest,
 from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
+from odfpy.engine.spark.settings import JVM_OPTIONS
 from odfpy.engine.spark.startup_cache import StartupCache
 from odfpy.errors import EngineUnavailable, OdfError
 
@@ -129,12 +131,16 @@ class SparkHost:
             raise EngineUnavailable("Spark's Java process has not been started")
         self._jvm.offer_to_pyspark()
         places = {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": self._settings.host,
+            "spark.driver.bindAddress": self._settings.host,
             "spark.sql.warehouse.dir": str(self._scratch / "warehouse"),
         }
+        if self._settings.is_cluster:
+            # Executors run what the engine does: the same Python at the same place, Java with the same pinned options.
+            places["spark.pyspark.python"] = sys.executable
+            places["spark.executor.extraJavaOptions"] = " ".join(JVM_OPTIONS)
         try:
-            if self._settings.master.startswith("local"):
+            if not self._settings.is_cluster:
                 _be_nobody()
             return open_session(self._settings.master, places)
         except OdfError:
