@@ -278,12 +278,12 @@ def test_the_shell_remembers_what_was_typed_and_ends_with_ctrl_d(workspace: Path
 
 
 def test_ctrl_c_ends_the_query_and_not_the_shell(workspace: Path) -> None:
-    endless = "select sum(a.value * b.value) from generate_series(1, 10000000) a, generate_series(1, 10000000) b;"
+    endless = "select sum(value * value % 7) from generate_series(1, 100000000000);"
     with terminal(*SHELL, cwd=workspace, NO_COLOR="1") as shell:
         shell.wait_for("odf> ")
         shell.ask("select 1;")  # everything is imported now
         shell.type(f"{endless}\n")
-        shell.wait_for(f"{endless}\r\n")
+        shell.wait_for_work(0.5)
         shell.interrupt(until="odf> ")
         assert "interrupted" in shell.plain
         assert "5\n" in shell.ask("select 5;")

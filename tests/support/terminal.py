@@ -77,6 +77,18 @@ class Terminal:
                 raise AssertionError(f"{text!r} did not come:\n{self.screen[after:]}")
         return self.screen[: self.screen.index(text, after) + len(text)]
 
+    def wait_for_work(self, seconds: float) -> None:
+        """Wait until the program has used so much more processor time: it is at work, and reads no keys."""
+        enough = self._processor_seconds() + seconds
+        deadline = time.monotonic() + PATIENCE
+        while self._processor_seconds() < enough:
+            assert time.monotonic() < deadline, f"it does nothing:\n{self.screen}"
+            self._read(time.monotonic() + 0.05)
+
+    def _processor_seconds(self) -> float:
+        _, _, numbers = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")
+        return sum(map(int, numbers.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def interrupt(self, until: str) -> None:
         """Press Ctrl-C until some text comes: a key that arrives just before readline waits is read with the next."""
         before = len(self.screen)
