@@ -20,6 +20,7 @@ from odfpy.data.slice_cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     if chosen != "auto":
         return Lane(chosen == "spark", f"ingest.lane is {chosen}")
     master = config.get("engine.master")
-    if not master.startswith("local"):
+    if EngineSettings(master=master).is_cluster:
         return Lane(is_spark=True, reason=f"the engine's master is {master}")
     engine = source.preprocess.engine.lower() if source.preprocess is not None else "datafusion"
     if engine != "datafusion":

@@ -6,22 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.workspaces import FOLDER
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
-
-FOLDER = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: com.example.folder
-  kind: Root
-  metadata:
-    - kind: SetPollingSource
-      fetch: {kind: FilesGlob, path: "in/*.csv", order: ByName}
-      read: {kind: Csv, header: true, schema: {fields: [{name: id, type: Int64}]}}
-      merge: {kind: Append}
-"""
 
 
 @pytest.fixture

@@ -42,6 +42,20 @@ content:
       transform: {{kind: Sql, engine: {engine}, query: "{query}"}}
 """
 
+FOLDER = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: com.example.folder
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: "in/*.csv", order: ByName}
+      read: {kind: Csv, header: true, schema: {fields: [{name: id, type: Int64}]}}
+      merge: {kind: Append}
+"""
+"""A root dataset that takes in the files of a folder `in`."""
+
 QUERY = "select op, event_time, id, upper(name) as name from source where id > 1"
 
 
