@@ -9,7 +9,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -79,14 +78,17 @@ def package_of(module: Path) -> str:
     return "(root)" if not rest and first == "__init__" else first
 
 
-def imports_of(module: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(module: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of everything a module imports, anywhere in it, also lazily or for types only."""
+    found: list[tuple[int, str]] = []
     for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}:{node.lineno}: relative import; write the full name"
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return tuple(found)
 
 
 @cache
