@@ -1,4 +1,4 @@
-"""`odf help E402`: what the codes of errors stand for. The texts are in `errors.md` beside this module."""
+"""`odf help E402`: what the codes of errors stand for. The texts are those of `docs/errors.md`."""
 
 from __future__ import annotations
 
