@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace as Workspace
     from odfpy.errors import OdfError as OdfError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = ["OdfError", "Workspace", "__version__"]
 
 _HOMES = {"Workspace": "odfpy.coordinator.workspace", "OdfError": "odfpy.errors"}
