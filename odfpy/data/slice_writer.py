@@ -20,6 +20,7 @@ from odfpy.data.logical_hash import LogicalHasher
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.data.parquet_io import PathLike
 from odfpy.data.row_groups import RowGroups
+from odfpy.data.scalars import U64
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_rules import check_slice_schema, conformed
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
@@ -46,10 +47,10 @@ class SliceInfo:
 
     physical_hash: Multihash
     logical_hash: Multihash
-    offset_start: int
-    offset_end: int
-    size: int
-    num_rows: int
+    offset_start: U64
+    offset_end: U64
+    size: U64
+    num_rows: U64
     min_event_time: Timestamp | None
     max_event_time: Timestamp | None
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeStrategy
 from odfpy.data.arrow import to_arrow
+from odfpy.data.scalars import U64
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
@@ -46,13 +47,13 @@ class IngestStatistics:
         late: rows with +A or +C that happened at or before the watermark of the dataset before the ingest.
     """
 
-    read: int = 0
-    appended: int = 0
-    corrected: int = 0
-    retracted: int = 0
-    dropped: int = 0
-    repeated: int = 0
-    late: int = 0
+    read: U64 = 0
+    appended: U64 = 0
+    corrected: U64 = 0
+    retracted: U64 = 0
+    dropped: U64 = 0
+    repeated: U64 = 0
+    late: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)

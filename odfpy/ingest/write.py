@@ -75,6 +75,11 @@ class OrderedRows:
         return values if self.positions is None else values.take(self.positions)
 
 
+def slice_files(out: Path, count: int) -> list[Path]:
+    """The files of so many slices: the first is `out`, the others are beside it, numbered."""
+    return [out if number == 0 else out.with_name(f"{out.name}.{number}") for number in range(count)]
+
+
 def write_slices(
     out: Path,
     rows: OrderedRows,
@@ -87,7 +92,7 @@ def write_slices(
     """The slices that rows become; when one cannot be written, none is left.
 
     Args:
-        out: file for the first; the others are beside it, numbered.
+        out: where to, see `slice_files`.
         rows: in the types of the schema.
         form: schema, vocabulary and system time.
         next_offset: of the first row.
@@ -95,7 +100,7 @@ def write_slices(
         slice_rows: rows of a slice.
     """
     cuts = cut_rows(len(rows.operations), lambda rank: rows.operations[rank].as_py(), slice_rows)
-    paths = [out if number == 0 else out.with_name(f"{out.name}.{number}") for number in range(len(cuts))]
+    paths = slice_files(out, len(cuts))
     workers = threads or os.cpu_count() or 1
     with ThreadPoolExecutor(workers, thread_name_prefix="slice") as pool:
         picked = _Picker.of(rows, pool)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.chain.sources import MergeStrategy, ReadStep
-from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
 from odfpy.data.schema import DataSchema
+from odfpy.data.slice_writer import SliceInfo
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.ingest.pipeline import IngestStatistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,37 +43,9 @@ class LaneRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaneSlice:
-    """A slice that was written; see `odfpy.data.slice_writer.SliceInfo`."""
-
-    path: str
-    physical_hash: Multihash
-    logical_hash: Multihash
-    offset_start: U64
-    offset_end: U64
-    size: U64
-    num_rows: U64
-    min_event_time: Timestamp | None
-    max_event_time: Timestamp | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneCounts:
-    """See `odfpy.ingest.pipeline.IngestStatistics`."""
-
-    read: U64 = 0
-    appended: U64 = 0
-    corrected: U64 = 0
-    retracted: U64 = 0
-    dropped: U64 = 0
-    repeated: U64 = 0
-    late: U64 = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """What came of it; see `odfpy.ingest.pipeline.IngestedData`."""
+    """What came of it; see `odfpy.ingest.pipeline.IngestedData`. Where the slices are, `slice_files` tells."""
 
-    slices: tuple[LaneSlice, ...]
+    slices: tuple[SliceInfo, ...]
     schema: DataSchema | None
-    counts: LaneCounts
+    statistics: IngestStatistics

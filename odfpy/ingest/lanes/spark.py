@@ -31,16 +31,17 @@ from odfpy.data.slice_cut import cut_rows
 from odfpy.data.slice_writer import SliceInfo
 from odfpy.errors import OdfError
 from odfpy.ingest.lanes.failure import Failure
-from odfpy.ingest.lanes.request import LaneCounts, LaneRequest, LaneResult, LaneSlice
+from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.spark_merge import MergedPlaces, SparkMerge, made_columns
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.plan import repeated_key
+from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import Part, parts_of
 from odfpy.ingest.read.part import WHOLE
-from odfpy.ingest.write import SliceForm, write_slice
+from odfpy.ingest.write import SliceForm, slice_files, write_slice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ class _Lane:
         read = sum(run.rows for run in runs)
         schema = next((run.schema for run in runs if run.rows), runs[0].schema)
         if schema is None:
-            return LaneResult(slices=(), schema=None, counts=LaneCounts())
+            return LaneResult(slices=(), schema=None, statistics=IngestStatistics())
         filled = [run for run in runs if run.rows]
         if isinstance(self._request.strategy, MergeAppend):
             return self._appended(filled, schema, read)
@@ -117,7 +118,8 @@ class _Lane:
         cuts = cut_rows(read, lambda _: 0, self._request.slice_rows)
         work = _WriteSorted(self._request, schema, tuple(runs))
         slices, late = self._write(work, cuts)
-        return LaneResult(slices=slices, schema=schema, counts=LaneCounts(read=read, appended=read, late=late))
+        statistics = IngestStatistics(read=read, appended=read, late=late)
+        return LaneResult(slices=slices, schema=schema, statistics=statistics)
 
     # --- (3) ---
 
@@ -133,7 +135,7 @@ class _Lane:
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
         appended, retracted, _, corrected = places.counts
-        counts = LaneCounts(
+        statistics = IngestStatistics(
             read=read,
             appended=appended,
             corrected=corrected,
@@ -142,22 +144,21 @@ class _Lane:
             repeated=repeated.rows,
             late=late,
         )
-        return LaneResult(slices=slices, schema=schema, counts=counts)
+        return LaneResult(slices=slices, schema=schema, statistics=statistics)
 
     # --- (4) ---
 
     def _write(
         self, work: _WriteSorted | _WritePicked, cuts: list[tuple[int, int]]
-    ) -> tuple[tuple[LaneSlice, ...], int]:
-        out = self._request.out
-        tasks = [(out if at == 0 else f"{out}.{at}", start, stop) for at, (start, stop) in enumerate(cuts)]
+    ) -> tuple[tuple[SliceInfo, ...], int]:
+        files = slice_files(Path(self._request.out), len(cuts))
         slices, late = [], 0
-        for (path, _, _), result in zip(tasks, self._tasks(work, tasks), strict=True):
+        for result in self._tasks(work, [(file, *cut) for file, cut in zip(files, cuts, strict=True)]):
             if isinstance(result, Failure):
                 raise result.raised()
             info, late_here = result
             late += late_here
-            slices.append(_described(path, info))
+            slices.append(info)
         return tuple(slices), late
 
     def _tasks(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -166,20 +167,6 @@ class _Lane:
             return []
         results: list[R] = self._spark.sparkContext.parallelize(items, len(items)).map(work).collect()
         return results
-
-
-def _described(path: str, info: SliceInfo) -> LaneSlice:
-    return LaneSlice(
-        path=path,
-        physical_hash=info.physical_hash,
-        logical_hash=info.logical_hash,
-        offset_start=info.offset_start,
-        offset_end=info.offset_end,
-        size=info.size,
-        num_rows=info.num_rows,
-        min_event_time=info.min_event_time,
-        max_event_time=info.max_event_time,
-    )
 
 
 # --- Tasks -----------------------------------------------------------------------------------------------------------
@@ -206,7 +193,7 @@ class _WriteSorted:
     schema: DataSchema
     runs: tuple[Run, ...]
 
-    def __call__(self, task: tuple[str, int, int]) -> tuple[SliceInfo, int] | Failure:
+    def __call__(self, task: tuple[Path, int, int]) -> tuple[SliceInfo, int] | Failure:
         return _written(self.request, self.schema, task, self._rows)
 
     def _rows(self, start: int, stop: int) -> _Rows:
@@ -226,7 +213,7 @@ class _WritePicked:
     places: MergedPlaces
     looks_up: bool
 
-    def __call__(self, task: tuple[str, int, int]) -> tuple[SliceInfo, int] | Failure:
+    def __call__(self, task: tuple[Path, int, int]) -> tuple[SliceInfo, int] | Failure:
         return _written(self.request, self.schema, task, self._rows)
 
     def _rows(self, start: int, stop: int) -> _Rows:
@@ -254,7 +241,7 @@ class _WritePicked:
 
 
 def _written(
-    request: LaneRequest, schema: DataSchema, task: tuple[str, int, int], rows_of: Callable[[int, int], _Rows]
+    request: LaneRequest, schema: DataSchema, task: tuple[Path, int, int], rows_of: Callable[[int, int], _Rows]
 ) -> tuple[SliceInfo, int] | Failure:
     path, start, stop = task
     late = 0
@@ -268,6 +255,6 @@ def _written(
     try:
         with bulk_memory():
             form = SliceForm(schema, request.vocab, request.system_time)
-            return write_slice(Path(path), watched(), form, request.next_offset + start), late
+            return write_slice(path, watched(), form, request.next_offset + start), late
     except OdfError as error:
         return Failure.of(error)
