@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from odfpy.chain.files import TEMPORARY, make_folder, sync_folder
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
+from odfpy.files import TEMPORARY, make_folder, sync_folder, written_aside
 
 CHUNK = 1 << 20
 
@@ -197,16 +196,12 @@ class LocalObjectStore(ObjectStore):
 
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
-        """Gives a temporary name next to the final one, and renames at the end if all went well."""
-        final, temporary = self._path(name), self.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
+        """As `written_aside`, but the name is flushed to disk too."""
+        final = self._path(name)
         try:
             make_folder(self.folder)
-            try:
+            with written_aside(final) as temporary:
                 yield temporary
-                temporary.replace(final)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
             sync_folder(self.folder)
         except OSError as error:
             raise OdfError(f"Cannot write {final}: {error.strerror or error}") from error

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from odfpy.chain.files import TEMPORARY, make_folder, replace_file
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
+from odfpy.files import TEMPORARY, make_folder, replace_file
 
 HEAD = "head"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

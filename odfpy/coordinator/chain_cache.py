@@ -9,7 +9,6 @@ chain is as good as none. The head itself is always read, and `odf verify` never
 from __future__ import annotations
 
 import contextlib
-import secrets
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_reader
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
+from odfpy.files import written_aside
 
 FORMAT: Final = 1
 """Version of the file; it changes with the fields of `ChainState` and of the events."""
@@ -78,9 +78,5 @@ def _write(file: Path, state: ChainState) -> None:
 
     data = flatbuffers_writer.write(state)
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
-    try:
+    with written_aside(file) as temporary:
         temporary.write_bytes(_heading() + Multihash.of(data).digest + data)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -3,21 +3,24 @@
 <workspace>/.odf/config.yaml          this workspace
 <folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
 $XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
+
+Settings of a single dataset are others, and only in its own folder: `info/config.yaml`. They are never copied anywhere.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from odfpy.chain.files import replace_file
 from odfpy.codec.yaml import dump, load_documents
+from odfpy.data.duration import DURATION_FORM
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
+from odfpy.files import replace_file
 
 Value = str | int | bool
 
@@ -88,6 +91,24 @@ SETTINGS = {
 }
 
 
+DATASET_SETTINGS = {
+    setting.key: setting
+    for setting in (
+        Setting("watermark.lag", str, "0s", "How far the watermark stays behind the greatest event time", DURATION_FORM),
+        Setting(
+            "watermark.idle",
+            str,
+            None,
+            "When nothing new came for that long, a pull lets the watermark follow system time, less the lag",
+            DURATION_FORM,
+        ),
+    )
+}
+"""What can be set for one root dataset."""
+
+_DATASET_FILE = Path("info", "config.yaml")
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigItem:
     """A setting with the value in force and where that is from: a file, or `default`."""
@@ -98,11 +119,19 @@ class ConfigItem:
 
 
 class Config:
-    """The settings in force in a workspace."""
+    """The settings in force in a workspace, or of one dataset."""
 
-    def __init__(self, layers: list[tuple[Path, dict[str, Value]]], workspace_file: Path, user_file: Path) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Setting],
+        layers: list[tuple[Path, dict[str, Value]]],
+        own_file: Path,
+        user_file: Path | None = None,
+    ) -> None:
+        self._settings = settings
         self._layers = layers
-        self._files = {"workspace": workspace_file, "user": user_file}
+        self._own_file = own_file
+        self._user_file = user_file
 
     @classmethod
     def load(cls, root: Path) -> Config:
@@ -114,8 +143,21 @@ class Config:
         workspace_file = root / ".odf" / "config.yaml"
         user_file = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf" / "config.yaml"
         folders = [folder / ".odfconfig.yaml" for folder in (root, *root.parents)]
-        layers = [(path, _read(path)) for path in (workspace_file, *folders, user_file)]
-        return cls([layer for layer in layers if layer[1]], workspace_file, user_file)
+        layers = [(path, _read(path, SETTINGS)) for path in (workspace_file, *folders, user_file)]
+        return cls(SETTINGS, [layer for layer in layers if layer[1]], workspace_file, user_file)
+
+    @classmethod
+    def of_dataset(cls, folder: Path) -> Config:
+        """Read the settings of one dataset.
+
+        Args:
+            folder: the dataset's folder in the workspace.
+
+        Raises:
+            MalformedManifest: the file is damaged; the message names file and key.
+        """
+        file = folder / _DATASET_FILE
+        return cls(DATASET_SETTINGS, [(file, _read(file, DATASET_SETTINGS))], file)
 
     def get(self, key: str) -> Any:
         """The value in force, None where nothing is set and there is no default.
@@ -127,7 +169,7 @@ class Config:
 
     def item(self, key: str) -> ConfigItem:
         """The value in force and where it is from."""
-        setting = find(key)
+        setting = find(key, self._settings)
         for path, values in self._layers:
             if setting.key in values:
                 return ConfigItem(setting, values[setting.key], str(path))
@@ -135,39 +177,50 @@ class Config:
 
     def items(self) -> Iterator[ConfigItem]:
         """All settings."""
-        return (self.item(key) for key in SETTINGS)
+        return (self.item(key) for key in self._settings)
 
-    def set(self, key: str, text: str | None, *, scope: str = "workspace") -> None:
-        """Set a value in one layer's file, or with None take it out there.
+    def set(self, key: str, text: str | None, *, for_user: bool = False) -> None:
+        """Set a value in the file of the workspace, dataset or user, or with None take it out there.
 
         Raises:
             UsageError: no such setting, or not a value of it.
         """
-        setting = find(key)
-        path = self._files[scope]
-        values = _read(path)
+        setting = find(key, self._settings)
+        path = self._user_file if for_user else self._own_file
+        if path is None:
+            raise UsageError("Settings of a dataset are not those of a user", hint="Leave out --user, or --dataset.")
+        values = _read(path, self._settings)
         if text is None:
             values.pop(setting.key, None)
         else:
             values[setting.key] = parse(setting, text)
         _write(path, values)
         self._layers = [layer for layer in self._layers if layer[0] != path]
-        self._layers.insert(0 if scope == "workspace" else len(self._layers), (path, values))
+        self._layers.insert(len(self._layers) if for_user else 0, (path, values))
 
 
-def find(key: str) -> Setting:
-    """The setting of that name.
+def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
+    """The setting of that name, among those of a workspace or of a dataset.
 
     Raises:
         UsageError: with a suggestion.
     """
-    for known, setting in SETTINGS.items():
-        if known.lower() == key.lower():
-            return setting
+    found = _named(key, settings)
+    if found is not None:
+        return found
+    if (of_dataset := _named(key, DATASET_SETTINGS)) is not None:
+        raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Say of which: --dataset NAME.")
+    if (of_workspace := _named(key, SETTINGS)) is not None:
+        raise UsageError(f"{of_workspace.key} is no setting of single datasets", hint="Leave out --dataset.")
+    listing = "odf config list" if settings is SETTINGS else "odf config list --dataset NAME"
     raise UsageError(
         f"No setting is called {key!r}",
-        hint=did_you_mean(key, SETTINGS, otherwise="`odf config list` shows all of them."),
+        hint=did_you_mean(key, [*settings, *DATASET_SETTINGS], otherwise=f"`{listing}` shows all of them."),
     )
+
+
+def _named(key: str, settings: Mapping[str, Setting]) -> Setting | None:
+    return next((setting for known, setting in settings.items() if known.lower() == key.lower()), None)
 
 
 def parse(setting: Setting, text: str) -> Value:
@@ -186,7 +239,7 @@ def parse(setting: Setting, text: str) -> Value:
     return value
 
 
-def _read(path: Path) -> dict[str, Value]:
+def _read(path: Path, settings: Mapping[str, Setting]) -> dict[str, Value]:
     try:
         documents = load_documents(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
@@ -199,7 +252,7 @@ def _read(path: Path) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for document in documents:
         for key, value in _flat(document.tree, ""):
-            values[key] = _checked(path, key, value)
+            values[key] = _checked(path, key, value, settings)
     return values
 
 
@@ -211,9 +264,9 @@ def _flat(tree: Any, prefix: str) -> Iterator[tuple[str, Any]]:
         yield prefix, tree
 
 
-def _checked(path: Path, key: str, value: Any) -> Value:
+def _checked(path: Path, key: str, value: Any, settings: Mapping[str, Setting]) -> Value:
     try:
-        setting = find(key)
+        setting = find(key, settings)
     except UsageError as error:
         raise MalformedManifest(f"{path}: {error.message}", hint=error.hint) from error
     if not setting.accepts(value):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, ObjectNotFound
+from odfpy.files import written_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,6 @@ def schema_file(storage: Storage, schema: DataSchema) -> Path:
         from odfpy.data.arrow import to_arrow
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{secrets.token_hex(8)}")
-        pq.write_table(to_arrow(schema).empty_table(), temporary)
-        temporary.replace(path)
+        with written_aside(path) as temporary:
+            pq.write_table(to_arrow(schema).empty_table(), temporary)
     return path

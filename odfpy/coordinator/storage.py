@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from odfpy.chain.files import replace_file, sync_folder
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.object_store import LocalObjectStore
@@ -42,6 +41,7 @@ from odfpy.errors import (
     WorkspaceNotFound,
     did_you_mean,
 )
+from odfpy.files import replace_file, sync_folder
 
 ODF_FOLDER = ".odf"
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."

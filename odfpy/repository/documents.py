@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-from odfpy.chain.files import replace_file
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError
+from odfpy.files import replace_file
 
 VERSION = 1
 

@@ -28,6 +28,7 @@ from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.files import written_aside
 from odfpy.state.database import kept_database
 from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.run_file import Run, RunInfo, RunWriter, StateDamaged, damage_found
@@ -199,9 +200,8 @@ def _save(index: KeyIndex) -> None:
     runs = [asdict(run) for run in index.runs]
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
     text = json.dumps(tree).encode()
-    temporary = index.folder / f".tmp-{secrets.token_hex(8)}"
-    temporary.write_bytes(b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b"")))
-    temporary.replace(index.folder / INDEX)
+    with written_aside(index.folder / INDEX) as temporary:
+        temporary.write_bytes(b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b"")))
     needed = {INDEX, *(run.name for run in index.runs)}
     for path in index.folder.iterdir():
         if path.name not in needed:

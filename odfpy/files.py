@@ -1,9 +1,11 @@
-"""Files that are there as a whole or not at all, also after a power loss."""
+"""Files that are there as a whole or not at all. What cannot be made again is flushed to disk, caches are not."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,24 @@ from odfpy.errors import OdfError
 
 TEMPORARY: Final = ".tmp-"
 """What the names of files begin with that are being written, or that a killed writer has left."""
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Gives another name in the folder of a file, which becomes the file if all goes well, and is removed if not.
+
+    Nothing is flushed to disk: a power loss may leave the file damaged or without its end, which readers of caches
+    have to notice, and writers of anything else to prevent.
+
+    Raises:
+        OSError: it cannot be put in the place of the file.
+    """
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
@@ -24,18 +44,14 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     Raises:
         OdfError: it cannot be written; nothing has changed then.
     """
-    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
     try:
         make_folder(path.parent)
-        try:
+        with written_aside(path) as temporary:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
     except OSError as error:
         raise OdfError(f"Cannot write {path}: {error.strerror}") from error
