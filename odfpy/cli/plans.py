@@ -65,6 +65,9 @@ def _measures(item: PlannedInput) -> str:
         parts.append(sized(item.size))
     if item.num_records is not None:
         parts.append(plural(item.num_records, "new record"))
+    if item.kept:
+        some = "" if item.kept == item.size else f"{sized(item.kept)} "
+        parts.append(f"{some}fetched before and kept")
     return f"  {', '.join(parts)}" if parts else ""
 
 
@@ -72,7 +75,10 @@ def _tree(plan: PullPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "expectation": plan.expectation.name.lower().replace("_", "-"),
-        "inputs": [{"name": item.name, "bytes": item.size, "records": item.num_records} for item in plan.inputs],
+        "inputs": [
+            {"name": item.name, "bytes": item.size, "records": item.num_records, "keptBytes": item.kept}
+            for item in plan.inputs
+        ],
         "notes": list(plan.notes),
         "seconds": round(plan.seconds, 3),
         **error_tree(plan.error),

@@ -71,8 +71,8 @@ class Planned:
         self.absent: dict[DatasetId, str] = {}
         self._may_lack_inputs = may_lack_inputs
 
-    def id_of(self, ref: DatasetRef) -> DatasetId:
-        """Id of a dataset, planned or existing; in a dry run some id for one that is neither.
+    def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
+        """Id of an input, planned or existing; in a dry run some id for one that is neither.
 
         Raises:
             DatasetNotFound: neither.
@@ -82,14 +82,15 @@ class Planned:
             return planned
         try:
             return self.storage.get(ref).handle.id
-        except DatasetNotFound as error:
+        except DatasetNotFound:
             if not self._may_lack_inputs:
                 raise
             stand_in = ref if isinstance(ref, DatasetId) else KeyPair.generate().dataset_id
+            planned_names = (name for name, known in self.names.items() if known in self.states)
+            meant = _similar(self.storage, ref, wanted_by, planned_names)
+            self.absent[stand_in] = " ".join(filter(None, (f"{_absent(ref)}, and has to be added first.", meant)))
             if isinstance(ref, DatasetAlias):
                 self.names[ref] = stand_in
-            meant = did_you_mean(str(ref), map(str, self.names)) or ""
-            self.absent[stand_in] = _absent(ref, error.hint if (error.hint or "").startswith("Did") else meant)
             return stand_in
 
     def state_of(self, dataset_id: DatasetId) -> ChainState:
@@ -106,9 +107,14 @@ class Planned:
         self.states[state.dataset_id] = state
 
 
-def _absent(ref: DatasetRef, suggestion: str | None) -> str:
-    text = f"the input {str(ref)!r} is neither in the workspace nor among the manifests, and has to be added first"
-    return f"{text}. {suggestion}" if suggestion else text
+def _absent(ref: DatasetRef) -> str:
+    return f"the input {str(ref)!r} is neither in the workspace nor among the manifests"
+
+
+def _similar(storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]) -> str | None:
+    """A hint with inputs that may be meant: anything but the dataset that wants one."""
+    names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
+    return did_you_mean(str(ref), sorted(names - {str(wanted_by)}))
 
 
 def add(
@@ -168,10 +174,9 @@ def _require_input(
     try:
         return storage.get(ref)
     except DatasetNotFound as error:
-        hint = did_you_mean(str(ref), map(str, planned)) or error.hint
         raise DatasetNotFound(
-            f"{name}: the input {str(ref)!r} is neither in the workspace nor among the manifests",
-            hint=hint if hint and hint.startswith("Did") else "Add the input first, or in the same command.",
+            f"{name}: {_absent(ref)}",
+            hint=_similar(storage, ref, name, planned) or "Add the input first, or in the same command.",
         ) from error
 
 
@@ -333,14 +338,14 @@ def _events(snapshot: DatasetSnapshot, planned: Planned) -> Iterable[MetadataEve
     for event in snapshot.metadata:
         if isinstance(event, _NOT_IN_SNAPSHOTS):
             raise UsageError(f"{type(event).__name__} cannot stand in a snapshot: it is written by the coordinator")
-        yield _normalized(event, planned)
+        yield _normalized(event, planned, snapshot.name)
 
 
-def _normalized(event: MetadataEvent, planned: Planned) -> MetadataEvent:
+def _normalized(event: MetadataEvent, planned: Planned, name: DatasetAlias) -> MetadataEvent:
     """The event as it is stored: inputs by id with an alias, queries as steps."""
     if isinstance(event, SetTransform):
         inputs = tuple(
-            TransformInput(planned.id_of(item.dataset_ref), item.alias or str(item.dataset_ref))
+            TransformInput(planned.id_of(item.dataset_ref, name), item.alias or str(item.dataset_ref))
             for item in event.inputs
         )
         aliases = [str(item.alias).lower() for item in inputs]

@@ -17,7 +17,7 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import new_data_of
 from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.pull import Puller
+from odfpy.coordinator.pull import Puller, fetched_folder
 from odfpy.coordinator.results import DamagedDataset, Progress
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.transform import InputInterval, new_intervals, require_transform
@@ -48,11 +48,13 @@ class PlannedInput:
         name: a file, a URL, or a dataset.
         size: its bytes, as far as that is known.
         num_records: its rows, where these can be known before it is fetched.
+        kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
     """
 
     name: str
     size: int | None = None
     num_records: int | None = None
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ class DryRun:
             now=Timestamp.now(),
             root=storage.root,
             scratch=storage.run / "never-made",
+            kept=fetched_folder(storage, dataset),
             state=dataset.state.source_state(POLLING_SOURCE),
             has_data=dataset.state.last_data_event is not None,
             force=options.force,
@@ -155,7 +158,7 @@ class DryRun:
         notes = () if found.remark is None else (found.remark,)
         if found.inputs is None:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
-        inputs = tuple(PlannedInput(item.name, item.size) for item in found.inputs)
+        inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
         return _plan(str(dataset.handle), inputs, notes)
 
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:

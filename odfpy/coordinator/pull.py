@@ -221,7 +221,7 @@ class Puller:
             has_data=state.last_data_event is not None,
             force=self.options.force,
             fetch_uncacheable=self.options.fetch_uncacheable,
-            kept=self.storage.cache_of(dataset.handle.id) / "fetched",
+            kept=fetched_folder(self.storage, dataset),
             environment=os.environ,
             progress=lambda done, total: self.progress(Progress(str(dataset.handle), "fetching", done, total, "bytes")),
             max_bytes=self.options.max_fetch_bytes,
@@ -235,6 +235,11 @@ class Puller:
     def _wait_to_try_again(self, name: str, seconds: float) -> None:
         self.progress(Progress(name, f"trying again in {seconds:.0f} s"))
         time.sleep(seconds)
+
+
+def fetched_folder(storage: Storage, dataset: StoredDataset) -> Path:
+    """Where a dataset keeps what has been fetched and not yet committed."""
+    return storage.cache_of(dataset.handle.id) / "fetched"
 
 
 def unchanged(dataset: StoredDataset) -> PullResult:

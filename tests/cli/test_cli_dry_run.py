@@ -47,7 +47,7 @@ def test_for_programs(form: str, odf: Odf, folder: Path) -> None:
     assert told.code == 0
     plan = told.json[0] if form == "json" else told.json
     assert plan["expectation"] == "new"
-    assert plan["inputs"] == [{"name": "a.csv", "bytes": 5, "records": None}]
+    assert plan["inputs"] == [{"name": "a.csv", "bytes": 5, "records": None, "keptBytes": 0}]
     assert plan["error"] is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from support.fixtures import KAMU
 from support.static_server import endless, send, static_server
 from support.workspaces import derivative, feed, root, workspace_with
 
-from odfpy.coordinator.dry_run import Expectation, PullPlan
+from odfpy.coordinator.dry_run import Expectation, PlannedInput, PullPlan
 from odfpy.coordinator.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, FetchError, UsageError
@@ -120,6 +121,47 @@ def test_of_an_endless_answer_only_the_head_is_read(folder: Path, tmp_path: Path
         site.special["/endless.csv"] = endless()
         workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{site.url}/endless.csv'}}"))
         assert inputs(one(planned(workspace, "polled"))) == [(f"{site.url}/endless.csv", None)]
+
+
+@pytest.mark.parametrize("headers", [{"ETag": '"v1"'}, {}], ids=["version", "no version"])
+def test_what_was_fetched_and_not_committed_is_told_and_stays(
+    headers: dict[str, str], folder: Path, tmp_path: Path
+) -> None:
+    with static_server(tmp_path) as site:
+        url = f"{site.url}/a.csv"
+        site.special["/a.csv"] = lambda handler: send(handler, b"id\nx\n", **headers)
+        workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{url}'}}"))
+        assert [result.outcome for result in workspace.pull(["polled"])] == [PullOutcome.FAILED]
+        for _ in range(2):
+            assert one(planned(workspace, "polled")).inputs == (PlannedInput(url, 5, kept=5),)
+        assert one(planned(workspace, "polled", force=True)).inputs == (PlannedInput(url, 5),)
+        asked = len(site.requests)
+        list(workspace.pull(["polled"]))
+        assert len(site.requests) == asked + bool(headers)  # neither plan has cost the kept file
+        site.special["/a.csv"] = lambda handler: send(handler, b"id\n1\n2\n", ETag='"v2"')
+        assert one(planned(workspace, "polled", fetch_uncacheable=True)).inputs == (PlannedInput(url, 7),)
+
+
+def test_of_an_unfinished_download_it_is_told_how_much_is_there(folder: Path, tmp_path: Path) -> None:
+    body = b"id\n" + b"1\n" * 500
+
+    def beginning(handler: SimpleHTTPRequestHandler) -> None:
+        send(handler, body[:600], ETag='"v1"', Content_Length=len(body))
+        handler.close_connection = True
+
+    def rest(handler: SimpleHTTPRequestHandler) -> None:
+        start = int(handler.headers["Range"][6:-1])
+        span = f"bytes {start}-{len(body) - 1}/{len(body)}"
+        send(handler, body[start:], status=206, ETag='"v1"', Content_Range=span)
+
+    with static_server(tmp_path) as site:
+        url = f"{site.url}/a.csv"
+        workspace = workspace_with(folder, polling(f"{{kind: Url, url: '{url}'}}"))
+        workspace.config.set("fetch.retries", "0")
+        site.special["/a.csv"] = beginning
+        assert [result.outcome for result in workspace.pull(["polled"])] == [PullOutcome.FAILED]
+        site.special["/a.csv"] = rest
+        assert one(planned(workspace, "polled")).inputs == (PlannedInput(url, len(body), kept=600),)
 
 
 def test_what_has_no_versions_is_only_fetched_on_demand(folder: Path, tmp_path: Path) -> None:

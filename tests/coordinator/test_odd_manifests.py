@@ -11,7 +11,7 @@ from support.workspaces import derivative, feed, root, workspace_with
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.results import AddOutcome, AddResult
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import EngineNotFound
+from odfpy.errors import DatasetNotFound, EngineNotFound
 
 HEAD = """
 version: 1
@@ -118,6 +118,21 @@ def test_a_derivative_is_tried_without_its_inputs_and_says_so(tmp_path: Path) ->
     )
     assert second == "the query will be checked when all inputs are there"
     assert [str(summary.handle) for summary in workspace.datasets()] == ["com.example.rates"]
+
+
+def test_neither_itself_nor_what_is_missing_too_is_suggested_for_a_missing_input(tmp_path: Path) -> None:
+    """Manifests of one family have names alike."""
+    query = "select event_time from source"
+    missing = derivative("com.example.rates.sums", "com.example.rates.daily", query)
+    family = missing.replace("inputs: [", "inputs: [{datasetRef: com.example.rates.days, alias: b}, ")
+    assert family != missing
+    (result,) = Workspace.init(tmp_path).add(load_snapshots(family, "m"), dry_run=True)
+    told = [note for note in result.notes if "has to be added first" in note]
+    assert len(told) == 2
+    assert not [note for note in told if "Did you mean" in note]
+    with pytest.raises(DatasetNotFound) as error:
+        Workspace.open(tmp_path).add(load_snapshots(missing, "m"))
+    assert error.value.hint == "Add the input first, or in the same command."
 
 
 def test_a_derivative_of_a_derivative_without_its_inputs(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +80,22 @@ class Source(Protocol):
         """
 
 
+def kept_for(name: str, context: FetchContext) -> KeptFile:
+    """What has been kept of a source and can still be of use; nothing on the disk is changed.
+
+    Args:
+        name: as for `download`.
+        context: circumstances.
+    """
+    kept = KeptFile(context.kept or context.scratch, name)
+    has_versions = kept.version.is_known or not kept.is_complete
+    is_fresh = not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH
+    is_committed = kept.version.is_same(Version.of_state(context.known_state))
+    if context.force or is_committed or not (has_versions or is_fresh):
+        kept.forget()
+    return kept
+
+
 def download(source: Source, name: str, context: FetchContext) -> KeptFile | None:
     """The file, if it is new; it is complete.
 
@@ -90,14 +107,10 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
     Raises:
         FetchError: the source cannot be read, or has more than is allowed; or the disk is full.
     """
-    kept = KeptFile(context.kept or context.scratch, name)
+    kept = kept_for(name, context)
+    if kept.needs_no_asking:
+        return kept
     known = Version.of_state(context.known_state)
-    if context.force or kept.version.is_same(known):
-        kept.clear()
-    if kept.is_complete and not kept.version.is_known:
-        if not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH:
-            return kept  # the source could not tell whether it has changed; soon after, that is taken for no
-        kept.clear()
     failures = 0
     while True:
         before = kept.received
@@ -108,18 +121,34 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
             wait_or_give_up(error, failures, source.shown, context)
 
 
-def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
-    if_same = kept if kept.is_complete else None
+@contextmanager
+def asked(source: Source, kept: KeptFile, known: Version) -> Iterator[Arriving | None]:
+    """What the source sends, or the rest of it; None if that is the kept version or the known one.
+
+    A kept file that is complete but no longer what the source has is forgotten.
+
+    Raises:
+        FetchError: as for `Source.open`.
+    """
     unless = kept.version if kept.is_complete else known
     proof, place = kept.version.proof, kept.version.place
     arriving = source.open(unless, Rest(kept.received, proof, place) if proof and kept.can_go_on else None)
     if arriving is None:
-        return if_same
+        yield None
+        return
     with closing(arriving):
         if arriving.version.is_same(unless):
-            return if_same
-        if arriving.version.is_same(known):
-            return None
+            yield None
+            return
+        if kept.is_complete:
+            kept.forget()
+        yield None if arriving.version.is_same(known) else arriving
+
+
+def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
+    with asked(source, kept, known) as arriving:
+        if arriving is None:
+            return kept if kept.is_complete else None
         try:
             _receive(source, arriving, kept, context)
         except OSError as error:

@@ -38,7 +38,10 @@ class KeptFile:
     """
 
     def __init__(self, folder: Path, source: str) -> None:
-        """The file in a folder, if it is of the source that a text stands for; the text itself is not stored."""
+        """The file in a folder, if it is of the source that a text stands for; the text itself is not stored.
+
+        Nothing on the disk is changed: what is of no use stays until something else takes its place.
+        """
         self.path = folder / "input"
         self.version = Version()
         self.fetched_at = Timestamp(0)
@@ -50,16 +53,25 @@ class KeptFile:
         try:
             self._load(json.loads(self._note.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError, InvalidValue):
-            self.clear()
+            self.forget()
 
     @property
     def can_go_on(self) -> bool:
         """Whether there is a beginning to which the rest may be fetched."""
         return bool(self.received and not self.is_complete and self.version.proof)
 
-    def clear(self) -> None:
-        """Forget what is there."""
+    @property
+    def needs_no_asking(self) -> bool:
+        """Whether it is there, and its source could not tell whether it has changed; soon after, that means no."""
+        return self.is_complete and not self.version.is_known
+
+    def forget(self) -> None:
+        """Take what is there for nothing, and leave it on the disk."""
         self.received, self.is_complete, self.version, self.length = 0, False, Version(), None
+
+    def clear(self) -> None:
+        """Remove what is there."""
+        self.forget()
         for path in (self._note, self.path):
             with suppress(OSError):  # what cannot be removed is not taken for anything without its note
                 path.unlink()

@@ -29,11 +29,13 @@ class UpcomingInput:
         name: what it is called in messages; without secrets.
         size: bytes, None if the source does not tell.
         state: state of the source once it has been committed, None if the source has no means for that.
+        kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
     """
 
     name: str
     size: int | None
     state: SourceState | None
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,21 @@ def _(step: FetchUrl, context: FetchContext) -> Preview:
         return Preview((), "fetched once and for ever (cache: Forever)")
     if context.is_uncacheable:
         return Preview((), "the server does not tell versions apart: fetched again only with --fetch-uncacheable")
+    from odfpy.ingest.fetch.download import asked, kept_for
     from odfpy.ingest.fetch.http import request_headers
 
-    known = Version.of_state(context.known_state)
     headers = request_headers(step, shown, context)
-    with closing(open_source(text, url, shown, headers, context)) as source:
-        arriving = source.open(known, None)
-        if arriving is None:
-            return Preview(())
-        with closing(arriving):
-            if arriving.version.is_same(known):
-                return Preview(())
-            return Preview((UpcomingInput(shown, arriving.length, arriving.version.state),))
+    kept = kept_for(repr((text, headers)), context)
+    if not kept.needs_no_asking:
+        with (
+            closing(open_source(text, url, shown, headers, context)) as source,
+            asked(source, kept, Version.of_state(context.known_state)) as arriving,
+        ):
+            if arriving is not None:
+                return Preview((UpcomingInput(shown, arriving.length, arriving.version.state, arriving.offset),))
+    if not kept.is_complete:
+        return Preview(())
+    return Preview((UpcomingInput(shown, kept.received, kept.version.state, kept.received),))
 
 
 @_preview.register(FetchContainer)
