@@ -84,7 +84,7 @@ def sql(storage: Storage, engines: EngineRegistry, query: str, *, engine: str | 
                 raise SchemaError(f"{table} has no data yet, and no schema", hint="Pull or ingest something first.")
             paths = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
             file = schema_file(storage, state.schema)
-            tables.append(contract.SqlTable(table, str(file), tuple(map(str, paths))))
+            tables.append(contract.SqlTable(table, str(file), tuple(map(str, paths)), state.vocab))
         out = scratch / "result"
         response = runner.sql(contract.SqlRequest(query, tuple(tables), str(out), limit))
         if not isinstance(response, contract.SqlResponseSuccess):

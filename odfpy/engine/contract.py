@@ -204,6 +204,7 @@ class SqlTable:
     name: str
     schema_file: str
     data_paths: tuple[str, ...]
+    vocab: DatasetVocabulary
 
 
 @dataclass(frozen=True, slots=True)

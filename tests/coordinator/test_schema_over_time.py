@@ -43,13 +43,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def test_the_schema_grows_at_its_end_and_in_its_structs(workspace: Workspace):
     schema = workspace.state("grown").schema
     assert schema is not None
-    names = "at what since day u8 u16 u32 u64 d elements anything lists s fine gone more later"
+    names = "at what since day u8 u16 u32 u64 d elements anything lists s fine offset op gone more later"
     assert list(schema.names) == names.split()
     assert [str(field.type) for field in to_arrow(schema)][3:] == [
         "date32[day]", "uint8", "uint16", "uint32", "uint64", "decimal128(38, 10)",
         "list<item: uint16>", "list<item: string>", "list<item: list<item: int32>>",
         "struct<a: int64, inner: struct<u: uint64, d: decimal128(20, 3), l: list<item: string>>, c: double>",
-        "timestamp[ms, tz=UTC]", "float", "string", "list<item: uint64>",
+        "timestamp[ms, tz=UTC]", "uint16", "string", "float", "string", "list<item: uint64>",
     ]  # fmt: skip
 
 

@@ -553,7 +553,8 @@ def test_a_dataset_whose_schema_has_grown_shows_what_went_in(spark, tmp_path):
     workspace = grown(tmp_path / "workspace")
     dataset = workspace.storage.get("grown")
     paths = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
-    table = SqlTable("grown", str(schema_file(workspace.storage, dataset.state.schema)), tuple(map(str, paths)))
+    schema = str(schema_file(workspace.storage, dataset.state.schema))
+    table = SqlTable("grown", schema, tuple(map(str, paths)), dataset.state.vocab)
     out = tmp_path / "result"
     answer = operations.sql(spark, SqlRequest("select * from grown order by at", (table,), str(out)))
     assert answer == SqlResponseSuccess(2)

@@ -118,7 +118,7 @@ class Source:
         return InputSchema(self.alias, self.vocab, self.schema_file())
 
     def table(self) -> SqlTable:
-        return SqlTable(self.alias, self.schema_file(), self.paths())
+        return SqlTable(self.alias, self.schema_file(), self.paths(), self.vocab)
 
 
 def queries(query: Query, engine: str = "spark") -> TransformSql:

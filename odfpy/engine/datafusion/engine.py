@@ -282,7 +282,7 @@ def _sql(request: SqlRequest) -> SqlResponseSuccess:
 
     context = new_session(deterministic=False)
     for table in request.tables:
-        schema = slice_schema(table.schema_file)
+        schema = slice_schema(table.schema_file, vocab=table.vocab)
         if table.data_paths:
             context.register_dataset(quoted(table.name), ds.dataset(list(table.data_paths), schema, format="parquet"))
         else:

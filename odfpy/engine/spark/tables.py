@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from odfpy.data.arrow import plain_schema
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.slice import iter_slice, slice_schema
-from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
+from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import InputSchema, OffsetInterval, SqlTable, TransformRequestInput
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.types import readable_type, spark_schema, to_spark
@@ -44,7 +44,7 @@ class Table:
             case InputSchema():
                 return cls(source.query_alias, source.vocab, source.schema_file)
             case SqlTable():
-                return cls(source.name, DEFAULT_VOCABULARY, source.schema_file, source.data_paths)
+                return cls(source.name, source.vocab, source.schema_file, source.data_paths)
         paths = source.data_paths if source.offset_interval is not None else ()
         return cls(source.query_alias, source.vocab, source.schema_file, paths, source.offset_interval)
 

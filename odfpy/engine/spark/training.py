@@ -120,7 +120,11 @@ def training_jobs(folder: Path) -> list[Job]:
             new_checkpoint_path=str(folder / "checkpoint"),
             new_data_path=str(folder / "slice"),
         ),
-        SqlRequest(_SQL, tuple(SqlTable(alias, schema, (data,)) for alias in aliases), str(folder / "result")),
+        SqlRequest(
+            _SQL,
+            tuple(SqlTable(alias, schema, (data,), DEFAULT_VOCABULARY) for alias in aliases),
+            str(folder / "result"),
+        ),
     ]
 
 
