@@ -31,7 +31,7 @@ COMMANDS = {
     "delete": ("datasets", "Delete datasets, with their data."),
     "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
     "repo": ("repo", "Repositories: named places where datasets are exchanged."),
-    "config": ("config", "Settings of the workspace and of the user."),
+    "config": ("config", "Settings of the workspace, of the user, and of single datasets."),
     "engine": ("engine", "The Spark engine, which starts when it is needed."),
     "system": ("system", "About this installation."),
     "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),

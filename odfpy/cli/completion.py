@@ -89,12 +89,15 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
         waiting = None  # the option whose value comes next
         for word in done:
             if waiting is not None:
-                if waiting.name == "workspace":
-                    session.folder = word
+                _note(waiting, word, context)
                 waiting = None
             elif word.startswith("-"):
-                option = _option(place, context, word.partition("=")[0])
-                waiting = option if option is not None and _takes_value(option) and "=" not in word else None
+                name, has_value, value = word.partition("=")
+                option = _option(place, context, name)
+                is_open = option is not None and _takes_value(option)
+                waiting = option if is_open and not has_value else None
+                if is_open and has_value:
+                    _note(option, value, context)
             elif hasattr(place, "list_commands"):
                 place = place.get_command(context, word)
                 if place is None:
@@ -116,6 +119,13 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
         if positional >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
             return []
         return _values(arguments[min(positional, len(arguments) - 1)], context, unfinished)
+
+
+def _note(option: Any, value: str, context: Any) -> None:
+    """Remember the value of an option: what other words can be may depend on it."""
+    context.params[option.name] = value
+    if option.name == "workspace":
+        context.obj.folder = value
 
 
 def _values(param: Any, context: Any, unfinished: str) -> list[tuple[str, str]] | None:

@@ -51,6 +51,16 @@ class Catalog:
 
         return Config.load(self.root)
 
+    def settings_of(self, ref: str) -> Config:
+        """Settings of one root dataset, which stay with it here.
+
+        Raises:
+            UsageError: the dataset is derivative, or a copy, and has none.
+        """
+        from odfpy.coordinator.watermarks import settings_of
+
+        return settings_of(self.storage.get(ref))
+
     @cached_property
     def engines(self) -> EngineRegistry:
         """The engines that queries can name."""

@@ -94,7 +94,9 @@ SETTINGS = {
 DATASET_SETTINGS = {
     setting.key: setting
     for setting in (
-        Setting("watermark.lag", str, "0s", "How far the watermark stays behind the greatest event time", DURATION_FORM),
+        Setting(
+            "watermark.lag", str, "0s", "How far the watermark stays behind the greatest event time", DURATION_FORM
+        ),
         Setting(
             "watermark.idle",
             str,

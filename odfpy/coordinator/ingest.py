@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odfpy.chain.events import (
     AddData,
@@ -25,17 +25,17 @@ from odfpy.chain.events import (
     SetPollingSource,
     SourceState,
 )
-from odfpy.chain.rules import NoOpEvent, WatermarkWentBack
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
-from odfpy.chain.state import ChainState, new_data_of
-from odfpy.coordinator.commit import commit_time
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.commit import commit_events, commit_time
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keyed_state import DatasetKeys
 from odfpy.coordinator.lanes import choose_lane, ingest_by_spark, read_rows
-from odfpy.coordinator.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.results import Progress, PullResult
 from odfpy.coordinator.storage import StoredDataset
-from odfpy.data.multihash import Multihash
+from odfpy.coordinator.watermarks import policy_of
 from odfpy.data.timestamp import Timestamp
+from odfpy.data.watermark import WatermarkPolicy
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import UsageError, did_you_mean
 
@@ -119,6 +119,7 @@ def _ingest_file(
     engines: EngineRegistry,
     scratch: Path,
 ) -> PullResult:
+    policy = policy_of(dataset)
     lane = choose_lane(Config.load(dataset.storage.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
     keys = DatasetKeys(dataset, source.merge)
@@ -127,9 +128,12 @@ def _ingest_file(
         ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time)
     else:
         ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys)
-    result = _commit(dataset, dataset.state, ingested, source.merge, file, system_time)
+    events = _events(dataset.state, ingested, file.state, policy)
+    written = {item.info.physical_hash: item.path for item in ingested.slices}
+    result = commit_events(dataset, dataset.state, events, system_time, written)
     keys.extend(result.new_head, ingested.schema)
-    return replace(result, notes=(*remarks, *result.notes), lane=str(lane))
+    counts, odd = _told(ingested.statistics, source.merge)
+    return replace(result, counts=counts, notes=(*remarks, *odd), lane=str(lane))
 
 
 def _ingest_here(
@@ -171,54 +175,26 @@ def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> 
         new_source_state=source_state,
     )
     is_new = source_state is not None and source_state not in state.source_states
-    return _append(dataset, state, [event] if is_new else [], commit_time(state))
+    return commit_events(dataset, state, [event] if is_new else [], commit_time(state))
 
 
-def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
-    """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
-
-    Raises:
-        WatermarkWentBack: the watermark is later already.
-    """
-    state = dataset.state
-    if state.watermark is not None and watermark < state.watermark:
-        raise WatermarkWentBack(
-            f"{dataset.handle}: the watermark is at {state.watermark} already and cannot go back to {watermark}",
-            hint="Watermarks only move forward; derivatives may have relied on this one.",
-        )
-    event = AddData(
-        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
-        prev_offset=state.last_offset,
-        new_watermark=watermark,
-    )
-    return _append(dataset, state, [event], commit_time(state))
+def _events(
+    state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
+) -> list[MetadataEvent]:
+    changed = [SetDataSchema(schema=ingested.schema)] if ingested.schema_changed else []
+    return [*changed, *_data_events(state, ingested, source_state, policy)]
 
 
-def _commit(
-    dataset: StoredDataset,
-    state: ChainState,
-    ingested: IngestedData,
-    strategy: MergeStrategy,
-    file: SourceFile,
-    system_time: Timestamp,
-) -> PullResult:
-    events: list[MetadataEvent] = []
-    if ingested.schema_changed:
-        events.append(SetDataSchema(schema=ingested.schema))
-    events += _data_events(state, ingested, file.state)
-    written = {item.info.physical_hash: item.path for item in ingested.slices}
-    result = _append(dataset, state, events, system_time, written)
-    return replace(result, **_told(ingested.statistics, strategy))
-
-
-def _data_events(state: ChainState, ingested: IngestedData, source_state: SourceState | None) -> list[AddData]:
+def _data_events(
+    state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
+) -> list[AddData]:
     """One event for each slice. Watermark and source state move with the last: before it, they are not true yet."""
     infos = [item.info for item in ingested.slices]
-    marks = [mark for mark in (state.watermark, *(info.max_event_time for info in infos)) if mark is not None]
+    greatest = [info.max_event_time for info in infos if info.max_event_time is not None]
     last = AddData(
         prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
         prev_offset=state.last_offset,
-        new_watermark=max(marks, default=None),
+        new_watermark=policy.after_rows(state.watermark, greatest),
         new_source_state=source_state,
     )
     if not infos:
@@ -233,7 +209,7 @@ def _data_events(state: ChainState, ingested: IngestedData, source_state: Source
     return events
 
 
-def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, Any]:
+def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
     """What became of the rows, and how many came late, and a remark where there is something odd about them."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {
@@ -246,34 +222,7 @@ def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> dict[str, An
         "late": statistics.late,
     }
     if not isinstance(strategy, MergeLedger) or not statistics.repeated:
-        return {"counts": counts}
+        return counts, ()
     many = statistics.repeated
     rows = "1 row has the key of a row" if many == 1 else f"{many} rows have keys of rows"
-    return {"counts": counts, "notes": (f"{rows} before it in the same input; a ledger keeps all of them",)}
-
-
-def _append(
-    dataset: StoredDataset,
-    state: ChainState,
-    events: list[MetadataEvent],
-    system_time: Timestamp,
-    written: Mapping[Multihash, Path] | None = None,
-) -> PullResult:
-    """Check the events, put the slices in their places, then move the head."""
-    try:
-        new = dataset.chain.prepare(state, events, system_time)
-    except NoOpEvent:
-        new = dataset.chain.prepare(state, [], system_time)
-    for data in filter(None, map(new_data_of, events)):
-        if written is not None:
-            dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)
-    after = dataset.chain.commit(new)
-    return PullResult(
-        name=str(dataset.handle),
-        outcome=PullOutcome.UPDATED if new.encoded else PullOutcome.UP_TO_DATE,
-        old_head=state.head,
-        new_head=after.head,
-        num_blocks=len(new.encoded),
-        num_records=after.num_records - state.num_records,
-        watermark=after.watermark,
-    )
+    return counts, (f"{rows} before it in the same input; a ledger keeps all of them",)

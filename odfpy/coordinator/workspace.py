@@ -29,7 +29,6 @@ from odfpy.coordinator.results import (
     VerifyReport,
 )
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -203,17 +202,12 @@ class Workspace(Catalog):
         """Declare that no row at or before a time will come to a root dataset.
 
         Raises:
-            UsageError: the dataset is derivative; its watermark follows from its inputs.
+            UsageError: the dataset is derivative, or a copy: its watermark follows from others.
             WatermarkWentBack: the watermark is later already.
         """
-        from odfpy.coordinator.ingest import set_watermark
+        from odfpy.coordinator.watermarks import set_watermark
 
         with self.storage.get(ref).writing() as dataset:
-            if dataset.state.kind is DatasetKind.DERIVATIVE:
-                raise UsageError(
-                    f"{dataset.handle} is derivative: its watermark follows from its inputs",
-                    hint="Set the watermark of a root dataset.",
-                )
             return set_watermark(dataset, watermark)
 
     def ingest(

@@ -54,6 +54,10 @@ class Duration:
         except InvalidValue:
             return None
 
+    def has_passed(self, since: Timestamp, now: Timestamp) -> bool:
+        """Whether one instant is at least this much before another."""
+        return now.nanos - since.nanos >= self.seconds * NANOS_PER_SECOND
+
     def __str__(self) -> str:
         rest, parts = self.seconds, []
         for unit, size in _UNITS.items():

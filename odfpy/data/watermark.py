@@ -42,16 +42,9 @@ class WatermarkPolicy:
             last_rows: system time of the last rows; as long as there are none, the watermark stays.
             now: system time of the commit.
         """
-        if not self.is_idle(last_rows, now):
+        if self.idle is None or last_rows is None or not self.idle.has_passed(last_rows, now):
             return before
         return _latest(before, self.lag.before(now.floor_millis()))
-
-    def is_idle(self, last: Timestamp | None, now: Timestamp) -> bool:
-        """Whether nothing has happened for long enough."""
-        if self.idle is None or last is None:
-            return False
-        since = self.idle.before(now)
-        return since is not None and last <= since
 
 
 def _latest(*times: Timestamp | None) -> Timestamp | None:

@@ -147,7 +147,7 @@ def test_settings_of_the_workspace_win_over_folders_user_and_defaults(
     Workspace.init(root_folder)
     config = Config.load(root_folder)
     assert config.get("engine.idleTimeout") == 600
-    config.set("engine.idleTimeout", "1", scope="user")
+    config.set("engine.idleTimeout", "1", for_user=True)
     assert Config.load(root_folder).get("engine.idleTimeout") == 1
     (tmp_path / "above" / ".odfconfig.yaml").write_text("engine:\n  idleTimeout: 2\n")
     assert Config.load(root_folder).get("engine.idleTimeout") == 2
