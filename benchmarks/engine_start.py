@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -23,18 +22,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY))
+from support import REPOSITORY, print_machine
 
-from odfpy.dataset.transform import TransformSql  # noqa: E402
-from odfpy.engine.admin import engine_status, stop_engine  # noqa: E402
-from odfpy.engine.client import SparkEngine  # noqa: E402
-from odfpy.engine.contract import OffsetInterval, TransformRequest, TransformResponseSuccess  # noqa: E402
-from odfpy.engine.java import find_java  # noqa: E402
-from odfpy.engine.settings import EngineSettings  # noqa: E402
-from odfpy.engine.spark.jvm import spark_home  # noqa: E402
-from odfpy.engine.spark.startup_cache import StartupCache  # noqa: E402
-from odfpy.engine.spark.training import training_jobs  # noqa: E402
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.admin import engine_status, stop_engine
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import OffsetInterval, TransformRequest, TransformResponseSuccess
+from odfpy.engine.java import find_java
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.jvm import spark_home
+from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.engine.spark.training import training_jobs
 
 COLD_GOAL, WARM_GOAL = 5.0, 1.0
 PARTS = re.compile(r"ready after \d+ ms: python ([\d.]+) s, java ([\d.]+) s, spark ([\d.]+) s")
@@ -71,7 +69,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", default="1g")
     options = parser.parse_args()
-    print_machine()
+    print_machine("pyspark")
+    java = find_java()
+    print(f"Java {java.version} ({java.source})\n")
     with tempfile.TemporaryDirectory(prefix="odf-benchmark-") as name:
         folder = Path(name)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
@@ -80,15 +80,6 @@ def main() -> None:
         print_times("without start-up cache", [measure(folder, plain) for _ in range(options.rounds)])
         make_cache(options.memory)
         print_times("with start-up cache", [measure(folder, cached) for _ in range(options.rounds)])
-
-
-def print_machine() -> None:
-    java = find_java()
-    from importlib.metadata import version
-
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(f"{platform.platform()}, {os.cpu_count()} cores, load {load}")
-    print(f"Python {platform.python_version()}, PySpark {version('pyspark')}, Java {java.version} ({java.source})\n")
 
 
 def make_cache(memory: str) -> None:

@@ -14,9 +14,7 @@ Both are cold: the time includes the start of Spark. Then the ingest once more w
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import resource
 import shlex
 import shutil
@@ -27,33 +25,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-ODF = [sys.executable, "-m", "odfpy"]
-MANIFEST = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: trips
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: Csv
-        header: true
-        schema:
-          fields:
-            - {name: event_time, type: Timestamp}
-            - {name: id, type: Int64}
-            - {name: station, type: String}
-            - {name: amount, type: Float64}
-            - {name: count, type: Int32}
-            - {name: remark, type: String}
-      merge: {kind: Append}
-"""
+from support import ODF, engine_status, odf, print_machine, root
+
+FIELDS = {
+    "event_time": "Timestamp",
+    "id": "Int64",
+    "station": "String",
+    "amount": "Float64",
+    "count": "Int32",
+    "remark": "String",
+}
 BASELINE = """
 import hashlib, sys
 import pyarrow as pa, pyarrow.csv, pyarrow.parquet
@@ -171,12 +155,12 @@ def _bytes_of(pid: int) -> int:
 def fresh_workspace(folder: Path, lane: str = "local") -> Path:
     """A workspace with an empty dataset, and no engine that runs."""
     if folder.exists():
-        subprocess.run([*ODF, "engine", "stop"], cwd=folder, check=True, capture_output=True)
+        odf(folder, "engine", "stop")
         shutil.rmtree(folder)
     folder.mkdir()
-    subprocess.run([*ODF, "init"], cwd=folder, check=True, capture_output=True)
-    subprocess.run([*ODF, "config", "set", "ingest.lane", lane], cwd=folder, check=True, capture_output=True)
-    subprocess.run([*ODF, "add", "-"], cwd=folder, input=MANIFEST.encode(), check=True, capture_output=True)
+    odf(folder, "init")
+    odf(folder, "config", "set", "ingest.lane", lane)
+    odf(folder, "add", "-", stdin=root("trips", "Append", FIELDS, read="Csv, header: true").encode())
     return folder
 
 
@@ -216,10 +200,8 @@ def compare_spark(source: Path, folder: Path, rounds: int) -> None:
         bare.append(measured(job, folder, JAVA_HOME=home))
         workspace = fresh_workspace(folder / "workspace", "spark")
         cold.append(measured([*ODF, "ingest", "trips", str(source)], workspace))
-        status = subprocess.run(
-            [*ODF, "engine", "status", "-o", "json"], cwd=workspace, check=True, capture_output=True
-        )
-        warm.append(measured([*ODF, "ingest", "trips", str(source)], workspace, json.loads(status.stdout)["pid"]))
+        engine = engine_status(workspace)["pid"]
+        warm.append(measured([*ODF, "ingest", "trips", str(source)], workspace, engine))
     fresh_workspace(folder / "workspace")
     baseline = show("bare PySpark job", bare)
     show("odf ingest, Spark lane, cold", cold, baseline)
@@ -244,8 +226,7 @@ def main() -> None:
     parser.add_argument("--lane", choices=("local", "spark"), help="both by default")
     parser.add_argument("--folder", type=Path, help="where the file is made, or taken from if it is there")
     arguments = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    print(f"Python {platform.python_version()}, pyarrow {version('pyarrow')}, duckdb {version('duckdb')}")
+    print_machine("pyarrow", "duckdb", "pyspark")
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.folder or Path(name)
         source = folder / f"trips-{arguments.rows}.csv"

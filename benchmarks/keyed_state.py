@@ -10,59 +10,23 @@ commit of its own, so that rounds that put runs of the key index together are am
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import resource
-import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support import Run, odf, print_machine, root, show
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
 
-MANIFEST = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: {name}
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: Csv
-        header: true
-        schema:
-          fields:
-            - {{name: id, type: Int64}}
-            - {{name: name, type: String}}
-            - {{name: amount, type: Float64}}
-            - {{name: city, type: String}}
-      merge: {{kind: {kind}, primaryKey: [id]}}
-"""
+FIELDS = {"id": "Int64", "name": "String", "amount": "Float64", "city": "String"}
 SLICE = 100_000
 CITIES = np.array(["Amsterdam", "Berlin", "Kyiv", "Lisboa", "Tallinn", "Vancouver"])
-
-
-class Run(NamedTuple):
-    """Wall and processor seconds of a command."""
-
-    seconds: float
-    processor: float
 
 
 class Bench:
@@ -73,7 +37,7 @@ class Bench:
         self.name = kind.lower()
         self.dice = np.random.default_rng(7)
         self.workspace = Workspace.init(folder)
-        self.workspace.add(load_snapshots(MANIFEST.format(name=self.name, kind=kind), "manifest"))
+        self.workspace.add(load_snapshots(root(self.name, kind, FIELDS, read="Csv, header: true"), "manifest"))
 
     def rows(self, keys: np.ndarray) -> pa.Table:
         names = [f"name {key % 9973}" for key in keys.tolist()]
@@ -91,13 +55,7 @@ class Bench:
         """Take in rows as a person does."""
         file = self.folder / "new.csv"
         pa.csv.write_csv(rows, file)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        started = time.perf_counter()
-        command = [sys.executable, "-m", "odfpy", "ingest", self.name, str(file)]
-        subprocess.run(command, cwd=self.folder, capture_output=True, check=True)
-        wall = time.perf_counter() - started
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return odf(self.folder, "ingest", self.name, str(file))
 
     def cache(self) -> str:
         files = list((self.workspace.root / ".odf" / "cache").rglob("run-*"))
@@ -108,16 +66,6 @@ class Bench:
         for path in (self.workspace.root / ".odf" / "cache").rglob("keys/*/index"):
             path.unlink()
         return self.command(rows)
-
-
-def show(label: str, goal: float | None, runs: list[Run], remark: str = "") -> None:
-    walls = [run.seconds for run in runs]
-    wanted = f"(to reach {goal:.1f})" if goal else ""
-    print(
-        f"{label:58} median {statistics.median(walls):5.2f} s   least {min(walls):5.2f}   most {max(walls):5.2f}   "
-        f"processor {statistics.mean(run.processor for run in runs):5.2f}   {wanted} {remark}",
-        flush=True,
-    )
 
 
 @contextmanager
@@ -192,9 +140,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=PARTS)
     arguments = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyarrow", "duckdb"))
-    print(f"Python {platform.python_version()}, {packages}")
+    print_machine("pyarrow", "duckdb")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             part(arguments.keys, arguments.rounds)

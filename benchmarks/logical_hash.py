@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
-import platform
 import ssl
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support import print_machine
 
 from odfpy.data.logical_hash import LogicalHasher, logical_hash_of_parquet
 from odfpy.data.value_bytes import value_bytes
@@ -121,11 +117,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {platform.platform()}")
-    print(
-        f"Python {platform.python_version()}, pyarrow {pa.__version__}, numpy {np.__version__}, {ssl.OPENSSL_VERSION}"
-    )
-    print(f"{options.rows} rows, best of {options.repeat}\n")
+    print_machine("pyarrow", "numpy")
+    print(f"{ssl.OPENSSL_VERSION}; {options.rows} rows, best of {options.repeat}\n")
     heads = ("threads", "MB", "sha3 s", "logical s", "GB/s", "wall", "cpu")
     print(
         f"{'table':40}" + "".join(f"{head:>{width}}" for head, width in zip(heads, (8, 8, 9, 9, 8, 7, 7), strict=True))

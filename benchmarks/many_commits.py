@@ -9,25 +9,16 @@ A growing chain has a slice of ten rows in every tenth block; `log` beside `list
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import resource
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support import NARROW, Run, odf, print_machine, root, show, ten_rows
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
@@ -40,66 +31,15 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp
 
-MANIFEST = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: {name}
-  kind: Root
-  metadata:
-    - kind: {source}
-      read: {{kind: {read}, schema: {{fields: [{fields}]}}}}
-      merge: {merge}
-"""
-PUSH = "AddPushSource\n      sourceName: default"
 POLL = "SetPollingSource\n      fetch: {kind: FilesGlob, path: 'files/*.csv', order: ByName}"
-FIELDS = "{name: event_time, type: Timestamp}, {name: id, type: Int64}"
-WIDE = f"{FIELDS}, {{name: name, type: String}}, {{name: amount, type: Float64}}, {{name: city, type: String}}"
-LEDGER = "{kind: Ledger, primaryKey: [id]}"
-
-
-def manifest(name: str, source: str, read: str, fields: str, merge: str) -> str:
-    return MANIFEST.format(name=name, source=source, read=read, fields=fields, merge=merge)
-
-
-class Run(NamedTuple):
-    """Wall and processor seconds."""
-
-    seconds: float
-    processor: float
-
-
-def command(folder: Path, *arguments: str, stdin: bytes = b"") -> Run:
-    """Run a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "odfpy", *arguments]
-    subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=True)
-    wall = time.perf_counter() - started
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-
-def show(label: str, goal: float | None, runs: list[Run]) -> None:
-    walls = [run.seconds for run in runs]
-    wanted = f"(to reach {goal:.2f})" if goal else ""
-    print(
-        f"{label:62} median {statistics.median(walls):6.3f} s   least {min(walls):6.3f}   "
-        f"processor {statistics.median(run.processor for run in runs):6.3f}   {wanted}",
-        flush=True,
-    )
-
-
-def ten_rows(first: int) -> bytes:
-    lines = (f'{{"event_time":"2024-01-01T00:00:00Z","id":{first + number}}}\n' for number in range(10))
-    return "".join(lines).encode()
+WIDE = {**NARROW, "name": "String", "amount": "Float64", "city": "String"}
 
 
 def files(rounds: int, blocks: int) -> None:
     """50 files of 100 000 rows in one pull."""
     del blocks
     dice = np.random.default_rng(7)
-    for merge in ("{kind: Append}", LEDGER):
+    for merge in ("Append", "Ledger"):
         runs = []
         for _ in range(min(rounds, 3)):
             with tempfile.TemporaryDirectory() as name:
@@ -118,10 +58,11 @@ def files(rounds: int, blocks: int) -> None:
                     }
                     pa.csv.write_csv(pa.table(rows), folder / "files" / f"{number:02}.csv")
                 workspace = Workspace.init(folder)
-                workspace.add(load_snapshots(manifest("many", POLL, "Csv, header: true", WIDE, merge), "manifest"))
-                whole = command(folder, "pull", "many")
+                manifest = root("many", merge, WIDE, read="Csv, header: true", source=POLL)
+                workspace.add(load_snapshots(manifest, "manifest"))
+                whole = odf(folder, "pull", "many")
                 runs.append(Run(whole.seconds / 50, whole.processor / 50))
-        show(f"50 files of 100 000 rows, one pull, a commit, {merge}", 0.15 if "Append" in merge else None, runs)
+        show(f"50 files of 100 000 rows, one pull, a commit, {merge}", 0.15 if merge == "Append" else None, runs)
 
 
 def rows(rounds: int, blocks: int) -> None:
@@ -130,9 +71,9 @@ def rows(rounds: int, blocks: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workspace = Workspace.init(folder)
-        for kind, merge in (("append", "{kind: Append}"), ("ledger", LEDGER)):
-            workspace.add(load_snapshots(manifest(kind, PUSH, "NdJson", FIELDS, merge), "manifest"))
-            runs = [command(folder, "ingest", kind, "--stdin", stdin=ten_rows(10 * at)) for at in range(rounds)]
+        for kind, merge in (("append", "Append"), ("ledger", "Ledger")):
+            workspace.add(load_snapshots(root(kind, merge, NARROW), "manifest"))
+            runs = [odf(folder, "ingest", kind, "--stdin", stdin=ten_rows(10 * at)) for at in range(rounds)]
             show(f"push of ten rows, {kind}, the command", 0.8, runs)
             runs = [in_process(workspace, kind, 1_000 + 10 * at) for at in range(4 * rounds)]
             show(f"push of ten rows, {kind}, in a running process", 0.1, runs)
@@ -152,11 +93,11 @@ def growth(rounds: int, blocks: int) -> None:
         (folder / "files").mkdir()
         (folder / "files" / "00000.csv").write_text("event_time,id\n2024-01-01T00:00:00Z,1\n")
         workspace = Workspace.init(folder)
-        for source, read in (("pushed", "NdJson"), ("polled", "Csv, header: true")):
-            text = manifest(source, PUSH if source == "pushed" else POLL, read, FIELDS, LEDGER)
+        polled = root("polled", "Ledger", NARROW, read="Csv, header: true", source=POLL)
+        for text in (root("pushed", "Ledger", NARROW), polled):
             workspace.add(load_snapshots(text, "manifest"))
         in_process(workspace, "pushed", 0)
-        command(folder, "pull", "polled")
+        odf(folder, "pull", "polled")
         length = 10
         while length <= blocks:
             for source in ("pushed", "polled"):
@@ -202,14 +143,14 @@ def new_slice(dataset: StoredDataset, schema: pa.Schema, state: ChainState, fold
 def measure(folder: Path, workspace: Workspace, length: int, rounds: int) -> None:
     """One line for each verb."""
     verbs: dict[str, Callable[[int], Run]] = {
-        "append of ten rows": lambda at: command(
+        "append of ten rows": lambda at: odf(
             folder, "ingest", "pushed", "--stdin", stdin=ten_rows(2 * 10**9 + 1_000 * length + 10 * at)
         ),
         "append in a running process": lambda at: in_process(workspace, "pushed", 10**11 + 1_000 * length + 10 * at),
         "pull with one new file": lambda at: pull_one(folder, length + at),
-        "pull with nothing new": lambda _: command(folder, "pull", "polled"),
-        "list": lambda _: command(folder, "list"),
-        "log": lambda _: command(folder, "log", "pushed"),
+        "pull with nothing new": lambda _: odf(folder, "pull", "polled"),
+        "list": lambda _: odf(folder, "list"),
+        "log": lambda _: odf(folder, "log", "pushed"),
     }
     for verb, work in verbs.items():
         show(f"chain of {length} blocks: {verb}", None, [work(at) for at in range(rounds)])
@@ -217,7 +158,7 @@ def measure(folder: Path, workspace: Workspace, length: int, rounds: int) -> Non
 
 def pull_one(folder: Path, number: int) -> Run:
     (folder / "files" / f"{number:05}.csv").write_text(f"event_time,id\n2024-01-01T00:00:00Z,{10**7 + number}\n")
-    return command(folder, "pull", "polled")
+    return odf(folder, "pull", "polled")
 
 
 PARTS: dict[str, Callable[[int, int], None]] = {"files": files, "rows": rows, "growth": growth}
@@ -229,9 +170,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=10_000, help="length of the longest chain")
     parser.add_argument("--only", choices=PARTS)
     arguments = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyarrow", "duckdb"))
-    print(f"Python {platform.python_version()}, {packages}")
+    print_machine("pyarrow", "duckdb")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             part(arguments.rounds, arguments.blocks)

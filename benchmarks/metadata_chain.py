@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import platform
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support import print_machine
 
 from odfpy.chain.encoding import block_document, decode_block, encode_block
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, Seed, SetDataSchema, SourceState
@@ -71,7 +69,7 @@ def main() -> None:
     layout.chain.commit(new)
     blocks = layout.chain.in_order()
     encoded = [layout.blocks.read(hashed.hash) for hashed in blocks]
-    print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()} {platform.release()}")
+    print_machine("flatbuffers")
     print(f"{count} blocks, {sum(map(len, encoded)) // count} bytes each")
     rows: dict[str, Callable[[], object]] = {
         "sha3-256 (hashlib)": lambda: [hashlib.sha3_256(data).digest() for data in encoded],
