@@ -20,6 +20,18 @@ def commit_time(state: ChainState) -> Timestamp:
     return now if state.system_time is None else max(now, state.system_time)
 
 
+def unchanged(dataset: StoredDataset) -> PullResult:
+    """The result of finding nothing new."""
+    state = dataset.state
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=state.head,
+        watermark=state.watermark,
+    )
+
+
 def commit_events(
     dataset: StoredDataset,
     state: ChainState,

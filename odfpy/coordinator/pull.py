@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchUrl
+from odfpy.coordinator.commit import unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
@@ -240,18 +241,6 @@ class Puller:
 def fetched_folder(storage: Storage, dataset: StoredDataset) -> Path:
     """Where a dataset keeps what has been fetched and not yet committed."""
     return storage.cache_of(dataset.handle.id) / "fetched"
-
-
-def unchanged(dataset: StoredDataset) -> PullResult:
-    """The result of finding nothing new."""
-    state = dataset.state
-    return PullResult(
-        name=str(dataset.handle),
-        outcome=PullOutcome.UP_TO_DATE,
-        old_head=state.head,
-        new_head=state.head,
-        watermark=state.watermark,
-    )
 
 
 def summed(results: list[PullResult]) -> PullResult:

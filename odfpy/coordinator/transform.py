@@ -26,7 +26,7 @@ from odfpy.chain.events import (
     SetTransform,
 )
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of, watermark_times
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -73,10 +73,10 @@ def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: Engi
     set_transform = require_transform(dataset, state)
     inputs = new_intervals(storage, set_transform, state)
     if all(item.interval.new_block_hash is None for item in inputs):
-        return _unchanged(dataset, state)
+        return unchanged(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:
-        return replace(_unchanged(dataset, state), notes=(f"waiting for the first data of {', '.join(waiting)}",))
+        return replace(unchanged(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:
         request = make_request(dataset, set_transform, state, inputs, commit_time(state), scratch)
@@ -223,7 +223,7 @@ def _commit(
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = _later(state.watermark, response.new_watermark)
     if new_data is None and checkpoint is None and watermark is None:
-        return _unchanged(dataset, state)  # a block that only moves along inputs is no valid one
+        return unchanged(dataset)  # a block that only moves along inputs is no valid one
     events.append(
         ExecuteTransform(
             query_inputs=tuple(item.interval for item in inputs),
@@ -271,13 +271,3 @@ def _hash_checkpoint(path: Path) -> Checkpoint | None:
 
 def _later(before: Timestamp | None, now: Timestamp | None) -> Timestamp | None:
     return max((mark for mark in (before, now) if mark is not None), default=None)
-
-
-def _unchanged(dataset: StoredDataset, state: ChainState) -> PullResult:
-    return PullResult(
-        name=str(dataset.handle),
-        outcome=PullOutcome.UP_TO_DATE,
-        old_head=state.head,
-        new_head=state.head,
-        watermark=state.watermark,
-    )
