@@ -85,8 +85,13 @@ def normalize_rows(
     return NormalizedRows(table, given, operations)
 
 
-def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary) -> pa.Table:
+def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary, first_row: int = 0) -> pa.Table:
     """Read an event time of a type that was inferred, not declared: numbers are seconds since 1970, text is RFC 3339.
+
+    Args:
+        new: rows as read.
+        vocabulary: names of the system columns.
+        first_row: rows of the input before these, for messages.
 
     Raises:
         BadValue: text that is no time, or a number out of range.
@@ -98,7 +103,7 @@ def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary) -> 
     if pa.types.is_integer(column.type):
         coerced = _cast(name, _cast(name, column, pa.int64()).cast(pa.timestamp("s", "UTC")), TIMESTAMP)
     elif pa.types.is_string(column.type):
-        coerced = _parse_times(name, column)
+        coerced = _parse_times(name, column, first_row)
     else:
         return new
     return new.set_column(new.column_names.index(name), name, coerced)
@@ -238,13 +243,13 @@ def _source_event_time(time: Timestamp, wanted: pa.DataType) -> pa.Scalar:
     return pc.floor_temporal(millis, unit="day").cast(wanted) if pa.types.is_date(wanted) else millis
 
 
-def _parse_times(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_times(name: str, column: pa.ChunkedArray, first_row: int) -> pa.ChunkedArray:
     values = []
-    for row, text in enumerate(column.to_pylist()):
+    for row, text in enumerate(column.to_pylist(), first_row + 1):
         try:
             values.append(None if text is None else Timestamp.parse(text).millis)
         except InvalidValue as error:
-            raise BadValue(f"Event time column {name!r} holds {text!r} in row {row + 1}, which is no time") from error
+            raise BadValue(f"Event time column {name!r} holds {text!r} in row {row}, which is no time") from error
     return pa.chunked_array([pa.array(values, pa.int64()).cast(TIMESTAMP)], type=TIMESTAMP)
 
 

@@ -7,7 +7,6 @@ order of the input, and says of each row what the merge wants to know of it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -24,9 +23,10 @@ from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.gather import combined, gathered
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneRequest
-from odfpy.ingest.normalize import NormalizedRows, coerce_inferred_event_time, normalize_rows
+from odfpy.ingest.lanes.source import Source, open_table
+from odfpy.ingest.normalize import NormalizedRows, normalize_rows
 from odfpy.ingest.order import as_numbers, time_order
-from odfpy.ingest.read import Part, read_part, schema_of
+from odfpy.ingest.read import Part
 from odfpy.ingest.read.files import Incomplete
 
 SAMPLE_STEP: Final = 4_096
@@ -52,29 +52,23 @@ class Run:
     sample: npt.NDArray[np.int64]
 
 
-def make_run(request: LaneRequest, part: Part, path: str, first_row: int) -> Run | Failure:
+def make_run(request: LaneRequest, source: Source, part: Part, path: str, first_row: int) -> Run | Failure:
     """Read a part of the input and write it as a run.
 
     Args:
         request: the ingest.
+        source: its input.
         part: what to read.
         path: file to write.
         first_row: rows of the input before the part, for messages.
     """
     try:
         with bulk_memory():
-            return _make_run(request, _read(request, part), path, first_row)
+            return _make_run(request, source.rows(request, part, first_row), path, first_row)
     except Incomplete:
         return Failure(None)
     except OdfError as error:
         return Failure.of(error)
-
-
-def _read(request: LaneRequest, part: Part) -> pa.Table:
-    if request.read is None:
-        return open_table(request.path)
-    rows = read_part(request.read, Path(request.path), part, name=request.name)
-    return coerce_inferred_event_time(rows, request.vocab) if schema_of(request.read) is None else rows
 
 
 def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -> Run:
@@ -127,12 +121,6 @@ def write_table(table: pa.Table, path: str) -> None:
         raise OdfError(
             f"Cannot write {path}: {error.strerror or error}", hint="Free space on the disk of the workspace."
         ) from error
-
-
-def open_table(path: str) -> pa.Table:
-    """The rows of an Arrow file, of which only what is looked at gets into memory."""
-    with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
-        return reader.read_all()
 
 
 def rows_of_run(run: Run, rows: int | None = None) -> NormalizedRows:

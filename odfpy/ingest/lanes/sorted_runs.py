@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.ingest.lanes.runs import SAMPLE_STEP, Run, open_table, sorted_rows
+from odfpy.ingest.lanes.runs import SAMPLE_STEP, Run, sorted_rows
+from odfpy.ingest.lanes.source import open_table
 from odfpy.ingest.order import as_numbers
 
 _Places = npt.NDArray[np.int64]

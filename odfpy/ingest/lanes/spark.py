@@ -34,13 +34,13 @@ from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
+from odfpy.ingest.lanes.source import Source
 from odfpy.ingest.lanes.spark_merge import MergedPlaces, SparkMerge, made_columns
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.plan import repeated_key
 from odfpy.ingest.pipeline import IngestStatistics
-from odfpy.ingest.read import Part, parts_of
-from odfpy.ingest.read.part import WHOLE
+from odfpy.ingest.read import Part
 from odfpy.ingest.write import SliceForm, slice_files, write_slice
 
 if TYPE_CHECKING:
@@ -94,19 +94,18 @@ class _Lane:
 
     def _read(self) -> list[Run]:
         request = self._request
-        parts = [WHOLE]
-        if request.read is not None:
-            parts = parts_of(request.read, Path(request.path), name=request.name, size=request.part_bytes)
-        done = self._tasks(_Read(request, str(self.folder)), [(at, part, 0) for at, part in enumerate(parts)])
+        source = Source.of(request, self.folder)
+        read = _Read(request, source, str(self.folder))
+        done = self._tasks(read, [(at, part, 0) for at, part in enumerate(source.parts)])
         runs: list[Run] = []
-        for at, (part, result) in enumerate(zip(parts, done, strict=True)):
+        for at, (part, result) in enumerate(zip(source.parts, done, strict=True)):
             if isinstance(result, Run):
                 runs.append(result)
                 continue
             # What follows was cut in the wrong place; or the message has to count the rows before.
             again = Part(part.start) if result.error is None else part
             rows = sum(run.rows for run in runs)
-            (repeated,) = self._tasks(_Read(request, str(self.folder)), [(at, again, rows)])
+            (repeated,) = self._tasks(read, [(at, again, rows)])
             if isinstance(repeated, Failure):
                 raise repeated.raised()
             return [*runs, repeated]
@@ -175,11 +174,12 @@ class _Lane:
 @dataclass(frozen=True, slots=True)
 class _Read:
     request: LaneRequest
+    source: Source
     folder: str
 
     def __call__(self, task: tuple[int, Part, int]) -> Run | Failure:
         number, part, first_row = task
-        return make_run(self.request, part, f"{self.folder}/run-{number}-{first_row}", first_row)
+        return make_run(self.request, self.source, part, f"{self.folder}/run-{number}-{first_row}", first_row)
 
 
 _Rows = Iterator[tuple[pa.Array, pa.Table]]

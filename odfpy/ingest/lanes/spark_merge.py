@@ -21,7 +21,8 @@ from odfpy.data.schema import DataSchema
 from odfpy.data.slice import read_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.lanes.request import LaneRequest
-from odfpy.ingest.lanes.runs import Run, open_table, rows_of_run, write_table
+from odfpy.ingest.lanes.runs import Run, rows_of_run, write_table
+from odfpy.ingest.lanes.source import open_table
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import order_clause, repeated_keys
 from odfpy.ingest.merge.plan import MergePlan, relation

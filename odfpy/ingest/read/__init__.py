@@ -21,17 +21,18 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
+from odfpy.data.arrow import from_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
-from odfpy.ingest.read.csv import csv_parts, read_csv
-from odfpy.ingest.read.esri_shapefile import read_esri_shapefile
-from odfpy.ingest.read.geojson import read_geojson, read_ndgeojson
-from odfpy.ingest.read.json import ndjson_parts, read_json, read_ndjson
+from odfpy.ingest.read.csv import csv_parts, csv_schema, read_csv
+from odfpy.ingest.read.esri_shapefile import esri_parts, read_esri_shapefile
+from odfpy.ingest.read.geojson import geojson_parts, geojson_schema, read_geojson, read_ndgeojson
+from odfpy.ingest.read.json import json_parts, json_schema, ndjson_parts, read_json, read_ndjson
 from odfpy.ingest.read.parquet import parquet_parts, read_parquet
 from odfpy.ingest.read.part import WHOLE, Part
 from odfpy.ingest.read.progress import tell_rows
 
-__all__ = ["Part", "parts_of", "read", "read_part", "schema_of"]
+__all__ = ["Part", "inferred_schema", "parts_of", "read", "read_part", "schema_of"]
 
 
 def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
@@ -52,7 +53,7 @@ def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
         SchemaError: the schema cannot be used, or has nothing in common with the file.
         InvalidValue: an option of the step cannot be used.
     """
-    rows = _read(step, schema_of(step), path, name or str(path))
+    rows = read_part(step, path, WHOLE, name=name)
     tell_rows(rows.num_rows)
     return rows
 
@@ -75,7 +76,7 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 
 
 @singledispatch
-def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str) -> pa.Table:  # noqa: ARG001
+def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str, part: Part) -> pa.Table:  # noqa: ARG001
     raise InternalError(f"No reader for {type(step).__name__}")
 
 
@@ -92,7 +93,9 @@ _read.register(ReadParquet, read_parquet)
 
 
 def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[Part]:
-    """Parts of a file that can be read side by side; together they are the file. Formats that have none are one part.
+    """Parts of a file that can be read side by side; together they are the file.
+
+    Text in another encoding than UTF-8 is one part, and so is a file whose schema is inferred from all of it.
 
     Args:
         step: format and schema.
@@ -102,15 +105,7 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
 
     Raises: as `read`.
     """
-    schema, shown = schema_of(step), name or str(path)
-    match step:
-        case ReadCsv():
-            return csv_parts(step, schema, path, shown, size)
-        case ReadNdJson():
-            return ndjson_parts(step, schema, path, shown, size)
-        case ReadParquet():
-            return parquet_parts(step, schema, path, shown, size)
-    return [WHOLE]
+    return _parts(step, schema_of(step), path, name or str(path), size)
 
 
 def read_part(step: ReadStep, path: Path, part: Part, *, name: str | None = None) -> pa.Table:
@@ -119,14 +114,40 @@ def read_part(step: ReadStep, path: Path, part: Part, *, name: str | None = None
     Raises:
         Incomplete: the part ends within a record; it has to be read together with all that follows.
     """
-    if part == WHOLE:
-        return read(step, path, name=name)
-    schema, shown = schema_of(step), name or str(path)
-    match step:
-        case ReadCsv():
-            return read_csv(step, schema, path, shown, part)
-        case ReadNdJson():
-            return read_ndjson(step, schema, path, shown, part)
-        case ReadParquet():
-            return read_parquet(step, schema, path, shown, part)
-    raise InternalError(f"No reader for {type(step).__name__}")
+    return _read(step, schema_of(step), path, name or str(path), part)
+
+
+@singledispatch
+def _parts(step: ReadStep, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:  # noqa: ARG001
+    raise InternalError(f"No parts for {type(step).__name__}")
+
+
+_parts.register(ReadCsv, csv_parts)
+_parts.register(ReadJson, json_parts)
+_parts.register(ReadNdJson, ndjson_parts)
+_parts.register(ReadEsriShapefile, esri_parts)
+_parts.register(ReadGeoJson, geojson_parts)
+_parts.register(ReadNdGeoJson, geojson_parts)
+_parts.register(ReadParquet, parquet_parts)
+
+
+def inferred_schema(step: ReadStep, path: Path, *, name: str | None = None) -> DataSchema | None:
+    """The schema that is inferred from all of a file, with which it can be read in parts; None if there is one, if the
+    format tells it everywhere, or if the file tells none. Only some megabytes of the file are held at a time.
+
+    Raises: as `read`.
+    """
+    found = None if schema_of(step) is not None else _schema(step, path, name or str(path))
+    return from_arrow(found) if found else None
+
+
+@singledispatch
+def _schema(step: ReadStep, path: Path, name: str) -> pa.Schema | None:  # noqa: ARG001
+    return None
+
+
+_schema.register(ReadCsv, csv_schema)
+_schema.register(ReadJson, json_schema)
+_schema.register(ReadNdJson, json_schema)
+_schema.register(ReadGeoJson, geojson_schema)
+_schema.register(ReadNdGeoJson, geojson_schema)

@@ -48,7 +48,7 @@ _LARGEST_BLOCK = 2**31 - 1
 _END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
 
 
-def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: Part | None = None) -> pa.Table:
+def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
     """The rows of a CSV file, or of a part of it.
 
     Raises:
@@ -57,39 +57,18 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
         SchemaError: the schema has a type that CSV cannot hold.
         InvalidValue: an option of the step cannot be used.
     """
-    dialect = Dialect.of(step)
     formats = TimeFormats.of(step.date_format, step.timestamp_format)
-    wanted = None if schema is None else _without_nested(to_arrow(schema))
-    file = TextFile(path, name, step.encoding)
-    first = _first_record(file, dialect)
-    header = first.cells if first is not None and dialect.header else None
-    start = first.end if first is not None and dialect.header else 0
-    names = wanted.names if wanted is not None else _names(first, dialect, name)
-    order = _order(header, names, name)
-
-    def each(work: Callable[[Sequence[pa.ChunkedArray], Piece], _T]) -> list[_T]:
-        def read(piece: Piece) -> _T:
-            columns = _texts(piece, dialect, len(names))
-            return work([columns[i] for i in order], piece)
-
-        first_byte, stop = (start, None) if part is None else (part.start or start, part.stop)
-        pieces = file.pieces(first_byte, partial(cut_at_record, dialect=dialect), stop)
-        return map_pieces(pieces, read, is_part=part is not None)
-
-    if wanted is None:
-        types = [pa.string()] * len(names)
-        if step.infer_schema:
-            found = each(lambda columns, _: [_Evidence.of(column, formats) for column in columns])
-            types = [reduce(_Evidence.__and__, column).type for column in zip(*found, strict=True)]
-        wanted = pa.schema(list(zip(names, types, strict=True)))
+    given = None if schema is None else _without_nested(to_arrow(schema))
+    text = _CsvText(step, given, path, name)
+    wanted = given if given is not None else _inferred(step, text, formats)
 
     def fit(columns: Sequence[pa.ChunkedArray], piece: Piece) -> pa.Table:
         try:
             return fit_table(columns, wanted, formats)
         except Misfit as misfit:
-            raise misfit.at(row_place(piece, dialect, misfit.row)) from None
+            raise misfit.at(row_place(piece, text.dialect, misfit.row)) from None
 
-    return pa.concat_tables(each(fit))
+    return pa.concat_tables(text.each(fit, part))
 
 
 def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
@@ -99,11 +78,43 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
     """
     if (schema is None and step.infer_schema) or not is_utf8(step.encoding):
         return [WHOLE]
-    dialect = Dialect.of(step)
-    file = TextFile(path, name, step.encoding)
-    first = _first_record(file, dialect)
-    start = first.end if first is not None and dialect.header else 0
-    return parts_between(file.bounds(start, partial(cut_at_record, dialect=dialect), size))
+    return _CsvText(step, None if schema is None else to_arrow(schema), path, name).parts(size)
+
+
+def csv_schema(step: ReadCsv, path: Path, name: str) -> pa.Schema | None:
+    """The schema that is inferred for a file, if one is; errors as above."""
+    if not step.infer_schema:
+        return None
+    formats = TimeFormats.of(step.date_format, step.timestamp_format)
+    return _inferred(step, _CsvText(step, None, path, name), formats)
+
+
+class _CsvText:
+    """A CSV file as columns of text."""
+
+    def __init__(self, step: ReadCsv, wanted: pa.Schema | None, path: Path, name: str) -> None:
+        self.dialect = Dialect.of(step)
+        self._cut = partial(cut_at_record, dialect=self.dialect)
+        self._file = TextFile(path, name, step.encoding)
+        first = _first_record(self._file, self.dialect)
+        has_header = first is not None and self.dialect.header
+        self._start = first.end if first is not None and has_header else 0
+        self.names = wanted.names if wanted is not None else _names(first, self.dialect, name)
+        self._order = _order(first.cells if first is not None and has_header else None, self.names, name)
+
+    def each(self, work: Callable[[Sequence[pa.ChunkedArray], Piece], _T], part: Part = WHOLE) -> list[_T]:
+        """What `work` makes of the columns, some rows at a time."""
+
+        def read(piece: Piece) -> _T:
+            columns = _texts(piece, self.dialect, len(self.names))
+            return work([columns[i] for i in self._order], piece)
+
+        pieces = self._file.pieces(part.start or self._start, self._cut, part.stop)
+        return map_pieces(pieces, read, is_part=part.has_end)
+
+    def parts(self, size: int) -> list[Part]:
+        """Parts of about so many bytes."""
+        return parts_between(self._file.bounds(self._start, self._cut, size))
 
 
 def _first_record(file: TextFile, dialect: Dialect) -> Record | None:
@@ -170,6 +181,14 @@ def _some(names: Sequence[str]) -> str:
 
 
 # --- Inference -------------------------------------------------------------------------------------------------------
+
+
+def _inferred(step: ReadCsv, text: _CsvText, formats: TimeFormats) -> pa.Schema:
+    types = [pa.string()] * len(text.names)
+    if step.infer_schema:
+        found = text.each(lambda columns, _: [_Evidence.of(column, formats) for column in columns])
+        types = [reduce(_Evidence.__and__, column).type for column in zip(*found, strict=True)]
+    return pa.schema(list(zip(text.names, types, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class DbfTable:
     Attributes:
         fields: its columns.
         num_rows: rows, also deleted ones.
+        size: bytes of the file.
     """
 
     def __init__(self, file: BinaryIO, name: str, encoding: str | None) -> None:
@@ -101,7 +102,7 @@ class DbfTable:
         """
         self._file = file
         self._name = name
-        size = file.seek(0, 2)
+        self.size = file.seek(0, 2)
         file.seek(0)
         header = file.read(_HEADER)
         if len(header) < _HEADER or header[0] & 7 != _VERSION:
@@ -110,23 +111,25 @@ class DbfTable:
         self._start = int.from_bytes(header[8:10], "little")
         self._width = int.from_bytes(header[10:12], "little")
         descriptors = file.read(max(0, self._start - _HEADER))
-        self._check(size, descriptors)
+        self._check(descriptors)
         self.encoding = encoding or _LANGUAGES.get(header[29]) or "utf-8"
         if encoding is None and header[29] not in _LANGUAGES and not self._is_utf8():
             self.encoding = "latin-1"
         self.fields = self._fields(descriptors)
 
-    def batches(self, names: set[str]) -> Iterator[DbfBatch]:
+    def batches(self, names: set[str], start: int = 0, stop: int | None = None) -> Iterator[DbfBatch]:
         """The rows, in their order.
 
         Args:
             names: columns to read.
+            start: number of the first row.
+            stop: number of the first row after them; to the end if not given.
 
         Raises:
             BadValue: a text is not in the encoding, or a row is neither marked as one nor as deleted.
         """
         columns = [field for field in self.fields if field.name in names]
-        for first, rows in self._blocks():
+        for first, rows in self._blocks(start, self.num_rows if stop is None else stop):
             flags = rows[:, 0]
             unknown = np.flatnonzero((flags != ord(" ")) & (flags != ord("*")))
             if len(unknown):
@@ -139,9 +142,9 @@ class DbfTable:
         """File and row, for errors; rows are counted from 1."""
         return f"{self._name}, row {number + 1}"
 
-    def _check(self, size: int, descriptors: bytes) -> None:
+    def _check(self, descriptors: bytes) -> None:
         end = self._start + self.num_rows * self._width
-        if self._start <= _HEADER or not self._width or b"\r" not in descriptors[::32] or size < end:
+        if self._start <= _HEADER or not self._width or b"\r" not in descriptors[::32] or self.size < end:
             raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
         self._file.seek(end)
         if self._file.read(1) not in (b"", bytes([_END]), b"\0"):
@@ -162,12 +165,12 @@ class DbfTable:
             raise IngestError(f"{self._name} has columns that do not fit into its rows", hint=_HINT)
         return fields
 
-    def _blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+    def _blocks(self, start: int, stop: int) -> Iterator[tuple[int, np.ndarray]]:
         """Numbers of rows with the bytes of as many as make a batch, as a matrix."""
         many = max(1, _BATCH // self._width)
-        for first in range(0, self.num_rows, many):
+        for first in range(start, stop, many):
             self._file.seek(self._start + first * self._width)
-            block = self._file.read(min(many, self.num_rows - first) * self._width)
+            block = self._file.read(min(many, stop - first) * self._width)
             yield first, np.frombuffer(block, "uint8").reshape(-1, self._width)
 
     def _name_in(self, descriptor: bytes) -> str:

@@ -30,14 +30,20 @@ class Utf8Copy:
         weakref.finalize(self, os.close, self._file)
         Path(path).unlink()
         with os.fdopen(os.dup(self._file), "wb") as target:
-            _convert(source, target, codec, name)
+            convert(source, target, codec, name)
 
     def open(self) -> BinaryIO:
         """The text from its beginning; each that is opened has a position of its own."""
         return Path(f"/proc/self/fd/{self._file}").open("rb")
 
 
-def _convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
+def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
+    """Write a text as UTF-8, without byte order mark.
+
+    Raises:
+        BadValue: the text is not in the encoding; the message names the line.
+        OSError: a file cannot be read or written.
+    """
     start = source.read(4)
     source.seek(0)
     if codec in _BOTH_ORDERS and not start.startswith(_MARKS):

@@ -26,6 +26,7 @@ from odfpy.ingest.archive import UnpackLimits, ZipArchive
 from odfpy.ingest.read.dbf import DbfBatch, DbfTable, codec_of_cpg
 from odfpy.ingest.read.files import opening
 from odfpy.ingest.read.geojson_features import GEOMETRY
+from odfpy.ingest.read.part import WHOLE, Part, parts_between
 from odfpy.ingest.read.shapes import Shapes
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
@@ -34,8 +35,10 @@ _LIMITS = UnpackLimits()
 _WHOLE = r"^([+-]?[0-9]+)\.0*$"
 
 
-def read_esri_shapefile(step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
-    """The rows of a shapefile in a zip archive.
+def read_esri_shapefile(
+    step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE
+) -> pa.Table:
+    """The rows of a shapefile in a zip archive, or some of them.
 
     Raises:
         BadValue: a value does not fit, or a geometry is damaged; the message names the row, counted from 1.
@@ -48,7 +51,24 @@ def read_esri_shapefile(step: ReadEsriShapefile, schema: DataSchema | None, path
         with _Shapefile.opened(ZipArchive(packed, name), step.sub_path) as source:
             wanted = _inferred(source.table) if schema is None else to_arrow(schema)
             _check(source.table, wanted)
-            return pa.concat_tables([wanted.empty_table(), *source.read(wanted)])
+            return pa.concat_tables([wanted.empty_table(), *source.read(wanted, part)])
+
+
+def esri_parts(
+    step: ReadEsriShapefile,
+    schema: DataSchema | None,  # noqa: ARG001
+    path: Path,
+    name: str,
+    size: int,
+) -> list[Part]:
+    """Ranges of rows that unpacked have about so many bytes; errors as above."""
+    with opening(name), path.open("rb") as packed:
+        if not packed.read(1):
+            return [WHOLE]
+        with _Shapefile.opened(ZipArchive(packed, name), step.sub_path) as source:
+            rows = source.table.num_rows
+            step_rows = max(1, rows * size // max(1, source.shapes.size + source.table.size))
+            return parts_between(range(step_rows, rows, step_rows))
 
 
 class _Shapefile:
@@ -94,9 +114,9 @@ class _Shapefile:
             table = DbfTable(unpacked(".dbf"), f"{archive.name}/{siblings['.dbf']}", encoding)
             yield cls(shapes, table, f"{archive.name}/{member}")
 
-    def read(self, wanted: pa.Schema) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
-        for batch in self.table.batches(set(wanted.names)):
+    def read(self, wanted: pa.Schema, part: Part) -> Iterator[pa.Table]:
+        """The rows, or those in a range, some at a time."""
+        for batch in self.table.batches(set(wanted.names), part.start, part.stop):
             columns = [self._column(batch, field) for field in wanted]
             try:
                 yield fit_table([pa.chunked_array([column]) for column in columns], wanted)

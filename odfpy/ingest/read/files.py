@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from odfpy.errors import IngestError
-from odfpy.ingest.read.encodings import Utf8Copy, codec_of, not_encoded
+from odfpy.ingest.read.encodings import Utf8Copy, codec_of, convert, not_encoded
 from odfpy.ingest.read.progress import tell_rows
 
 PIECE_SIZE = 1 << 20
@@ -201,7 +201,7 @@ def _told(rows: int, result: object) -> int:
     return rows + more
 
 
-def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> Iterator[T]:
+def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> Iterator[T]:
     """What `work` makes of each piece, one after the other: like `map_pieces`, but only one is held at a time, and
     faster for work that only Python does, in which threads are in each other's way.
     """
@@ -210,6 +210,8 @@ def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T]) -> Iterator[T]:
         try:
             result = work(piece)
         except Incomplete:
+            if is_part:
+                raise
             yield work(piece.file.rest(piece.start))
             return
         rows = _told(rows, result)
@@ -226,6 +228,17 @@ def count_lines(text: bytes) -> int:
 def cut_at_line(text: bytes) -> int:
     """Length of the longest prefix that ends with a line."""
     return text.rfind(b"\n") + 1
+
+
+def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -> None:
+    """Write the text of a file as UTF-8 to another.
+
+    Raises: as `TextFile`.
+    """
+    codec = codec_of(encoding)
+    with opening(name), path.open("rb") as source, target.open("wb") as copy:
+        copy.write(codecs.BOM_UTF8)  # so that a second one, which is text, is not taken for the mark
+        convert(source, copy, codec, name)
 
 
 def is_utf8(encoding: str | None) -> bool:

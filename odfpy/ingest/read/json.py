@@ -8,7 +8,7 @@ by Python, record by record, which decides. Arrow's reader is only trusted with 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,9 +40,7 @@ _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
-def read_ndjson(
-    step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: Part | None = None
-) -> pa.Table:
+def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
     """The rows of a file with one JSON object a line, or of a part of it.
 
     Raises:
@@ -64,8 +62,8 @@ def read_ndjson(
         table = _series_by_arrow(piece.text, wanted, formats)
         return table if table is not None else table_of(parse_series(piece), wanted, formats)
 
-    start, stop = (0, None) if part is None else (part.start, part.stop)
-    return pa.concat_tables(map_pieces(file.pieces(start, cut_at_line, stop), fit, is_part=part is not None))
+    pieces = file.pieces(part.start, cut_at_line, part.stop)
+    return pa.concat_tables(map_pieces(pieces, fit, is_part=part.has_end))
 
 
 def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
@@ -75,8 +73,8 @@ def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: 
     return parts_between(TextFile(path, name, step.encoding).bounds(0, cut_at_line, size))
 
 
-def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) -> pa.Table:
-    """The rows of a file that has a JSON array of objects, possibly below `subPath`.
+def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
+    """The rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
 
     Raises:
         BadValue: the file is no JSON, has no such array, or a value does not fit; the message names the line.
@@ -85,25 +83,60 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str) 
     """
     formats = TimeFormats.of(step.date_format, step.timestamp_format)
     wanted = None if schema is None else to_arrow(schema)
-    keys = step.sub_path.split(".") if step.sub_path else []
+    keys = _keys(step)
     file = TextFile(path, name, step.encoding)
-    head = file.head(PIECE_SIZE)
-    array = None if head.is_last else JsonArray.of(file, keys)
+    is_small = part == WHOLE and file.head(PIECE_SIZE).is_last
+    array = None if is_small else JsonArray.of(file, keys)
     if array is not None:
-        return _read_pieces(file, array, wanted, formats)
+        return _read_pieces(file, array, wanted, formats, part)
     document = file.rest(0)
     document.check_utf8()
     table = None if wanted is None else _array_by_arrow(document.text, keys, wanted, formats)
     return table if table is not None else table_of(parse_array(document, keys), wanted, formats)
 
 
-def _read_pieces(file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
-    """The rows of a large document, of which only pieces are held."""
+def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+    """Parts of the array that can be read by themselves; errors as above."""
+    if schema is None or not is_utf8(step.encoding):
+        return [WHOLE]
+    file = TextFile(path, name, step.encoding)
+    array = JsonArray.of(file, _keys(step))
+    return [WHOLE] if array is None else parts_between(file.bounds(array.start, cut_at_item, size))
 
-    def pieces() -> Iterator[Piece]:
-        return file.pieces(array.start, cut_at_item)
 
-    schema = infer_in_turn(lambda: in_turn(pieces(), array.parse)) if wanted is None else wanted
+def json_schema(step: ReadJson | ReadNdJson, path: Path, name: str) -> pa.Schema:
+    """The schema that is inferred for a file, of which only pieces are held.
+
+    Raises:
+        BadValue: a record is no JSON object, or no type fits all values of a column; the message names the line.
+        IngestError: the file cannot be read.
+        InvalidValue: an option of the step cannot be used.
+    """
+    file = TextFile(path, name, step.encoding)
+    if isinstance(step, ReadJson):
+        array = JsonArray.of(file, _keys(step))
+        return pa.schema([]) if array is None else _inferred_from(file, array)
+
+    def parse(piece: Piece) -> Records:
+        piece.check_utf8()
+        return parse_series(piece)
+
+    return infer_in_turn(lambda: in_turn(file.pieces(0, cut_at_line), parse))
+
+
+def _keys(step: ReadJson) -> list[str]:
+    return step.sub_path.split(".") if step.sub_path else []
+
+
+def _inferred_from(file: TextFile, array: JsonArray) -> pa.Schema:
+    return infer_in_turn(lambda: in_turn(file.pieces(array.start, cut_at_item), array.parse))
+
+
+def _read_pieces(
+    file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: Part
+) -> pa.Table:
+    """The rows of a large document, or of a part of it, of which only pieces are held."""
+    schema = _inferred_from(file, array) if wanted is None else wanted
 
     def fit(piece: Piece) -> pa.Table:
         piece.check_utf8()
@@ -119,7 +152,8 @@ def _read_pieces(file: TextFile, array: JsonArray, wanted: pa.Schema | None, for
             array.parse(replace(piece, start=piece.start + end, text=piece.text[end:]))
         return table
 
-    return pa.concat_tables(map_pieces(pieces(), fit))
+    pieces = file.pieces(part.start or array.start, cut_at_item, part.stop)
+    return pa.concat_tables(map_pieces(pieces, fit, is_part=part.has_end))
 
 
 def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:

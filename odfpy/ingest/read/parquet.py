@@ -29,7 +29,7 @@ def read_parquet(
     schema: DataSchema | None,
     path: Path,
     name: str,
-    part: Part | None = None,
+    part: Part = WHOLE,
 ) -> pa.Table:
     """The rows of a Parquet file, or of some of its row groups.
 
@@ -38,7 +38,7 @@ def read_parquet(
         IngestError: the file cannot be read.
         SchemaError: a column has a type that ODF does not have, or that cannot become the wanted one.
     """
-    before, table = _read_table(path, name, None if schema is None else schema.names, part or WHOLE)
+    before, table = _read_table(path, name, None if schema is None else schema.names, part)
     repeated = [column for column, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise IngestError(f"{name} has the column {shorten(repeated[0])} twice")

@@ -14,12 +14,17 @@ class Part:
     """A part of a file that begins where a record begins.
 
     Attributes:
-        start: its first byte, or for formats with row groups the first of them; 0 is where the records begin.
-        stop: the first byte or row group after it; None for the end of the file.
+        start: its first byte, row group (Parquet) or row (shapefiles); 0 is where the records begin.
+        stop: the first byte, row group or row after it; None for the end of the file.
     """
 
     start: U64 = 0
     stop: U64 | None = None
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it ends before the file does: what it ends with cannot be read together with what follows."""
+        return self.stop is not None
 
 
 WHOLE = Part()

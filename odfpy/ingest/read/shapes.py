@@ -31,7 +31,11 @@ _Position = tuple[float, ...]
 
 
 class Shapes:
-    """The geometries in a .shp file, with the .shx file that says where they are, if there is one."""
+    """The geometries in a .shp file, with the .shx file that says where they are, if there is one.
+
+    Attributes:
+        size: bytes of the .shp file.
+    """
 
     def __init__(self, file: BinaryIO, index: bytes | None, name: str) -> None:
         """Find the geometries.
@@ -42,12 +46,12 @@ class Shapes:
         import shapefile
 
         self._name = name
-        self._size = file.seek(0, 2)
+        self.size = file.seek(0, 2)
         file.seek(0)
         header = file.read(_HEADER)
         if len(header) < _HEADER or header[:4] != _MAGIC:
             raise IngestError(f"{name} is no file of shapes", hint=_HINT)
-        if self._size < 2 * int.from_bytes(header[24:28], "big"):
+        if self.size < 2 * int.from_bytes(header[24:28], "big"):
             raise IngestError(f"{name} is cut off", hint=_HINT)
         self._file = file
         with warnings.catch_warnings():
@@ -86,14 +90,14 @@ class Shapes:
         """Bytes of the shape whose header is at an offset."""
         self._file.seek(offset)
         length = 2 * int.from_bytes(self._file.read(_RECORD_HEADER)[4:], "big", signed=True)
-        if length < 4 or offset + _RECORD_HEADER + length > self._size:
+        if length < 4 or offset + _RECORD_HEADER + length > self.size:
             raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
         return length
 
     def _walk(self) -> Sequence[int]:
         offsets = []
         at = _HEADER
-        while at < self._size:
+        while at < self.size:
             offsets.append(at)
             at += _RECORD_HEADER + self._length(at)
         return offsets
@@ -102,7 +106,7 @@ class Shapes:
         if len(index) < _HEADER or index[:4] != _MAGIC or len(index) % 8 != _HEADER % 8:
             raise IngestError(f"The index of {self._name} is cut off or damaged", hint=_HINT)
         offsets = 2 * np.frombuffer(index, ">i4", offset=_HEADER)[::2].astype("int64")
-        if len(offsets) and (offsets.min() < _HEADER or offsets.max() > self._size - _RECORD_HEADER):
+        if len(offsets) and (offsets.min() < _HEADER or offsets.max() > self.size - _RECORD_HEADER):
             raise IngestError(f"The index of {self._name} points out of it", hint=_HINT)
         if len(np.unique(offsets)) < len(offsets):
             raise IngestError(f"The index of {self._name} has a shape twice", hint=_HINT)

@@ -1,0 +1,84 @@
+"""The input of the lane, so that tasks can read parts of it by themselves.
+
+What follows from a file as a whole is found out first, once: text in another encoding is written again as UTF-8 beside
+the slices to be, and types that are inferred become a schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadStep
+from odfpy.ingest.lanes.request import LaneRequest
+from odfpy.ingest.normalize import coerce_inferred_event_time
+from odfpy.ingest.read import Part, inferred_schema, parts_of, read_part, schema_of
+from odfpy.ingest.read.files import is_utf8, opening, rewrite_as_utf8
+from odfpy.ingest.read.part import parts_between
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input that can be read in parts.
+
+    Attributes:
+        step: how to read it; None for an Arrow file of rows, whose parts are ranges of rows.
+        path: the file.
+        parts: of it, in order.
+    """
+
+    step: ReadStep | None
+    path: Path
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, request: LaneRequest, folder: Path) -> Source:
+        """The input of an ingest.
+
+        Args:
+            request: the ingest.
+            folder: where the tasks find what is written again.
+
+        Raises: as `odfpy.ingest.read.read`.
+        """
+        step, path, size = request.read, Path(request.path), request.part_bytes
+        if step is None:
+            rows = open_table(request.path)
+            some = max(1, rows.num_rows * size // max(1, rows.nbytes))
+            return cls(None, path, tuple(parts_between(range(some, rows.num_rows, some))))
+        with opening(request.name):
+            is_small = path.stat().st_size <= size
+        if not is_small:
+            if isinstance(step, ReadCsv | ReadJson | ReadNdJson) and not is_utf8(step.encoding):
+                rewrite_as_utf8(path, request.name, step.encoding, folder / "utf-8")
+                step, path = replace(step, encoding=None), folder / "utf-8"
+            schema = inferred_schema(step, path, name=request.name)
+            step = step if schema is None else replace(step, schema=schema)
+        return cls(step, path, tuple(parts_of(step, path, name=request.name, size=size)))
+
+    def rows(self, request: LaneRequest, part: Part, first_row: int) -> pa.Table:
+        """The rows of a part.
+
+        Args:
+            request: the ingest.
+            part: which.
+            first_row: rows of the input before the part, for messages.
+
+        Raises:
+            OdfError: as `odfpy.ingest.read.read`.
+            Incomplete: the part ends within a record.
+        """
+        if self.step is None or request.read is None:
+            rows = open_table(str(self.path))
+            return rows.slice(part.start, None if part.stop is None else part.stop - part.start)
+        rows = read_part(self.step, self.path, part, name=request.name)
+        is_declared = schema_of(request.read) is not None
+        return rows if is_declared else coerce_inferred_event_time(rows, request.vocab, first_row)
+
+
+def open_table(path: str) -> pa.Table:
+    """The rows of an Arrow file, of which only what is looked at gets into memory."""
+    with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
+        return reader.read_all()
