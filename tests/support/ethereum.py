@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from eth_abi.abi import encode
+from support.static_server import running
 
 from odfpy.ethereum.events import EventSignature
 
@@ -148,10 +148,5 @@ def ethereum_node() -> Iterator[Node]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         node.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
+        with running(server):
             yield node
-        finally:
-            server.shutdown()
-            thread.join()

@@ -81,13 +81,20 @@ def static_server(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[S
         site = StaticServer("https" if tls else "http", server.server_port)
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
+        with running(server):
             yield site
-        finally:
-            server.shutdown()
-            thread.join()
+
+
+@contextmanager
+def running(server: ThreadingHTTPServer) -> Iterator[None]:
+    """Let a server answer, on a thread of its own."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
 
 
 def send(handler: SimpleHTTPRequestHandler, body: bytes, *, status: int = 200, **headers: object) -> None:
