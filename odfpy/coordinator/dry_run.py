@@ -17,10 +17,11 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import new_data_of
 from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.pull import Puller, fetched_folder
+from odfpy.coordinator.pull import Puller, fetched_folder, is_asked
 from odfpy.coordinator.results import DamagedDataset, Progress
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.transform import InputInterval, new_intervals, require_transform
+from odfpy.coordinator.watermarks import FOLLOWS, idle_watermark
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
@@ -130,7 +131,7 @@ class DryRun:
             return self._derivative(dataset, changing)
         if dataset.state.polling_source is None:
             note = "nothing to pull from; data comes by `odf ingest`"
-            return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
+            return _idle(dataset, PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,)))
         return self._source(dataset, dataset.state.polling_source)
 
     def _source(self, dataset: StoredDataset, source: SetPollingSource) -> PullPlan:
@@ -146,7 +147,7 @@ class DryRun:
             scratch=storage.run / "never-made",
             kept=fetched_folder(storage, dataset),
             state=dataset.state.source_state(POLLING_SOURCE),
-            has_data=dataset.state.last_data_event is not None,
+            has_data=dataset.state.num_records > 0,
             force=options.force,
             fetch_uncacheable=options.fetch_uncacheable,
             environment=os.environ,
@@ -159,7 +160,8 @@ class DryRun:
         if found.inputs is None:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
-        return _plan(str(dataset.handle), inputs, notes)
+        plan = _plan(str(dataset.handle), inputs, notes)
+        return plan if inputs or not is_asked(source, context) else _idle(dataset, plan)
 
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
         state = dataset.state
@@ -208,6 +210,14 @@ class DryRun:
 def _plan(name: str, inputs: tuple[PlannedInput, ...], notes: tuple[str, ...] = ()) -> PullPlan:
     expectation = Expectation.NEW if inputs else Expectation.UP_TO_DATE
     return PullPlan(name=name, expectation=expectation, inputs=inputs, notes=notes)
+
+
+def _idle(dataset: StoredDataset, plan: PullPlan) -> PullPlan:
+    """The plan for a root dataset whose source has nothing new."""
+    watermark = idle_watermark(dataset)
+    if watermark is None:
+        return plan
+    return replace(plan, expectation=Expectation.NEW, notes=(*plan.notes, FOLLOWS, f"it would be {watermark}"))
 
 
 def _new_records(item: InputInterval) -> int:

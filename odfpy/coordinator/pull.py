@@ -24,6 +24,7 @@ from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import transform_dataset
+from odfpy.coordinator.watermarks import after_looking
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
@@ -159,7 +160,8 @@ class Puller:
                 self.progress(Progress(str(dataset.handle), "transforming"))
                 return transform_dataset(self.storage, locked, lambda transform: self.engines.get(transform.engine))
             if locked.state.polling_source is None:
-                return replace(unchanged(locked), notes=("nothing to pull from; data comes by `odf ingest`",))
+                note = "nothing to pull from; data comes by `odf ingest`"
+                return after_looking(locked, replace(unchanged(locked), notes=(note,)))
             return self._poll(locked, locked.state.polling_source)
 
     def _pull_new(self, ref: str) -> PullResult:
@@ -205,10 +207,10 @@ class Puller:
                         fetched.path.unlink(missing_ok=True)
             if context.kept is not None:
                 shutil.rmtree(context.kept, ignore_errors=True)  # all of it has been committed
-        if len(results) == 1 and context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)):
+        if len(results) == 1 and not is_asked(source, context):
             note = "the source tells no versions apart, so it is only fetched again by `odf pull --fetch-uncacheable`"
-            results = [replace(results[0], notes=(note,))]
-        return summed(results)
+            return replace(results[0], notes=(note,))
+        return after_looking(dataset, summed(results))
 
     def _fetch_context(self, dataset: StoredDataset, scratch: Path) -> FetchContext:
         from odfpy.ingest.fetch import FetchContext
@@ -219,7 +221,7 @@ class Puller:
             root=self.storage.root,
             scratch=scratch,
             state=state.source_state(DEFAULT_SOURCE),
-            has_data=state.last_data_event is not None,
+            has_data=state.num_records > 0,
             force=self.options.force,
             fetch_uncacheable=self.options.fetch_uncacheable,
             kept=fetched_folder(self.storage, dataset),
@@ -241,6 +243,11 @@ class Puller:
 def fetched_folder(storage: Storage, dataset: StoredDataset) -> Path:
     """Where a dataset keeps what has been fetched and not yet committed."""
     return storage.cache_of(dataset.handle.id) / "fetched"
+
+
+def is_asked(source: SetPollingSource, context: FetchContext) -> bool:
+    """Whether a pull asks the source at all: one that tells no versions apart only until it has left data."""
+    return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 
 def summed(results: list[PullResult]) -> PullResult:

@@ -23,6 +23,7 @@ from odfpy.chain.sources import (
 from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.results import Progress, PullResult
 from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.watermarks import after_looking
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
@@ -64,6 +65,7 @@ def ingest(
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:
             inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
+        has_rows = False
         for number, (path, name) in enumerate(inputs):
             progress(Progress(str(dataset.handle), f"ingesting {name}", number, len(inputs), "files"))
             folder = scratch / f"commit-{number}"
@@ -72,6 +74,9 @@ def ingest(
             taken = SourceFile(path, name, event_time or Timestamp.now())
             with rows_told(progress, str(dataset.handle), name):
                 result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
+            has_rows = has_rows or result.num_records > 0
+            if number == len(inputs) - 1 and not has_rows:
+                result = after_looking(dataset, result)
             which = name if len(inputs) > 1 else None
             yield replace(result, seconds=time.monotonic() - started, input=which)
 

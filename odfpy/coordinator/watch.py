@@ -6,7 +6,8 @@ and a file is not taken in twice, whenever the watch is killed. Files are neithe
     1. look at the folder: which files are new, and complete?
     2. take each in, in the order of names, with a commit of its own
     3. a file that cannot be taken in is told of, and left alone until it changes
-    4. wait, and begin again
+    4. when there is nothing for a long time, the watermark may follow system time, if the dataset's settings say so
+    5. wait, and begin again
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from odfpy.coordinator.push_ingest import with_format
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
+from odfpy.coordinator.watermarks import idle_watermark, let_idle_follow
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import (
@@ -91,14 +93,18 @@ class Watch:
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
-                ready = seen.ready(files_in(self.folder, self.pattern), time.monotonic())
+                found = list(files_in(self.folder, self.pattern))
+                ready = seen.ready(found, time.monotonic())
                 ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
-                if not ready:
+                moved = None if seen.lacks(found) else self._let_idle_follow()
+                if not ready and moved is None:
                     self.pause()
             except KeyboardInterrupt:
                 return
             for stamp in ready:
                 yield self._attempt(stamp, seen)
+            if moved is not None:
+                yield moved
 
     def _attempt(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
         started = time.monotonic()
@@ -127,6 +133,16 @@ class Watch:
             file = SourceFile(path, str(path), self.event_time or Timestamp.now(), state)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
                 return ingest_file(dataset, source, file, self.engines, scratch)
+
+    def _let_idle_follow(self) -> PullResult | None:
+        dataset = self.storage.get(self.ref)
+        if idle_watermark(dataset, sparing=True) is None:
+            return None
+        try:
+            with dataset.writing() as locked:
+                return let_idle_follow(locked, sparing=True)
+        except _ELSEWHERE:
+            return None  # somebody is at work, perhaps with new rows
 
     def _source(self, dataset: StoredDataset) -> AddPushSource:
         return with_format(push_source(dataset, self.source_name), self.input_format)

@@ -76,6 +76,10 @@ class WatchedFolder:
         self._since = {stamp: self._since.get(stamp, now) for stamp in new}
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
+    def lacks(self, found: Iterable[FileStamp]) -> bool:
+        """Whether some of the files that are there have not been taken in, for whatever reason."""
+        return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
+
     def was_taken_in_before(self, stamp: FileStamp) -> bool:
         """Whether the file, as it was at another time, has been taken in."""
         return stamp.name in self._taken_in

@@ -95,6 +95,26 @@ def let_idle_follow(dataset: StoredDataset, *, sparing: bool = False) -> PullRes
     return None if watermark is None else replace(_move(dataset, watermark), notes=(FOLLOWS,))
 
 
+def after_looking(dataset: StoredDataset, result: PullResult) -> PullResult:
+    """The result of looking at a source, with what the policy makes of it if no rows came.
+
+    Args:
+        dataset: a root dataset, with its lock held.
+        result: of all that the source had.
+    """
+    moved = None if result.num_records else let_idle_follow(dataset.reloaded())
+    if moved is None:
+        return result
+    return replace(
+        result,
+        outcome=moved.outcome,
+        new_head=moved.new_head,
+        num_blocks=result.num_blocks + moved.num_blocks,
+        watermark=moved.watermark,
+        notes=(*result.notes, *moved.notes),
+    )
+
+
 def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
     """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
 

@@ -81,9 +81,11 @@ def test_ingests_may_change_lanes(tmp_path: Path) -> None:
     try:
         feed(workspace, "root", "1 a", "2 b")
         workspace.config.set("ingest.lane", "spark")
+        workspace.settings_of("root").set("watermark.lag", "12h")
         second = feed(workspace, "root", "1 A", "3 c", day=2)
         assert second.lane == "spark: ingest.lane is spark"
         assert second.counts == {**second.counts, "read": 2, "appended": 1, "corrected": 1, "retracted": 1}
+        assert str(second.watermark) == "2024-01-01T12:00:00Z"
         file = workspace.root / "wrong.ndjson"
         file.write_text('{"event_time":"2024-01-03T00:00:00Z","id":"x","name":"d"}\n', encoding="utf-8")
         with pytest.raises(BadValue, match=r"wrong\.ndjson, line 1: column 'id' has 'x', which is no Int64"):
