@@ -120,6 +120,20 @@ class Catalyst:
             )
         return self._expression("Literal").create(self._class("java.lang.Long")(micros), data_type)
 
+    def boolean(self, value: bool) -> Node:  # noqa: FBT001  as constants of other types
+        """A constant of type BOOLEAN."""
+        return self._expression("Literal")(value, self._data_type("DataTypes").BooleanType)
+
+    def expression(self, name: str, *arguments: Node) -> Node:
+        """An expression by the name of its class, for example `EqualNullSafe`."""
+        return self._expression(name)(*arguments)
+
+    def field_of(self, struct: Node, field: str) -> Node:
+        """A field of an expression that is a struct."""
+        names = [found.name() for found in struct.dataType().fields()]
+        some = self._class("scala.Option").apply(field)
+        return self._expression("GetStructField")(struct, names.index(field), some)
+
     def never_null(self, expression: Node) -> Node:
         """An expression that is known to have no nulls."""
         return self._expression("KnownNotNull")(expression)
@@ -127,6 +141,22 @@ class Catalyst:
     def project(self, columns: Iterable[Node], child: Node) -> Node:
         """SELECT columns FROM child."""
         return self._plan("Project")(self.seq(columns), child)
+
+    def filter(self, condition: Node, child: Node) -> Node:
+        """SELECT * FROM child WHERE condition."""
+        return self._plan("Filter")(condition, child)
+
+    def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
+        """SELECT columns FROM child GROUP BY groupings."""
+        return self._plan("Aggregate")(
+            self.seq(groupings), self.seq(columns), child, self._class("scala.Option").empty()
+        )
+
+    def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The rows of the left side that have a partner on the right."""
+        kind = self._class(_CATALYST + "plans.LeftSemi$").__getattr__("MODULE$")
+        no_hint = self._plan("JoinHint").NONE()
+        return self._plan("Join")(left, right, kind, self._class("scala.Option").apply(condition), no_hint)
 
     def union(self, children: Iterable[Node]) -> Node:
         """UNION ALL by position."""
