@@ -13,9 +13,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.fixtures import KAMU
-
-from odfpy import Workspace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted((REPOSITORY / "odfpy").rglob("*.py"))
@@ -162,39 +159,8 @@ def test_public_names_have_docstrings(module: Path):
 
 @pytest.mark.parametrize("module", ["odfpy", "odfpy.cli.app"])
 def test_importing_is_light(module: str):
+    """What each command loads is in `cli/test_cli_processes.py`."""
     assert heavy_after(f"import {module}") == set()
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small workspace, with a dataset that somebody else has made."""
-    root = tmp_path_factory.mktemp("workspace")
-    (result,) = Workspace.init(root).pull([str(KAMU / "trades")])
-    assert result.error is None
-    return root
-
-
-@pytest.mark.parametrize("command", ["--help", "list", "log trades", "show trades", "config list", "repo list"])
-def test_ledger_command_is_light(command: str, workspace: Path):
-    assert heavy_after(run_of(command, workspace)) == set()
-
-
-@pytest.mark.parametrize("command", ["tail trades", "verify --integrity trades", "push trades --to {}/pushed"])
-def test_command_on_data_needs_no_engine(command: str, workspace: Path):
-    assert heavy_after(run_of(command.format(workspace), workspace)) & {"pyspark", "py4j", "datafusion"} == set()
-
-
-def run_of(command: str, workspace: Path) -> str:
-    """A program that runs a command, prints nothing and fails as it does."""
-    arguments = ["--workspace", str(workspace), *command.split()]
-    return "\n".join(
-        (
-            "import contextlib, io",
-            "from odfpy.cli.app import run",
-            "with contextlib.redirect_stdout(io.StringIO()):",
-            f"    assert run({arguments!r}) == 0",
-        )
-    )
 
 
 def heavy_after(program: str) -> set[str]:

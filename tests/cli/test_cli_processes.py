@@ -76,7 +76,7 @@ def test_an_alphabet_without_lines_is_no_error(workspace: Path) -> None:
 
 # --- Start-up ---------------------------------------------------------------------------------------------------------
 
-HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "sqlglot"}
+HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "py4j", "sqlglot"}
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,8 @@ HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "
         ("list", set()),
         ("log com.example.rates", set()),
         ("show com.example.rates", set()),
+        ("config list", set()),
+        ("repo list", set()),
         ("push com.example.rates --to {folder}/", set()),
         ("tail com.example.rates", {"numpy", "pyarrow"}),
         ("verify --integrity com.example.rates", {"numpy", "pyarrow"}),
