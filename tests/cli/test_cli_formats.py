@@ -127,14 +127,14 @@ def test_nothing_to_list(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert odf("pull", "--all").code == odf("verify", "--all").code == odf("push", "--all", "--to", "x/").code == 0
 
 
-def test_hundreds_of_datasets_are_listed_in_order_of_their_names(odf: Odf, workspace: Path) -> None:
+def test_many_datasets_are_listed_in_order_of_their_names(odf: Odf, workspace: Path) -> None:
     manifest = odf("new", "com.example.x", "-f", "-").out
     (workspace / "many.yaml").write_text(
-        "\n---\n".join(manifest.replace("name: com.example.x\n", f"name: many.{number:03}\n") for number in range(200))
+        "\n---\n".join(manifest.replace("name: com.example.x\n", f"name: many.{number:03}\n") for number in range(40))
     )
     assert odf("add", "many.yaml", "-q").err == ""
     names = [line.split()[0] for line in odf("list").out.splitlines()[1:]]
-    assert len(names) == 206
+    assert len(names) == 46
     assert names == sorted(names)
 
 

@@ -100,7 +100,7 @@ def test_bytes_are_seen_while_they_are_fetched_and_rows_while_they_are_read(
     assert "com.example.web: updated, 300000 records" in screen.plain.splitlines()[-1]
 
 
-def test_nothing_of_it_where_there_is_no_terminal(workspace: Path, large: bytes) -> None:
+def test_nothing_of_it_where_there_is_no_terminal(workspace: Path) -> None:
     (workspace / "large.ndjson").write_text('{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n' * 30_000)
     process = start("ingest", "com.example.cities", "large.ndjson", cwd=workspace)
     _, err = process.communicate(timeout=60)
