@@ -46,6 +46,10 @@ class TransformRequestInput:
         explicit_watermarks: watermarks of the input up to the end of the interval, oldest first. The last one is the
             latest that is known, even when it was set before the interval (odfpy: so queries row by row need no
             checkpoint to remember it).
+        history_paths: the slices that hold the rows before the interval, in order of offset (odfpy: state that is not
+            in the checkpoint is made from them).
+        prev_offset: the last row before the interval, or None when there is none (odfpy).
+        prev_watermark: the watermark of the input at the end of the previous interval (odfpy).
     """
 
     dataset_id: DatasetId
@@ -56,6 +60,9 @@ class TransformRequestInput:
     data_paths: tuple[str, ...] = ()
     schema_file: str
     explicit_watermarks: tuple[Watermark, ...] = ()
+    history_paths: tuple[str, ...] = ()
+    prev_offset: U64 | None = None
+    prev_watermark: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,11 +295,13 @@ class JobRequest:
         function: `module:name`.
         arguments: text for it.
         folder: a folder for what it writes, which is emptied when nobody waits for the job any more.
+        reads: files that it reads besides those in the folder; a confined engine sees no others.
     """
 
     function: str
     arguments: str
     folder: str
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

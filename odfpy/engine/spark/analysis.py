@@ -66,11 +66,11 @@ def each_step(
     if transform.temporal_tables:
         raise UnsupportedQuery("Temporal table joins are not supported by this release; a later one brings them")
     steps = transform.steps
-    _check_aliases(steps, inputs)
+    check_aliases(steps, inputs)
     known, found = list(inputs), []
     for source, step in zip(step_texts(transform), steps, strict=True):
         with spark_errors([source]):
-            analyzed = _analyzed(catalyst, step.alias, source, known)
+            analyzed = analyzed_step(catalyst, step.alias, source, known)
             found.append(look(analyzed))
             if step is not steps[-1] and step.alias is not None:
                 catalyst.name_view(step.alias, analyzed.plan)
@@ -95,7 +95,8 @@ def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str])
         return plan
 
 
-def _check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
+def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
+    """Refuse steps that no later one can name, or two of one name."""
     taken = set(inputs)
     if len(taken) < len(inputs):
         raise InvalidQuery("Two inputs have the same alias", hint="Give each input an alias of its own.")
@@ -109,7 +110,8 @@ def _check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None
         taken.add(step.alias)
 
 
-def _analyzed(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
+def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
+    """One step, parsed and analyzed; what it may name are the tables that are known."""
     parsed = catalyst.parse(_with_plain_names(catalyst, source.text, known))
     _check_is_query(parsed, source)
     for name, node in _parsed_operators(parsed):
@@ -133,11 +135,7 @@ def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
 
 def _refusal(step: Step) -> UnsupportedQuery | NondeterministicQuery:
     """What stands in the way: first whatever would make the result random, then the outermost operator."""
-    found = [
-        what
-        for at, operator in enumerate(step.operators)
-        if (what := obstacle(operator, step.operators[at + 1 :])) is not None
-    ]
+    found = [what for operator in step.operators if (what := obstacle(operator)) is not None]
     for what in found:
         if not what.deterministic:
             message = f"{what.what} does not give the same rows every time{place(what.node, step.source)}"

@@ -81,9 +81,24 @@ class Catalyst:
         parsed = self._data_type("DataType").fromJson(schema.json())
         return self._session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
 
+    def empty_like(self, wanted: Sequence[Node]) -> Node:
+        """A relation without rows: columns of the types of others, then an offset and an operation type."""
+        from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+        fields = [StructField(f"c{at}", _python_type(column.dataType())) for at, column in enumerate(wanted)]
+        return self.empty(
+            StructType([*fields, StructField("__odf_offset", LongType()), StructField("__odf_op", IntegerType())])
+        )
+
     def name_view(self, name: str, plan: Node) -> None:
         """Let queries of this session see the plan under a name, which may have dots."""
         self.dataframe(plan).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+
+    def without_subqueries(self, plan: Node) -> Node:
+        """The plan with EXISTS, IN and correlated subqueries as the joins that they stand for."""
+        for rule in ("PullupCorrelatedPredicates", "RewritePredicateSubquery", "RewriteCorrelatedScalarSubquery"):
+            plan = self._rule(rule).apply(plan)
+        return plan
 
     def depends_on_clock(self, plan: Node) -> bool:
         """Whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
@@ -165,6 +180,12 @@ class Catalyst:
     def one_row(self) -> Node:
         """One row without columns."""
         return self._plan("OneRowRelation")()
+
+
+def _python_type(data_type: Node) -> Any:
+    from pyspark.sql.types import _parse_datatype_json_string
+
+    return _parse_datatype_json_string(data_type.json())
 
 
 # --- Look -------------------------------------------------------------------------------------------------------------

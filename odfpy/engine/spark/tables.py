@@ -107,6 +107,12 @@ def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -
     catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))
 
 
+def visible_columns(schema: pa.Schema, vocab: DatasetVocabulary) -> list[int]:
+    """Positions of the columns that are data: all but offset, operation type and system time."""
+    hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    return [at for at, name in enumerate(schema.names) if name not in hidden]
+
+
 def name_table(catalyst: Catalyst, table: Table, scratch: Path) -> None:
     """Let ad hoc queries see a table; errors as for `scan`."""
     catalyst.name_view(table.name, scan(catalyst, table, scratch))

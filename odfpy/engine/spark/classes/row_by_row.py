@@ -7,6 +7,7 @@ it stands for, whatever the query selects (see the decision record "op in row-by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name
@@ -32,9 +33,25 @@ class RowByRow:
 
     def run(self, catalyst: Catalyst, step: Step) -> Delta:
         """The query over the new rows, with the carried columns beside its own."""
-        carrier = _Carrier(catalyst)
-        plan = carrier.carry(step.plan).plan
-        return Delta(catalyst.project(columns(step.plan) + _carried(plan), plan), tuple(carrier.branches))
+        return carried(catalyst, step.plan)
+
+
+Leaves = Callable[[int, Node], Node]
+"""Given the number of a source and the plan that stands for it, the plan to read instead; its columns keep their
+identities."""
+
+
+def carried(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
+    """A plan row by row with the carried columns beside its own.
+
+    Args:
+        catalyst: the session.
+        plan: the plan.
+        leaves: what to read; without it, what the plan reads.
+    """
+    carrier = _Carrier(catalyst, leaves or (lambda _, leaf: leaf))
+    below = carrier.carry(plan).plan
+    return Delta(catalyst.project(columns(plan) + _carried(below), below), tuple(carrier.branches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +63,9 @@ class _Carried:
 
 
 class _Carrier:
-    def __init__(self, catalyst: Catalyst) -> None:
+    def __init__(self, catalyst: Catalyst, leaves: Leaves) -> None:
         self._catalyst = catalyst
+        self._leaves = leaves
         self._definitions: dict[int, Node] = {}
         self.branches: list[Branch] = []
 
@@ -61,7 +79,7 @@ class _Carrier:
             case "Filter":
                 below = self.carry(plan.child())
                 return _Carried(self._on(plan, below), below.branches)
-            case "Generate":
+            case "Generate" | "Expand":
                 below = self.carry(plan.child())
                 for branch in below.branches:
                     self.branches[branch] = Branch(self.branches[branch].input, fans_out=True)
@@ -84,16 +102,17 @@ class _Carrier:
         selected = items(plan.projectList())
         introduced = {column.name(): column for column in selected if column.name().startswith(RESERVED_PREFIX)}
         if introduced:
-            return self._input(plan, selected, introduced["__odf_input"])
+            return self._input(plan, introduced["__odf_input"])
         below = self.carry(plan.child())
         return _Carried(self._catalyst.project(selected + _carried(below.plan), below.plan), below.branches)
 
-    def _input(self, plan: Node, selected: list[Node], marker: Node) -> _Carried:
-        """An input, where the carried columns begin; it is told which branch of the plan it feeds."""
-        number = len(self.branches)
-        self.branches.append(Branch(int(marker.child().value()), fans_out=False))
+    def _input(self, plan: Node, marker: Node) -> _Carried:
+        """A source, where the carried columns begin; it is told which branch of the plan it feeds."""
+        number, source = len(self.branches), int(marker.child().value())
+        self.branches.append(Branch(source, fans_out=False))
         branch = self._catalyst.alias(self._catalyst.integer(number), "__odf_branch")
-        return _Carried(self._catalyst.project([*selected, branch], plan.child()), (number,))
+        leaf = self._leaves(source, plan)
+        return _Carried(self._catalyst.project([*items(leaf.projectList()), branch], leaf.child()), (number,))
 
     def _union(self, plan: Node) -> _Carried:
         parts = [(columns(child), self.carry(child)) for child in children(plan)]

@@ -1,0 +1,223 @@
+"""GROUP BY: event-time windows, session windows, and aggregates by key.
+
+Groups of event-time windows are given once the watermark has passed their end: until then their rows wait. Groups
+without a time among their keys are always given, and corrected with every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from odfpy.engine.spark.canonical import ordered_aggregate
+from odfpy.engine.spark.catalyst import Node, expression_name, items
+from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.times import (
+    MILLISECOND,
+    FirstOpenWindow,
+    Opened,
+    Shifted,
+    Times,
+    never_decreases,
+)
+from odfpy.engine.spark.incremental.walk import Walk, columns_read
+
+WINDOW = "event-time window"
+SESSION = "session window"
+KEYED = "keyed aggregate"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """One grouping expression, and the time that it has."""
+
+    expression: Node
+    time: TimeColumn | None
+
+    @property
+    def is_session(self) -> bool:
+        return self.time is not None and self.time.is_session
+
+
+def aggregate(walk: Walk, plan: Node) -> Part:
+    """What is known of an aggregate."""
+    child = walk.part(plan.child())
+    groupings = [_Grouping(found, _time_of(found, child)) for found in items(plan.groupingExpressions())]
+    session = next((one for one in groupings if one.is_session), None)
+    timed = [one for one in groupings if one.time is not None and not one.is_session]
+    if session is not None:
+        return _session(walk, plan, child, groupings, session)
+    if timed:
+        return _windowed(walk, plan, child, groupings, timed)
+    return _keyed(walk, plan, child, groupings)
+
+
+def distinct(walk: Walk, plan: Node) -> Part:
+    """What is known of DISTINCT: a group for each row."""
+    child = walk.part(plan.child())
+    if child.free is not None:
+        child = walk.gate(child, child.columns)
+    trait = Trait(KEYED, "DISTINCT", "how often each row is there")
+    return replace(
+        child,
+        build=lambda moment: plan.withNewChildren(walk.catalyst.seq([child.built(moment)])),
+        unique=frozenset(column_id(column) for column in child.columns),
+        traits=(*child.traits, trait),
+    )
+
+
+def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]) -> Part:
+    catalyst = walk.catalyst
+    due = [
+        Due(
+            catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
+            one.time.watermark,
+            inclusive=True,
+        )
+        for one in timed
+        if one.time is not None
+    ]
+    below = walk.gate(walk.cut(child), [one.expression for one in groupings], due, waits=True)
+    limit = _first_open(timed[0])
+    trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", "rows of windows that are not closed yet")
+    return _grouped(walk, plan, below, groupings, limit, trait)
+
+
+def _first_open(grouping: _Grouping) -> Times | None:
+    """The least time that rows of later groups have."""
+    time = grouping.time
+    if time is None:
+        return None
+    if time.windows:
+        return Shifted(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
+    return time.watermark
+
+
+def _session(
+    walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping
+) -> Part:
+    catalyst, column = walk.catalyst, session.expression
+    if session.time is None:
+        return _keyed(walk, plan, child, groupings)
+    end = catalyst.field_of(column, "end")
+    due = Due(end, session.time.watermark, inclusive=True)
+    others = [one for one in groupings if one is not session]
+    below = walk.gate(walk.cut(child), [one.expression for one in others], [due])
+    outputs = items(plan.aggregateExpressions())
+    trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
+    grouped = _grouped(walk, plan, below, groupings, None, trait)
+    shown = catalyst.alias(column, "__odf_session")
+
+    def build(moment: Moment) -> Node:
+        inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(moment))
+        closed = replace(due, value=catalyst.field_of(shown.toAttribute(), "end"))
+        kept = catalyst.filter(closed.condition(moment.clock), ordered_aggregate(catalyst, inside))
+        return catalyst.project(grouped.columns, kept)
+
+    return replace(grouped, build=build)
+
+
+def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
+    ids = {column_id(one.expression) for one in groupings if expression_name(one.expression) == "AttributeReference"}
+    if child.free is None:
+        keys = tuple(key for key in child.keys if key.columns & ids)
+        if keys:
+            child = replace(child, keys=keys)
+        else:
+            child = walk.cut(child)
+    if child.free is not None:
+        child = walk.gate(child, [one.expression for one in groupings])
+    reason = f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
+    return _grouped(walk, plan, child, groupings, None, Trait(KEYED, reason, "the rows of all groups"))
+
+
+def _grouped(
+    walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], first_open: Times | None, trait: Trait
+) -> Part:
+    """The aggregate over a part that is not free."""
+    outputs = items(plan.aggregateExpressions())
+    columns = tuple(output.toAttribute() for output in outputs)
+    shown = [_shown_as(one.expression, outputs) for one in groupings]
+    keys = []
+    for key in child.keys:
+        names: set[int] = set()
+        for at, one in enumerate(groupings):
+            if _is_key(key, one.expression, child, at):
+                names |= shown[at]
+        keys.append(Key(frozenset(names), key.at))
+    times = {}
+    for output, column in zip(outputs, columns, strict=True):
+        time = _output_time(walk, output, groupings, child, first_open)
+        if time is not None:
+            times[column_id(column)] = time
+    unique = frozenset(min(ids) for ids in shown) if all(shown) else None
+    return Part(
+        columns,
+        build=lambda moment: ordered_aggregate(
+            walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
+        ),
+        keys=tuple(keys),
+        gates=child.gates,
+        times=times,
+        unique=unique,
+        traits=(*child.traits, trait),
+    )
+
+
+def _is_key(key: Key, expression: Node, child: Part, at: int) -> bool:
+    if expression_name(expression) == "AttributeReference" and column_id(expression) in key.columns:
+        return True
+    if len(child.gates) != 1 or child.gates[0].number not in key.at:
+        return False
+    gate = child.gates[0]
+    return bool(gate.keys[key.at[gate.number]].semanticEquals(expression))
+
+
+def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+    """Ids of outputs that have the value of a grouping expression."""
+    return frozenset(
+        column_id(output)
+        for output in outputs
+        if (output.child() if expression_name(output) == "Alias" else output).semanticEquals(grouping)
+    )
+
+
+def _output_time(
+    walk: Walk, output: Node, groupings: Sequence[_Grouping], child: Part, first_open: Times | None
+) -> TimeColumn | None:
+    if expression_name(output) != "Alias":
+        return child.times.get(column_id(output))
+    expression = output.child()
+    for one in groupings:
+        if one.time is not None and expression.semanticEquals(one.expression):
+            return one.time
+    if expression_name(expression) == "aggregate.AggregateExpression":
+        return _aggregate_time(expression.aggregateFunction(), child, first_open)
+    return walk.time_of(output, child)
+
+
+def _aggregate_time(function: Node, child: Part, first_open: Times | None) -> TimeColumn | None:
+    """max(time) of a group: in a window it is not before the window; elsewhere a group's later rows have later times."""
+    name = expression_name(function)
+    if name not in ("aggregate.Max", "aggregate.Min"):
+        return None
+    argument = function.child()
+    if expression_name(argument) != "AttributeReference" or column_id(argument) not in child.times:
+        return None
+    if first_open is not None:
+        return TimeColumn(first_open)
+    return TimeColumn(child.times[column_id(argument)].watermark) if name == "aggregate.Max" else None
+
+
+def _time_of(grouping: Node, child: Part) -> TimeColumn | None:
+    if expression_name(grouping) == "AttributeReference":
+        return child.times.get(column_id(grouping))
+    read = columns_read(grouping)
+    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(grouping):
+        return None
+    below = child.times[column_id(read[0])]
+    return None if below.windows else TimeColumn(Shifted(Opened(grouping, read[0], below.watermark), -MILLISECOND))
+
+
+def _text(expression: Node) -> str:
+    return str(expression.sql()) if expression_name(expression) != "AttributeReference" else str(expression.name())

@@ -1,0 +1,95 @@
+"""Changelogs as multisets of rows (design: "Streams and states").
+
+A row of a changelog has a weight: +1 for `+A` and `+C`, -1 for `-R` and `-C`. Rows that are the same in all columns are
+one row with the sum of their weights; what is left is the state that the changelog stands for. A retraction of what is
+not there is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WEIGHT: Final = "__odf_weight"
+_LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Rows with weights.
+
+    Attributes:
+        plan: the columns of the rows, then the weight.
+        only_appends: whether all weights are known to be 1.
+    """
+
+    plan: Node
+    only_appends: bool
+
+
+def weight_of(catalyst: Catalyst, operation_type: Node) -> Node:
+    """The weight of a row with an operation type."""
+    less = catalyst.expression("In", operation_type, catalyst.seq([catalyst.integer(kind) for kind in _LESS]))
+    return catalyst.alias(catalyst.expression("If", less, catalyst.integer(-1), catalyst.integer(1)), WEIGHT)
+
+
+def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
+    """The sum of several changelogs."""
+    if len(parts) == 1:
+        return parts[0]
+    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(part.plan) for part in parts))
+    return Changes(catalyst.plan(frame), all(part.only_appends for part in parts))
+
+
+def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
+    """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
+    from pyspark.sql import functions
+
+    frame, names = positional(catalyst, changes.plan)
+    if changes.only_appends:
+        return frame
+    summed = frame.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
+
+
+def positional(catalyst: Catalyst, plan: Node) -> tuple[DataFrame, list[str]]:
+    """A plan of which the last column is a weight, with columns called by their position; and their names."""
+    names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
+    return catalyst.dataframe(plan).toDF(*names, WEIGHT), names
+
+
+def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> Node:
+    """The state that a changelog stands for, each row as often as it is there.
+
+    Args:
+        catalyst: the session.
+        changes: the changelog.
+        wanted: what to call its columns, with their identities.
+    """
+    from pyspark.sql import functions
+
+    if changes.only_appends:
+        return renamed(catalyst, catalyst.plan(positional(catalyst, changes.plan)[0]), wanted)
+    rows = net(catalyst, changes).where(functions.col(WEIGHT) > 0)
+    repeated = rows.withColumn(WEIGHT, functions.explode(functions.sequence(functions.lit(1), functions.col(WEIGHT))))
+    return renamed(catalyst, catalyst.plan(repeated), wanted)
+
+
+def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
+    """The first columns of a plan under other names and identities."""
+    pairs = zip(columns(plan), wanted, strict=False)
+    return catalyst.project([same_nulls(catalyst, found, column) for found, column in pairs], plan)
+
+
+def same_nulls(catalyst: Catalyst, found: Node, wanted: Node) -> Node:
+    """A column under another name and identity; without nulls if the other has none."""
+    value = catalyst.never_null(found) if found.nullable() and not wanted.nullable() else found
+    return catalyst.alias(value, wanted.name(), wanted.exprId())

@@ -1,0 +1,91 @@
+"""What a block emits: the difference between what its query gives after a pull and before it, in its final order.
+
+Rows are ordered by event time, then by the columns by which a row is known, then by all columns; where one row takes
+the place of another with the same key, `-C` stands right before its `+C` (design: "Order and floats").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.incremental.changes import WEIGHT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+OPERATION: Final = "__odf_op"
+OFFSET: Final = "__odf_offset"
+_PAIR: Final = "__odf_pair"
+_TIME: Final = "__odf_time"
+
+
+def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
+    """The net of two results, columns `c0`, `c1`... and a weight, which is never 0."""
+    from pyspark.sql import functions
+
+    gained = after.withColumn(WEIGHT, functions.lit(1))
+    if before is None:
+        return gained
+    lost = before.withColumn(WEIGHT, functions.lit(-1))
+    summed = gained.union(lost).groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
+
+
+def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
+    """The rows to emit in their order, each with its operation type.
+
+    Args:
+        changed: what `difference` gives.
+        event_time: name of the column by which rows are sorted first.
+        key: columns by which a row is known among all others of the result, or None.
+    """
+    from pyspark.sql import Window, functions
+
+    names = [name for name in changed.columns if name != WEIGHT]
+    weight = functions.col(WEIGHT)
+    rows = changed
+    if key is None:
+        plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
+        times = functions.abs(weight)
+        rows = rows.withColumn(OPERATION, plain).withColumn(_PAIR, functions.explode(functions.sequence(functions.lit(1), times)))
+        order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
+    else:
+        same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))
+        rows = rows.withColumn(_PAIR, functions.count(functions.lit(1)).over(same) > 1)
+        pair = functions.col(_PAIR)
+        operation = (
+            functions.when(pair & (weight < 0), int(OperationType.CORRECT_FROM))
+            .when(pair, int(OperationType.CORRECT_TO))
+            .when(weight < 0, int(OperationType.RETRACT))
+            .otherwise(int(OperationType.APPEND))
+        )
+        rows = rows.withColumn(OPERATION, operation)
+        order = []
+        if event_time is not None:
+            time = functions.col(event_time)
+            rows = rows.withColumn(
+                _TIME, functions.coalesce(functions.max(functions.when(weight > 0, time)).over(same), time)
+            )
+            order = [functions.col(_TIME)]
+        order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
+    return rows.repartition(1).sortWithinPartitions(*order).select(*names, OPERATION)
+
+
+def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:
+    from pyspark.sql import functions
+
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    ordered = [name for name in names if name != first]
+    keys = [functions.col(first)] if first is not None else []
+    return keys + [_sortable(functions.col(name), types[name]) for name in ordered]
+
+
+def _sortable(column: Column, data_type: DataType) -> Column:
+    """What a column is sorted by; maps, which have no order, by their entries."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import MapType
+
+    return functions.array_sort(functions.map_entries(column)) if isinstance(data_type, MapType) else column

@@ -1,0 +1,292 @@
+"""Joins: with an interval of time between the two sides, by keys, or of everything with everything.
+
+Inner rows are given at once. A row of an outer join that has no partner is given when none can come any more: where
+the partner's time lies within an interval, once the watermark has passed that; otherwise at once, to be taken back later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
+from odfpy.engine.spark.incremental.walk import Walk, columns_read, key_of, merged_key
+
+INTERVAL: Final = "interval join"
+KEYED: Final = "join"
+_LEFT_KEPT: Final = ("LeftOuter", "FullOuter")
+_RIGHT_KEPT: Final = ("RightOuter", "FullOuter")
+_LEFT_ONLY: Final = ("LeftSemi", "LeftAnti")
+
+
+@dataclass(slots=True)
+class _Interval:
+    """Right time minus left time, in microseconds; None where it is not bounded.
+
+    Attributes:
+        left: the time on the left.
+        right: the time on the right.
+    """
+
+    left: Node
+    right: Node
+    least: int | None = None
+    greatest: int | None = None
+
+
+def join(walk: Walk, plan: Node) -> Part:
+    """What is known of a join."""
+    left, right = (walk.part(child) for child in children(plan))
+    kind = str(plan.joinType().toString())
+    condition = plan.condition()
+    conjuncts = list(_conjuncts(condition.get())) if condition.isDefined() else []
+    pairs = _equal_pairs(conjuncts, left, right)
+    interval = _interval(walk, conjuncts, left, right)
+    sides = _Sides(walk, plan, kind, left, right, pairs, interval)
+    return sides.part()
+
+
+class _Sides:
+    def __init__(
+        self,
+        walk: Walk,
+        plan: Node,
+        kind: str,
+        left: Part,
+        right: Part,
+        pairs: list[tuple[Node, Node]],
+        interval: _Interval | None,
+    ) -> None:
+        self._walk = walk
+        self._plan = plan
+        self._kind = kind
+        self._pairs = pairs
+        self._interval = interval
+        self._left_times = left.times.get(column_id(interval.left)) if interval else None
+        self._right_times = right.times.get(column_id(interval.right)) if interval else None
+        self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
+        self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
+        settles = self._left_due is not None or self._right_due is not None
+        self._left = self._gated(left, [pair[0] for pair in pairs], self._left_due, settles)
+        self._right = self._gated(right, [pair[1] for pair in pairs], self._right_due, settles)
+
+    def _gated(self, side: Part, keys: list[Node], due: Due | None, settles: bool) -> Part:
+        if side.free is None and (settles or not any(key_of(side, key) for key in keys)):
+            side = self._walk.cut(side)
+        if side.free is None:
+            return side
+        return self._walk.gate(side, keys, [due] if due else [])
+
+    def _due_left(self) -> Due | None:
+        """When a row on the left has no partner to expect any more."""
+        interval, times = self._interval, self._right_times
+        if interval is None or interval.greatest is None or times is None:
+            return None
+        return Due(interval.left, Shifted(times.watermark, -interval.greatest), inclusive=True)
+
+    def _due_right(self) -> Due | None:
+        interval, times = self._interval, self._left_times
+        if interval is None or interval.least is None or times is None:
+            return None
+        return Due(interval.right, Shifted(times.watermark, interval.least), inclusive=True)
+
+    def part(self) -> Part:
+        """The join of the two sides."""
+        left, right = self._left, self._right
+        keys = []
+        for mine, other in self._pairs:
+            merged = merged_key([self._key(left, mine), self._key(right, other)], self._visible(mine, other))
+            if merged is not None:
+                keys.append(merged)
+        return Part(
+            tuple(columns(self._plan)),
+            build=self._build,
+            keys=tuple(keys),
+            gates=left.gates + right.gates,
+            times=self._times(),
+            unique=self._unique(),
+            traits=(*left.traits, *right.traits, self._trait()),
+        )
+
+    @staticmethod
+    def _key(side: Part, column: Node) -> Key | None:
+        return next(
+            (
+                key
+                for key in side.keys
+                if (expression_name(column) == "AttributeReference" and column_id(column) in key.columns)
+                or any(
+                    gate.number in key.at and gate.keys[key.at[gate.number]].semanticEquals(column)
+                    for gate in side.gates
+                )
+            ),
+            None,
+        )
+
+    def _visible(self, mine: Node, other: Node) -> frozenset[int]:
+        """Columns of the result that have the key's value in all rows."""
+        ids = set()
+        if expression_name(mine) == "AttributeReference" and self._kind not in _RIGHT_KEPT:
+            ids.add(column_id(mine))
+        if expression_name(other) == "AttributeReference" and self._kind in ("Inner", "RightOuter"):
+            ids.add(column_id(other))
+        return frozenset(ids)
+
+    def _build(self, moment: Moment) -> Node:
+        catalyst, plan = self._walk.catalyst, self._plan
+        left, right = self._left.built(moment), self._right.built(moment)
+        if self._left_due is None and self._right_due is None:
+            return plan.withNewChildren(catalyst.seq([left, right]))
+        if self._kind == "LeftAnti":
+            joined = plan.withNewChildren(catalyst.seq([left, right]))
+            return catalyst.filter(_settled(self._left_due, moment.clock), joined)
+        marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
+        marked = [
+            catalyst.project([*side.columns, mark], built)
+            for side, mark, built in zip((self._left, self._right), marks, (left, right), strict=True)
+        ]
+        joined = plan.withNewChildren(catalyst.seq(marked))
+        for due, mark in ((self._left_due, marks[1]), (self._right_due, marks[0])):
+            if due is not None:
+                has_partner = catalyst.expression("IsNotNull", mark.toAttribute())
+                absent = catalyst.expression("IsNull", marks[0 if mark is marks[1] else 1].toAttribute())
+                kept = catalyst.expression("Or", has_partner, catalyst.expression("Or", absent, due.condition(moment.clock)))
+                joined = catalyst.filter(kept, joined)
+        return catalyst.project(self._columns(), joined)
+
+    def _columns(self) -> list[Node]:
+        return columns(self._plan)
+
+    def _times(self) -> dict[int, TimeColumn]:
+        """Which times pass: those that later partners cannot make come again."""
+        if self._kind in _LEFT_ONLY and self._interval is None:
+            return {}
+        interval, left, right = self._interval, self._left_times, self._right_times
+        if interval is None or left is None or right is None:
+            return {}
+        found = {}
+        if interval.greatest is not None:
+            mine = Least((left.watermark, Shifted(right.watermark, -interval.greatest)))
+            found[column_id(interval.left)] = TimeColumn(mine)
+        if interval.least is not None:
+            other = Least((right.watermark, Shifted(left.watermark, interval.least)))
+            found[column_id(interval.right)] = TimeColumn(other)
+        if self._kind in _RIGHT_KEPT:
+            found.pop(column_id(interval.left), None)
+        if self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
+            found.pop(column_id(interval.right), None)
+        return found
+
+    def _unique(self) -> frozenset[int] | None:
+        left, right = self._left.unique, self._right.unique
+        if self._kind in _LEFT_ONLY:
+            return left
+        if left is None or right is None or self._kind not in ("Inner", "LeftOuter"):
+            return None
+        equal = {column_id(b) for _, b in self._pairs if expression_name(b) == "AttributeReference"}
+        return left if right <= equal else left | right
+
+    def _trait(self) -> Trait:
+        interval = self._interval
+        if interval is not None and (interval.least is not None or interval.greatest is not None):
+            state = "rows whose interval the watermark has not passed"
+            return Trait(INTERVAL, f"{interval.left.name()} and {interval.right.name()} lie within an interval", state)
+        if self._pairs:
+            by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b in self._pairs)
+            return Trait(KEYED, f"joined by {by}", "the rows of both sides")
+        return Trait("recompute", "every row is compared with every row", "nothing; all rows are read again")
+
+
+def _settled(due: Due | None, clock: Clock) -> Node:
+    return clock.catalyst.boolean(True) if due is None else due.condition(clock)
+
+
+def _conjuncts(condition: Node) -> Iterator[Node]:
+    if expression_name(condition) == "And":
+        for child in children(condition):
+            yield from _conjuncts(child)
+    else:
+        yield condition
+
+
+def _sides_of(expression: Node, left: Part, right: Part) -> str:
+    ids = {column_id(column) for column in columns_read(expression)}
+    if not ids:
+        return "none"
+    if ids <= {column_id(column) for column in left.columns}:
+        return "left"
+    return "right" if ids <= {column_id(column) for column in right.columns} else "both"
+
+
+def _equal_pairs(conjuncts: list[Node], left: Part, right: Part) -> list[tuple[Node, Node]]:
+    found = []
+    for conjunct in conjuncts:
+        if expression_name(conjunct) not in ("EqualTo", "EqualNullSafe"):
+            continue
+        a, b = children(conjunct)
+        match (_sides_of(a, left, right), _sides_of(b, left, right)):
+            case ("left", "right"):
+                found.append((a, b))
+            case ("right", "left"):
+                found.append((b, a))
+    return found
+
+
+def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _Interval | None:
+    """The bounds on right time minus left time that a condition sets; between one pair of times."""
+    found: _Interval | None = None
+    for conjunct in conjuncts:
+        for smaller, greater in _ordered(conjunct):
+            bound = _bound(walk, smaller, greater, left, right)
+            if bound is None:
+                continue
+            if found is None:
+                found = _Interval(bound.left, bound.right)
+            if (column_id(found.left), column_id(found.right)) != (column_id(bound.left), column_id(bound.right)):
+                continue
+            if bound.least is not None:
+                found.least = bound.least if found.least is None else max(found.least, bound.least)
+            if bound.greatest is not None:
+                found.greatest = bound.greatest if found.greatest is None else min(found.greatest, bound.greatest)
+    return found
+
+
+def _ordered(conjunct: Node) -> list[tuple[Node, Node]]:
+    """What a condition says of two expressions, as pairs of which the first is not greater."""
+    match expression_name(conjunct):
+        case "GreaterThan" | "GreaterThanOrEqual":
+            a, b = children(conjunct)
+            return [(b, a)]
+        case "LessThan" | "LessThanOrEqual":
+            a, b = children(conjunct)
+            return [(a, b)]
+        case "EqualTo":
+            a, b = children(conjunct)
+            return [(a, b), (b, a)]
+        case "Between":
+            return [(conjunct.lower(), conjunct.input()), (conjunct.input(), conjunct.upper())]
+    return []
+
+
+def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) -> _Interval | None:
+    read = columns_read(smaller), columns_read(greater)
+    if len(read[0]) != 1 or len(read[1]) != 1:
+        return None
+    (a,), (b,) = read
+    shifts = shift_of(walk.catalyst, smaller, a), shift_of(walk.catalyst, greater, b)
+    if shifts[0] is None or shifts[1] is None:
+        return None
+    difference = shifts[0] - shifts[1]  # smaller time + s0 <= greater time + s1
+    if _has_time(left, a) and _has_time(right, b):
+        return _Interval(a, b, least=difference)
+    if _has_time(right, a) and _has_time(left, b):
+        return _Interval(b, a, greatest=-difference)
+    return None
+
+
+def _has_time(side: Part, column: Node) -> bool:
+    time = side.times.get(column_id(column))
+    return time is not None and not time.windows

@@ -1,0 +1,185 @@
+"""What is known of a part of a plan, and of a block: a part that is processed with one set of keys.
+
+A part is *free* as long as it is row by row: then its rows can be made from any rows of its sources, new ones or old
+ones. Where an operator looks at several rows at once (an aggregate, a join...), it stands on *gates*: a gate is a free
+part whose rows are kept, or found again, between pulls. The operators above the gates are run over the gates' rows as
+they were before a pull and as they are after it.
+
+A *key* is a value by which a part falls apart: what rows with one value give does not depend on rows with another.
+So it is enough to look at rows whose keys are touched. Rows of other keys do no harm: they give the same before and
+after, and cancel out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from odfpy.engine.spark.catalyst import Node
+from odfpy.engine.spark.incremental.times import Clock, Times
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """Something that an operator needs, as `odf inspect query` says it.
+
+    Attributes:
+        name: class of query, for example `event-time window`.
+        reason: what in the query makes it so.
+        state: what is kept between pulls.
+    """
+
+    name: str
+    reason: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """A column that has the times of rows, or the windows that they fall into.
+
+    Attributes:
+        watermark: no row with a time at or before it comes later.
+        windows: where the column is a window of that time, the expressions that make it.
+        reads: the time that these read.
+        is_session: whether the window grows with the rows that fall into it.
+    """
+
+    watermark: Times
+    windows: tuple[Node, ...] = ()
+    reads: Node | None = None
+    is_session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When rows of a gate are settled: as soon as `value` is at or before (or only before) the limit.
+
+    Attributes:
+        value: an expression over the gate's columns.
+        limit: moves with the watermarks.
+        inclusive: whether a value at the limit is settled.
+    """
+
+    value: Node
+    limit: Times
+    inclusive: bool
+
+    def condition(self, clock: Clock) -> Node:
+        """Whether a row is settled, as an expression; FALSE as long as the limit is not known."""
+        catalyst, limit = clock.catalyst, self.limit.at(clock)
+        if limit is None:
+            return catalyst.boolean(False)
+        name = "LessThanOrEqual" if self.inclusive else "LessThan"
+        return catalyst.expression(name, self.value, catalyst.time(limit, self.value.dataType()))
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A free part on which an operator of another kind stands.
+
+    Attributes:
+        number: position among the gates of its block.
+        plan: the free part.
+        columns: its output.
+        keys: expressions over its columns, by which what stands on it falls apart.
+        due: when its rows are settled, as far as that matters.
+        waits: whether rows are let through only when they are settled; else settling only changes what they give.
+    """
+
+    number: int
+    plan: Node
+    columns: tuple[Node, ...]
+    keys: tuple[Node, ...]
+    due: tuple[Due, ...] = ()
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a part.
+
+    Attributes:
+        columns: ids of the output columns that have its value.
+        at: which of its keys it is at each gate, by number of the gate.
+    """
+
+    columns: frozenset[int]
+    at: Mapping[int, int]
+
+
+class Moment(Protocol):
+    """The rows of gates and the watermarks, before a pull or after it."""
+
+    clock: Clock
+
+    def rows(self, gate: Gate) -> Node:
+        """The rows of a gate, with its columns (of which unused ones may be missing)."""
+        ...
+
+
+Build = Callable[[Moment], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of a part of a plan.
+
+    Attributes:
+        columns: its output.
+        free: the plan itself, while it is row by row.
+        build: makes the plan for a moment; of no use while the part is free.
+        keys: keys it falls apart by, once it is not free.
+        gates: what it stands on.
+        times: columns that have times, by id.
+        unique: ids of columns by which a row is known among all others, or None.
+        traits: what its operators need, from the sources up.
+    """
+
+    columns: tuple[Node, ...]
+    free: Node | None = None
+    build: Build | None = None
+    keys: tuple[Key, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    times: Mapping[int, TimeColumn] = field(default_factory=dict)
+    unique: frozenset[int] | None = None
+    traits: tuple[Trait, ...] = ()
+
+    def built(self, moment: Moment) -> Node:
+        """The plan for a moment."""
+        if self.build is None:
+            return self.free
+        return self.build(moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part that is processed by itself, and whose changes are a source of later blocks.
+
+    Attributes:
+        source: number of the source that its changes are.
+        part: the part; never free.
+        keys: for each gate, the expressions by which its rows are looked up; empty where everything is touched.
+        alias: name of the step that it is, None for a part of one.
+    """
+
+    source: int
+    part: Part
+    keys: Mapping[int, tuple[Node, ...]]
+    alias: str | None = None
+
+
+def column_id(column: Node) -> int:
+    """What identifies a column within a plan."""
+    return int(column.exprId().id())
+
+
+def block_of(part: Part, source: int, alias: str | None = None) -> Block:
+    """The block of a part, looked up by all keys that the part has."""
+    keys = {
+        gate.number: tuple(gate.keys[key.at[gate.number]] for key in part.keys)
+        for gate in part.gates
+    }
+    return Block(source, part, keys, alias)
+

@@ -1,0 +1,411 @@
+"""From an analyzed plan to parts and blocks: the operators that look at one row at a time, and the way to all others.
+
+A plan is walked from the sources up. Views, aliases and common table expressions are put in place on the way, so that
+the parts consist of operators only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from odfpy.engine.source_text import SourceText
+from odfpy.engine.spark.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    columns,
+    expression_name,
+    items,
+    operator_name,
+    subtree,
+)
+from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.incremental.changes import same_nulls
+from odfpy.engine.spark.incremental.parts import (
+    Block,
+    Due,
+    Gate,
+    Key,
+    Moment,
+    Part,
+    TimeColumn,
+    Trait,
+    block_of,
+    column_id,
+)
+from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Least, Opened, Shifted, never_decreases
+from odfpy.errors import UnsupportedQuery
+
+_WINDOW_MARK: Final = "spark.timeWindow"
+_SESSION_MARK: Final = "spark.sessionWindow"
+_SCALAR: Final = "ScalarSubquery"
+_SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as a query sees it: an input, or a block before.
+
+    Attributes:
+        times: columns that have times, by position.
+        unique: positions of columns by which a row is known.
+    """
+
+    times: Mapping[int, TimeColumn]
+    unique: frozenset[int] | None = None
+
+
+class Walk:
+    """The walk through the plan of one step."""
+
+    def __init__(
+        self,
+        catalyst: Catalyst,
+        source: SourceText,
+        sources: list[Source],
+        blocks: list[Block],
+        operators: Mapping[str, Operator],
+    ) -> None:
+        """Begin a walk.
+
+        Args:
+            catalyst: the session.
+            source: the text of the step.
+            sources: inputs and blocks so far; what the walk cuts off is added.
+            blocks: blocks so far; what the walk cuts off is added.
+            operators: how to go on at operators that look at several rows.
+        """
+        self.catalyst = catalyst
+        self.source = source
+        self._blocks = blocks
+        self._sources = sources
+        self._operators = operators
+        self._definitions: dict[int, Node] = {}
+        self._gates = 0
+
+    def part(self, plan: Node) -> Part:
+        """What is known of a plan.
+
+        Raises:
+            UnsupportedQuery: an operator that cannot be processed incrementally.
+        """
+        name = operator_name(plan)
+        if name in self._operators:
+            return self._operators[name](self, plan)
+        match name:
+            case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+                return self.part(plan.child())
+            case "WithCTE":
+                for definition in items(plan.cteDefs()):
+                    self._definitions[definition.id()] = definition.child()
+                return self.part(plan.plan())
+            case "CTERelationRef":
+                return self._reference(plan)
+            case "Project":
+                return self._project(plan)
+            case "Filter":
+                return self._filter(plan)
+            case "Generate" | "Expand":
+                return self._made(plan)
+            case "Union":
+                return self._union(plan)
+        raise UnsupportedQuery(f"{name} cannot be processed incrementally{place(plan, self.source)}")
+
+    # --- Gates and blocks ---
+
+    def gate(
+        self, part: Part, keys: Sequence[Node], due: Sequence[Due] = (), *, waits: bool = False
+    ) -> Part:
+        """A free part as a gate: what stands on it falls apart by some keys."""
+        gate = Gate(self._gates, part.free, part.columns, tuple(keys), tuple(due), waits)
+        self._gates += 1
+        found = tuple(
+            Key(frozenset([column_id(key)] if expression_name(key) == "AttributeReference" else []), {gate.number: at})
+            for at, key in enumerate(keys)
+        )
+        return replace(part, free=None, build=lambda moment: moment.rows(gate), keys=found, gates=(gate,))
+
+    def cut(self, part: Part) -> Part:
+        """A part that is not free as a block of its own; what comes back is free, and reads the block's changes."""
+        if part.free is not None:
+            return part
+        number = len(self._sources)
+        self._blocks.append(block_of(part, number))
+        self._sources.append(source_of(part))
+        plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
+        return replace(part, free=plan, build=None, keys=(), gates=())
+
+    # --- Row by row ---
+
+    def _project(self, plan: Node) -> Part:
+        selected = items(plan.projectList())
+        marker = next((column for column in selected if column.name() == "__odf_input"), None)
+        if marker is not None and expression_name(marker) == "Alias":
+            return self._leaf(plan, selected, int(marker.child().value()))
+        child = self.part(plan.child())
+        subqueries = self._subqueries(selected)
+        if subqueries:
+            child = self._with_subqueries(child, [found for _, found in subqueries])
+        return self.projected(child, selected, subqueries)
+
+    def projected(self, child: Part, selected: Sequence[Node], subqueries: Subqueries = ()) -> Part:
+        """SELECT some columns FROM a part."""
+        outputs = tuple(column.toAttribute() for column in selected)
+        ids = {column_id(column) for column in outputs}
+        same = renames(selected)
+        keys = tuple(
+            replace(key, columns=(key.columns & ids) | {new for new, old in same.items() if old in key.columns})
+            for key in child.keys
+        )
+        unique = None
+        if child.unique is not None:
+            new_names = {old: new for new, old in same.items()}
+            found = [key if key in ids else new_names.get(key) for key in child.unique]
+            unique = None if None in found else frozenset(key for key in found if key is not None)
+        times = {key: time for key, time in child.times.items() if key in ids}
+        for column in selected:
+            time = self.time_of(column, child)
+            if time is not None:
+                times[column_id(column)] = time
+        catalyst = self.catalyst
+        if child.free is not None:
+            return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique)
+
+        def build(moment: Moment) -> Node:
+            return catalyst.project(_bound(catalyst, selected, subqueries, moment), child.built(moment))
+
+        return replace(child, columns=outputs, build=build, keys=keys, times=times, unique=unique)
+
+    def time_of(self, column: Node, child: Part) -> TimeColumn | None:
+        """The time that a selected column has, given those of the columns below."""
+        if expression_name(column) != "Alias":
+            return child.times.get(column_id(column))
+        expression = column.child()
+        read = columns_read(expression)
+        if len(read) != 1 or column_id(read[0]) not in child.times:
+            return None
+        below = child.times[column_id(read[0])]
+        if expression_name(expression) == "AttributeReference":
+            return below
+        if below.windows:
+            return self._window_field(expression, below)
+        if column.metadata().contains(_WINDOW_MARK) or column.metadata().contains(_SESSION_MARK):
+            is_session = bool(column.metadata().contains(_SESSION_MARK))
+            return TimeColumn(below.watermark, (expression,), read[0], is_session)
+        if never_decreases(expression):
+            return TimeColumn(Shifted(Opened(expression, read[0], below.watermark), -MILLISECOND))
+        return None
+
+    def _window_field(self, expression: Node, window: TimeColumn) -> TimeColumn | None:
+        if expression_name(expression) != "GetStructField" or len(children(children(expression)[0])) > 0:
+            return None
+        if expression.ordinal() == 1:
+            return TimeColumn(window.watermark)
+        if window.is_session:
+            return None
+        return TimeColumn(Shifted(FirstOpenWindow(window.windows, window.reads, window.watermark), -MILLISECOND))
+
+    def _leaf(self, plan: Node, selected: list[Node], number: int) -> Part:
+        outputs = tuple(column.toAttribute() for column in selected)
+        source = self._sources[number]
+        unique = frozenset(column_id(outputs[at]) for at in source.unique) if source.unique is not None else None
+        return Part(
+            outputs, plan, times={column_id(outputs[at]): time for at, time in source.times.items()}, unique=unique
+        )
+
+    def _filter(self, plan: Node) -> Part:
+        catalyst = self.catalyst
+        child = self.part(plan.child())
+        subqueries = self._subqueries([plan.condition()])
+        if subqueries:
+            child = self._with_subqueries(child, [found for _, found in subqueries])
+        if child.free is not None:
+            return replace(child, free=catalyst.filter(plan.condition(), child.free))
+
+        def build(moment: Moment) -> Node:
+            (condition,) = _bound(catalyst, [plan.condition()], subqueries, moment)
+            return catalyst.filter(condition, child.built(moment))
+
+        return replace(child, build=build)
+
+    def _made(self, plan: Node) -> Part:
+        """Generate and Expand: several rows may be made of one."""
+        self._refuse_subqueries(plan)
+        child = self.part(plan.child())
+        outputs = tuple(columns(plan))
+        ids = {column_id(column) for column in outputs}
+        times = {key: time for key, time in child.times.items() if key in ids}
+        if operator_name(plan) == "Expand":
+            times |= _expanded_windows(plan, child)
+        seq = self.catalyst.seq
+        if child.free is not None:
+            return replace(
+                child, columns=outputs, free=plan.withNewChildren(seq([child.free])), times=times, unique=None
+            )
+        return replace(
+            child,
+            columns=outputs,
+            build=lambda moment: plan.withNewChildren(seq([child.built(moment)])),
+            times=times,
+            unique=None,
+        )
+
+    def _union(self, plan: Node) -> Part:
+        parts = [self.part(child) for child in children(plan)]
+        outputs = tuple(columns(plan))
+        times = {}
+        for at, column in enumerate(outputs):
+            found = [part.times.get(column_id(part.columns[at])) for part in parts]
+            known = [time for time in found if time is not None and not time.windows]
+            if len(known) == len(parts):
+                times[column_id(column)] = TimeColumn(Least(tuple(time.watermark for time in known)))
+        seq = self.catalyst.seq
+        if all(part.free is not None for part in parts):
+            return Part(outputs, plan.withNewChildren(seq([part.free for part in parts])), times=times)
+        parts = [part if part.free is None else self.gate(part, part.columns) for part in parts]
+        keys = []
+        for at, column in enumerate(outputs):
+            same = [key_of(part, part.columns[at]) for part in parts]
+            merged = merged_key(same, frozenset([column_id(column)]))
+            if merged is not None:
+                keys.append(merged)
+        return Part(
+            outputs,
+            build=lambda moment: plan.withNewChildren(seq([part.built(moment) for part in parts])),
+            keys=tuple(keys),
+            gates=tuple(gate for part in parts for gate in part.gates),
+            times=times,
+            traits=tuple(trait for part in parts for trait in part.traits),
+        )
+
+    def _reference(self, plan: Node) -> Part:
+        """A use of a common table expression: its definition in place, under the names this use gave its columns."""
+        part = self.part(self._definitions[plan.cteId()])
+        pairs = zip(part.columns, columns(plan), strict=True)
+        return self.projected(
+            part, [self.catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
+        )
+
+    # --- Subqueries ---
+
+    def _subqueries(self, expressions: Iterable[Node]) -> Subqueries:
+        found = []
+        for expression in expressions:
+            for name, node in subtree(expression):
+                if name not in _SUBQUERIES:
+                    continue
+                if name != _SCALAR or items(node.children()):
+                    raise UnsupportedQuery(
+                        f"This subquery cannot be processed incrementally{place(node, self.source)}",
+                        hint="Write it as a join, or as a step of its own.",
+                    )
+                part = self.part(node.plan())
+                found.append((node, part if part.free is None else self.gate(part, ())))
+        return tuple(found)
+
+    def _with_subqueries(self, child: Part, subqueries: Sequence[Part]) -> Part:
+        """A part that is looked at together with whole tables: everything is touched."""
+        part = child if child.free is None else self.gate(child, ())
+        gates = tuple(gate for sub in subqueries for gate in sub.gates)
+        traits = tuple(trait for sub in subqueries for trait in sub.traits)
+        mine = Trait("recompute", "a subquery is compared with every row", "nothing; all rows are read again")
+        return replace(part, keys=(), gates=part.gates + gates, times={}, traits=(*part.traits, *traits, mine))
+
+    def _refuse_subqueries(self, plan: Node) -> None:
+        if self._subqueries(items(plan.expressions())):
+            raise UnsupportedQuery(
+                f"A subquery cannot stand here{place(plan, self.source)}", hint="Write it as a step of its own."
+            )
+
+
+Operator = Callable[[Walk, Node], Part]
+Subqueries = Sequence[tuple[Node, Part]]
+
+
+def source_of(part: Part) -> Source:
+    """A part as a source of later blocks."""
+    positions = {column_id(column): at for at, column in enumerate(part.columns)}
+    times = {positions[key]: time for key, time in part.times.items() if key in positions}
+    unique = frozenset(positions[key] for key in part.unique) if part.unique is not None else None
+    return Source(times, unique)
+
+
+def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
+    """A source as a plan without rows: its columns under given identities, and what every row carries."""
+    empty = catalyst.empty_like(outputs)
+    inner = columns(empty)
+    named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
+    carried = [
+        catalyst.alias(catalyst.integer(number), "__odf_input"),
+        catalyst.alias(inner[-2], "__odf_offset"),
+        catalyst.alias(inner[-1], "__odf_op"),
+    ]
+    return catalyst.project(named + carried, empty)
+
+
+def _bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, moment: Moment) -> list[Node]:
+    """Expressions whose subqueries read the rows of a moment."""
+    if not subqueries:
+        return list(expressions)
+    plans = [(node, part.built(moment)) for node, part in subqueries]
+
+    def renewed(expression: Node) -> Node:
+        for node, plan in plans:
+            if expression.fastEquals(node):
+                return node.withNewPlan(plan)
+        below = children(expression)
+        if not below:
+            return expression
+        return expression.withNewChildren(catalyst.seq([renewed(child) for child in below]))
+
+    return [renewed(expression) for expression in expressions]
+
+
+def _expanded_windows(plan: Node, child: Part) -> dict[int, TimeColumn]:
+    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into."""
+    found = {}
+    copies = [items(copy) for copy in items(plan.projections())]
+    for at, column in enumerate(columns(plan)):
+        if not column.metadata().contains(_WINDOW_MARK):
+            continue
+        windows = tuple(copy[at] for copy in copies)
+        read = {column_id(one): one for window in windows for one in columns_read(window)}
+        if len(read) == 1 and next(iter(read)) in child.times:
+            ((key, reads),) = read.items()
+            found[column_id(column)] = TimeColumn(child.times[key].watermark, windows, reads)
+    return found
+
+
+# --- Columns and keys -------------------------------------------------------------------------------------------------
+
+
+def renames(selected: Iterable[Node]) -> dict[int, int]:
+    """Ids of columns that only give another name, with those of the columns they name."""
+    return {
+        column_id(column): column_id(column.child())
+        for column in selected
+        if expression_name(column) == "Alias" and expression_name(column.child()) == "AttributeReference"
+    }
+
+
+def columns_read(expression: Node) -> list[Node]:
+    """The different columns that an expression reads."""
+    found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
+    return list(found.values())
+
+
+def key_of(part: Part, column: Node) -> Key | None:
+    """The key of a part that a column has, if it has one."""
+    return next((key for key in part.keys if column_id(column) in key.columns), None)
+
+
+def merged_key(keys: Sequence[Key | None], visible: frozenset[int]) -> Key | None:
+    """One key of several parts that are put together, if all of them have it."""
+    at: dict[int, int] = {}
+    for key in keys:
+        if key is None:
+            return None
+        at |= key.at
+    return Key(visible, at)

@@ -1,0 +1,66 @@
+"""Window functions: ranking, lag and lead, running sums, and top-N by a filter on a rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from odfpy.engine.spark.canonical import ordered_limit, ordered_window
+from odfpy.engine.spark.catalyst import Node, columns, expression_name, items, operator_name
+from odfpy.engine.spark.incremental.parts import Moment, Part, Trait, column_id
+from odfpy.engine.spark.incremental.walk import Walk
+
+RUNNING: Final = "window function"
+_LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
+
+
+def window(walk: Walk, plan: Node) -> Part:
+    """What is known of a window operator: rows of one partition are looked at together."""
+    child = walk.part(plan.child())
+    partition = items(plan.partitionSpec())
+    ids = {column_id(one) for one in partition if expression_name(one) == "AttributeReference"}
+    if child.free is None:
+        keys = tuple(key for key in child.keys if key.columns & ids)
+        child = replace(child, keys=keys) if keys else walk.cut(child)
+    if child.free is not None:
+        child = walk.gate(child, partition)
+    by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
+    trait = Trait(RUNNING, f"window functions over PARTITION BY {by}", "the rows of all partitions")
+    return replace(
+        child,
+        columns=tuple(columns(plan)),
+        build=lambda moment: ordered_window(
+            walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
+        ),
+        unique=_numbered(plan, partition) or child.unique,
+        traits=(*child.traits, trait),
+    )
+
+
+def _numbered(plan: Node, partition: list[Node]) -> frozenset[int] | None:
+    """The columns by which rows are known: those of the partition and a row number in it."""
+    if any(expression_name(one) != "AttributeReference" for one in partition):
+        return None
+    for made in items(plan.windowExpressions()):
+        if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber":
+            return frozenset([column_id(made), *(column_id(one) for one in partition)])
+    return None
+
+
+def limit(walk: Walk, plan: Node) -> Part:
+    """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
+    below, operators = plan, []
+    while operator_name(below) in _LIMITS:
+        operators.append(below)
+        below = below.child()
+    child = walk.gate(walk.cut(walk.part(below.child())), ())
+    trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", "all rows")
+    seq = walk.catalyst.seq
+
+    def build(moment: Moment) -> Node:
+        node = below.withNewChildren(seq([child.built(moment)]))
+        for operator in reversed(operators):
+            node = operator.withNewChildren(seq([node]))
+        return ordered_limit(walk.catalyst, node)
+
+    return replace(child, build=build, traits=(*child.traits, trait))
