@@ -108,20 +108,13 @@ def ingest_by_spark(
     if not isinstance(engine, SparkEngine):
         raise EngineError("The Spark lane needs the Spark engine", hint="odf config set ingest.lane local")
     path, name, event_time = file
-    remarks: tuple[str, ...] = ()
-    if source.preprocess is not None:
-        from odfpy.ingest.lanes.runs import write_table
-
-        rows, remarks = read_rows(source, path, name, dataset.state.vocab, engines)
-        path = scratch / "preprocessed"
-        write_table(rows, str(path))
     state = dataset.state
     slices: list[Path] = []
     if not isinstance(source.merge, MergeAppend):
         slices = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order(state.head)))
     size = path.stat().st_size + (state.data_bytes if slices else 0)
     request = LaneRequest(
-        read=None if source.preprocess is not None else source.read,
+        read=source.read,
         path=str(path.absolute()),
         name=name,
         strategy=source.merge,
@@ -136,7 +129,13 @@ def ingest_by_spark(
         part_bytes=_PART_BYTES,
         slice_rows=SLICE_ROWS,
         partitions=2 + size // _SHUFFLE_BYTES,
+        one_machine=not engine.settings.is_cluster,
     )
+    if source.preprocess is None:
+        return ingest_on_spark(engine, request, scratch), ()
+    from odfpy.ingest.lanes.preprocessed import preprocessed
+
+    request, remarks = preprocessed(source.preprocess, request, engines, scratch.absolute())
     return ingest_on_spark(engine, request, scratch), remarks
 
 

@@ -5,8 +5,9 @@ Light: nothing of Spark, Java or Arrow is loaded here.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -52,10 +53,13 @@ if TYPE_CHECKING:
 
     from odfpy.dataset.transform import Transform
 
+_SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
+
 ProgressListener = Callable[[Progress], None]
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 3
+_LOG: Final = logging.getLogger(__name__)
 
 
 class SparkEngine:
@@ -99,12 +103,15 @@ class SparkEngine:
         """Run a query over whole datasets; raises as `analyze` does."""
         return self._ask(request, SqlResponseSuccess)
 
-    def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def preprocess(
+        self, transform: Transform, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+    ) -> pa.Table:
         """Run the queries of an ingest over tables; the rows go to the worker and back as files.
 
         Args:
             transform: queries of any class whose result is a function of the tables.
             tables: by the names that the queries give them.
+            spool: a new file for the rows of the result, which are mapped into memory; else it comes and goes.
 
         Returns:
             The result. Its rows have the order of the input if the queries work row by row, else that of an ORDER BY
@@ -118,15 +125,21 @@ class SparkEngine:
         from odfpy.engine.responses import as_error
 
         with self.run.client_scratch() as folder:
-            output = folder / "result"
+            output = spool or folder / "result"
             request = PreprocessRequest(transform, hand_over(tables, folder), str(output))
             response = self._ask(request, PreprocessResponseSuccess)
             if not isinstance(response, PreprocessResponseSuccess):
                 raise as_error(response)
             return take_back(output, response.unchanged, tables)
 
-    def run_job(self, function: str, arguments: str, folder: Path) -> str:
+    def run_job(self, function: str, arguments: str, folder: Path, reads: Iterable[str] = ()) -> str:
         """Run a function of another package in the worker; see `odfpy.engine.jobs`.
+
+        Args:
+            function: `module:name`.
+            arguments: text for it.
+            folder: for what it writes.
+            reads: files that it reads besides those in the folder.
 
         Raises:
             OdfError: what it raised.
@@ -135,7 +148,7 @@ class SparkEngine:
         from odfpy.engine.jobs import result_of
         from odfpy.engine.responses import as_error
 
-        response = self._ask(JobRequest(function, arguments, str(folder)), JobResponseDone)
+        response = self._ask(JobRequest(function, arguments, str(folder), tuple(reads)), JobResponseDone)
         if not isinstance(response, JobResponseDone):
             raise as_error(response)
         return result_of(response)
@@ -229,8 +242,10 @@ class SparkEngine:
         refusals = 0
         while True:
             match greet(self.run):
-                case (channel, Welcome(theirs)):
+                case (channel, Welcome(theirs, weakness)):
                     if theirs == mine:
+                        if started is not None and weakness:
+                            _LOG.warning("The engine is not in a sandbox as it should be: %s. %s", weakness, _SANDBOX_HINT)
                         return channel
                     channel.close()  # it runs other code or settings than ours: it has to make room
                     stop_engine(self.run.path)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_array, plain_schema
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
+from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.types import readable_type
 from odfpy.errors import EngineError, InvalidQuery, UnsupportedQuery
 
@@ -49,8 +50,7 @@ def hand_over(tables: Mapping[str, pa.Table], folder: Path) -> tuple[PreprocessT
 
 def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[str, pa.Table]) -> pa.Table:
     """Read a result; columns that came through unchanged have the type that they had in their table."""
-    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as reader:
-        result = reader.read_all()
+    result = map_stream(str(path))
     for column in unchanged:
         own = tables[column.table].schema.field(column.column).type
         field = result.schema.field(column.position)

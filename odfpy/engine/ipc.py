@@ -1,14 +1,18 @@
-"""Results of ad hoc queries as Arrow IPC streams."""
+"""Results of queries as Arrow IPC streams in files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
 from odfpy.data.arrow import plain_array, plain_schema
 from odfpy.errors import OdfError
+
+BATCH_ROWS: Final = 1 << 16
+"""Rows of an even batch."""
 
 
 def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
@@ -36,3 +40,24 @@ def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             raise OdfError(f"Cannot write the result to {path}: {error.strerror or error}") from error
         raise
     return rows
+
+
+def map_stream(path: str) -> pa.Table:
+    """The rows of a stream in a file, of which only what is looked at gets into memory; the file may be unlinked."""
+    with pa.memory_map(path) as file, pa.ipc.open_stream(file) as reader:
+        return reader.read_all()
+
+
+def even_batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """The rows of several tables in batches of `BATCH_ROWS`, however they were cut; those that are so already are not
+    copied.
+    """
+    left: pa.Table | None = None
+    for table in tables:
+        rows = table if left is None else pa.concat_tables([left, table])
+        stop = rows.num_rows // BATCH_ROWS * BATCH_ROWS
+        for start in range(0, stop, BATCH_ROWS):
+            yield from rows.slice(start, BATCH_ROWS).combine_chunks().to_batches()
+        left = rows.slice(stop)
+    if left is not None and left.num_rows:
+        yield from left.combine_chunks().to_batches()

@@ -56,8 +56,15 @@ class Engine(Protocol):
             EngineUnavailable: the engine cannot be reached.
         """
 
-    def preprocess(self, transform: Transform, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def preprocess(
+        self, transform: Transform, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+    ) -> pa.Table:
         """Run the queries of an ingest over what was read.
+
+        Args:
+            transform: the queries.
+            tables: by the names that the queries give them.
+            spool: a new file for the rows of the result, which are then mapped into memory; else it holds them.
 
         Raises:
             InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault; the message names the step.

@@ -78,9 +78,8 @@ def merge_locally(
     with database(threads=threads, scratch=scratch, diagnose=state.check) as db:
         db.register("new", relation(rows, plan))
         repeated = _count_repeated(db, rows, strategy, plan)
-        _create_state(db, state, plan)
-        query = f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
-        result = db.sql(query).to_arrow_table()
+        create_state(db, state, plan)
+        result = db.sql(merged_places(plan)).to_arrow_table()
     operations = result.column("op").cast(pa.int32()).combine_chunks()
     positions = result.column("pos").cast(pa.int64()).combine_chunks()
     if plan.merge.needs_state is not StateNeed.CURRENT_ROWS:
@@ -97,8 +96,13 @@ def _appended(rows: NormalizedRows, plan: MergePlan) -> MergedRows:
     return MergedRows(OrderedRows(operations, rows.columns, positions), count, 0)
 
 
-def _create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePlan) -> None:
-    """`state`, if the merge wants it, in the types of `new`."""
+def merged_places(plan: MergePlan) -> str:
+    """The merge as a query for operations and positions, in the order of the new offsets."""
+    return f"SELECT op, pos FROM ({plan.merge.sql(plan.shape)}) AS merged {order_clause(plan.merge, plan.shape)}"
+
+
+def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePlan) -> None:
+    """Make `state`, if the merge wants it, in the types of `new`, which is there."""
     new = db.sql("SELECT * FROM new")
     types = dict(zip(new.columns, map(str, new.types), strict=True))
 

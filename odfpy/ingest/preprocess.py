@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 
 from odfpy.dataset.transform import TransformSql
@@ -14,7 +16,7 @@ INPUT = "input"
 
 
 def preprocess(
-    transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry
+    transform: TransformSql | None, rows: pa.Table, engines: EngineRegistry, *, spool: Path | None = None
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The rows that the queries of a source make of those read; without a query, the same.
 
@@ -22,6 +24,7 @@ def preprocess(
         transform: one or several SQL steps for some engine.
         rows: the rows as read, in the order of the input.
         engines: where to run them.
+        spool: a new file for the result, which is then mapped into memory; else it may be held in it.
 
     Returns:
         The rows, and remarks for the person.
@@ -35,7 +38,7 @@ def preprocess(
         return rows, ()
     runnable, remarks = translated(transform.normalized())
     try:
-        return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}), remarks
+        return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}, spool=spool), remarks
     except OdfError as error:
         raise _named(error, transform.engine, is_translated=bool(remarks)) from error
 

@@ -26,12 +26,17 @@ _INTERRUPTED = ("Query interrupted", "KeyboardInterrupt")
 
 @contextmanager
 def database(
-    *, threads: int | None = None, scratch: Path | None = None, diagnose: Callable[[], None] | None = None
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    scratch: Path | None = None,
+    diagnose: Callable[[], None] | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """An empty database in memory; what goes wrong in it becomes one of our errors.
 
     Args:
         threads: how many it may use, by default one for each processor. Results do not depend on it.
+        memory: how much it may take, for example `1GB`; by default most of what there is.
         scratch: folder for what does not fit into memory, which is removed in the end.
         diagnose: called when something has failed; it may find the cause and raise a better error.
 
@@ -44,6 +49,8 @@ def database(
     settings = dict(_SETTINGS)
     if threads is not None:
         settings["threads"] = threads
+    if memory is not None:
+        settings["memory_limit"] = memory
     if scratch is not None:
         settings["temp_directory"] = str(scratch)
     with _our_errors(diagnose), duckdb.connect(config=settings) as connection:

@@ -25,7 +25,9 @@ class FakeSpark(DataFusionEngine):
     name: str = "spark"
     asked: list[TransformSql] = field(default_factory=list)
 
-    def preprocess(self, transform: TransformSql, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def preprocess(
+        self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+    ) -> pa.Table:
         self.asked.append(transform)
         return tables["input"]
 

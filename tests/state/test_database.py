@@ -64,3 +64,13 @@ def test_a_kept_database_keeps_nothing_but_itself() -> None:
         db.execute("SELECT nonsense")
     with kept_database() as db:
         assert db.execute("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+
+
+def test_what_is_too_much_for_its_memory_is_put_aside(tmp_path: Path) -> None:
+    with database(memory="24MB", scratch=tmp_path / "scratch") as db:
+        sorted_hashes = (
+            "SELECT h, LAG(h) OVER (ORDER BY h) AS before FROM (SELECT hash(range) AS h FROM range(1000000))"
+        )
+        found = db.execute(f"SELECT COUNT(*) FROM ({sorted_hashes}) WHERE h > before").fetchall()
+    assert found == [(999_999,)]
+    assert not (tmp_path / "scratch").exists()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -44,7 +45,7 @@ from odfpy.engine.datafusion.session import (
     rows_in_order,
     run_query,
 )
-from odfpy.engine.ipc import write_stream
+from odfpy.engine.ipc import even_batches, map_stream, write_stream
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.responses import answered
 from odfpy.engine.source_text import SourceText, step_texts
@@ -83,10 +84,18 @@ class DataFusionEngine:
         """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
         return answered(lambda: _sql(request))
 
-    def preprocess(self, transform: TransformSql, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The result of a transform of any class over tables in memory, in the order of their rows if row by row.
+    def preprocess(
+        self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+    ) -> pa.Table:
+        """The result of a transform of any class over tables, in the order of their rows if row by row.
 
         Nullability is what DataFusion says of the result, as the schema of a dataset is made from it.
+
+        Args:
+            transform: the queries.
+            tables: by the names that the queries give them.
+            spool: a new file for the rows of the result, which are mapped into memory: then what is row by row takes
+                the memory of a few batches; else the result is held in memory.
 
         Raises:
             InvalidQuery: a query cannot be run; the message names the step.
@@ -95,7 +104,8 @@ class DataFusionEngine:
         """
         context = new_session(deterministic=True)
         for name, table in tables.items():
-            name_rows(context, name, table.schema, table.to_batches())
+            # How a file was read must not show in a sum of floating point numbers, which depends on batches.
+            name_rows(context, name, table.schema, list(even_batches([table])))
         steps = []
         for frame, source in _steps(context, transform):
             with datafusion_errors(source):
@@ -105,7 +115,11 @@ class DataFusionEngine:
         frame, source = steps[-1]
         try:
             with datafusion_errors(source):
-                return pa.Table.from_batches(rows_in_order(frame), plain_schema(frame.schema()))
+                schema = plain_schema(frame.schema())
+                if spool is None:
+                    return pa.Table.from_batches(rows_in_order(frame), schema)
+                write_stream(str(spool), schema, rows_in_order(frame))
+                return map_stream(str(spool))
         except InvalidQuery:
             _blame_first(steps)
             raise

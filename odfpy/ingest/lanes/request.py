@@ -23,6 +23,7 @@ class LaneRequest:
         name: what it is called in messages.
         part_bytes: the file is read in parts of about so many bytes.
         partitions: of Spark's shuffles; makes no difference to the result.
+        one_machine: whether all tasks run on one machine, where Spark need not merge; makes no difference either.
     """
 
     read: ReadStep | None
@@ -40,6 +41,7 @@ class LaneRequest:
     part_bytes: U64
     slice_rows: U64
     partitions: U64
+    one_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ order of the input, and says of each row what the merge wants to know of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,9 +115,19 @@ def write_table(table: pa.Table, path: str) -> None:
         OdfError: it cannot be written.
     """
     whole = pa.table([combined(column) for column in table.columns], schema=table.schema)
+    write_batches(whole.schema, whole.to_batches(), path)
+
+
+def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str) -> None:
+    """Rows to an Arrow file, batch by batch.
+
+    Raises:
+        OdfError: it cannot be written.
+    """
     try:
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, whole.schema) as writer:
-            writer.write_table(whole)
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
     except OSError as error:
         raise OdfError(
             f"Cannot write {path}: {error.strerror or error}", hint="Free space on the disk of the workspace."

@@ -17,28 +17,32 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.codec.tree import from_tree, to_tree
+from odfpy.data.arrow import to_arrow
 from odfpy.data.fit import fit_table
 from odfpy.data.memory import bulk_memory
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import cut_rows
 from odfpy.data.slice_writer import SliceInfo
+from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import OdfError
 from odfpy.ingest.lanes.failure import Failure
+from odfpy.ingest.lanes.merge_here import MergeHere
+from odfpy.ingest.lanes.places import MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.source import Source
-from odfpy.ingest.lanes.spark_merge import MergedPlaces, SparkMerge, made_columns
+from odfpy.ingest.lanes.spark_merge import SparkMerge
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
-from odfpy.ingest.merge.plan import repeated_key
+from odfpy.ingest.merge.plan import MergePlan, repeated_key
 from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import Part
 from odfpy.ingest.write import SliceForm, slice_files, write_slice
@@ -124,13 +128,15 @@ class _Lane:
 
     def _merged(self, runs: list[Run], schema: DataSchema, read: int) -> LaneResult:
         request = self._request
-        merge = SparkMerge(self._spark, request, runs, schema, self.folder)
-        repeated = merge.repeated()
+        made = made_columns(request.vocab)
+        names = [name for name in to_arrow(schema).names if name not in made]
+        plan = MergePlan.of(names, request.strategy, request.vocab)
+        repeated, merged_places = self._merge(runs, schema, plan)
         if repeated.keys and isinstance(request.strategy, MergeSnapshot):
-            key = gather_runs(runs, np.array([repeated.first]), list(merge.plan.keys)).to_pylist()[0]
+            key = gather_runs(runs, np.array([repeated.first]), list(plan.keys)).to_pylist()[0]
             raise repeated_key(key, repeated.keys, repeated.first)
-        places = merge.places()
-        looks_up = merge.plan.merge.needs_state is StateNeed.CURRENT_ROWS
+        places = merged_places()
+        looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
         appended, retracted, _, corrected = places.counts
@@ -139,11 +145,21 @@ class _Lane:
             appended=appended,
             corrected=corrected,
             retracted=retracted,
-            dropped=read - sum(places.counts[operation] for operation in merge.plan.from_input),
+            dropped=read - sum(places.counts[operation] for operation in plan.from_input),
             repeated=repeated.rows,
             late=late,
         )
         return LaneResult(slices=slices, schema=schema, statistics=statistics)
+
+    def _merge(
+        self, runs: list[Run], schema: DataSchema, plan: MergePlan
+    ) -> tuple[RepeatedKeys, Callable[[], MergedPlaces]]:
+        """What is known of keys that come again, and what finds the places."""
+        if self._request.one_machine:
+            here = MergeHere(self._request, tuple(runs), schema, plan, str(self.folder))
+            return self._once(here.repeated), lambda: self._once(here.places)
+        merge = SparkMerge(self._spark, self._request, runs, schema, plan, self.folder)
+        return merge.repeated(), merge.places
 
     # --- (4) ---
 
@@ -160,6 +176,13 @@ class _Lane:
             slices.append(info)
         return tuple(slices), late
 
+    def _once(self, work: Callable[[], R]) -> R:
+        """Run something as a task, so that it ends with the job."""
+        (result,) = self._tasks(_Once(work), [None])
+        if isinstance(result, Failure):
+            raise result.raised()
+        return result
+
     def _tasks(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Run the items as Spark tasks, one each; the results in order."""
         if not items:
@@ -169,6 +192,18 @@ class _Lane:
 
 
 # --- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Once(Generic[R]):
+    work: Callable[[], R]
+
+    def __call__(self, _: None) -> R | Failure:
+        try:
+            with bulk_memory():
+                return self.work()
+        except OdfError as error:
+            return Failure.of(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +273,11 @@ class _WritePicked:
         order[~is_old] = np.arange(len(new))
         order[is_old] = len(new) + np.arange(len(old))
         return pa.concat_tables([new, old]).take(pa.array(order))
+
+
+def made_columns(vocab: DatasetVocabulary) -> set[str]:
+    """Columns of a slice that the input does not have."""
+    return {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
 
 
 def _written(

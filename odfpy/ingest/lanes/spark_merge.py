@@ -19,10 +19,9 @@ import pyarrow as pa
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice import read_slice, slice_schema
-from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, rows_of_run, write_table
-from odfpy.ingest.lanes.source import open_table
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import order_clause, repeated_keys
 from odfpy.ingest.merge.plan import MergePlan, relation
@@ -35,55 +34,17 @@ _SYSTEM_TYPES = {"pos": pa.int64(), "op": pa.int32()}
 _COUNTS = pa.schema([("partition", pa.int32()), *((f"op{operation}", pa.int64()) for operation in range(4))])
 
 
-@dataclass(frozen=True, slots=True)
-class MergedPlaces:
-    """Operations and positions of all rows of a result, in files of consecutive ranks.
-
-    Attributes:
-        paths: the files, in order.
-        sizes: rows of each.
-        counts: rows of each operation.
-    """
-
-    paths: tuple[str, ...]
-    sizes: tuple[int, ...]
-    counts: tuple[int, int, int, int]
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return sum(self.sizes)
-
-    def between(self, start: int, stop: int) -> pa.Table:
-        """Those from one rank to another: `op` (int32) and `pos` (int64)."""
-        starts = np.cumsum([0, *self.sizes])
-        parts = []
-        for path, first, size in zip(self.paths, starts, self.sizes, strict=False):
-            if start < first + size and stop > first:
-                begin = max(start - int(first), 0)
-                parts.append(open_table(path).slice(begin, min(stop - int(first), size) - begin))
-        return pa.concat_tables(parts)
-
-    def operation_at(self, rank: int) -> int:
-        """The operation of one row."""
-        operation: int = self.between(rank, rank + 1).column("op")[0].as_py()
-        return operation
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatedKeys:
-    """Keys that the input has more than once: how many, how many rows too many, and the place of the first."""
-
-    keys: int
-    rows: int
-    first: int
-
-
 class SparkMerge:
     """The merge of one ingest."""
 
     def __init__(
-        self, spark: SparkSession, request: LaneRequest, runs: Sequence[Run], schema: DataSchema, folder: Path
+        self,
+        spark: SparkSession,
+        request: LaneRequest,
+        runs: Sequence[Run],
+        schema: DataSchema,
+        plan: MergePlan,
+        folder: Path,
     ) -> None:
         """Prepare the relations.
 
@@ -92,12 +53,12 @@ class SparkMerge:
             request: the ingest.
             runs: in the order of the input.
             schema: of the dataset with these rows in it.
+            plan: of the merge.
             folder: where the tasks write.
         """
         self._spark = spark
         self._folder = folder
-        names = [name for name in to_arrow(schema).names if name not in made_columns(request.vocab)]
-        self.plan = MergePlan.of(names, request.strategy, request.vocab)
+        self.plan = plan
         spark.conf.set("spark.sql.shuffle.partitions", str(request.partitions))
         starts = np.cumsum([0, *(run.rows for run in runs)]).tolist()
         new = [_New(run, start, self.plan) for run, start in zip(runs, starts, strict=False)]
@@ -138,11 +99,6 @@ class SparkMerge:
             return "SELECT * FROM history"
         keys = ", ".join(self.plan.shape.key_columns)
         return f"SELECT * FROM history WHERE op IN (0, 3) AND pos IN (SELECT MAX(pos) FROM history GROUP BY {keys})"
-
-
-def made_columns(vocab: DatasetVocabulary) -> set[str]:
-    """Columns of a slice that the input does not have."""
-    return {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
 
 
 # --- What the tasks read ---------------------------------------------------------------------------------------------
@@ -224,8 +180,7 @@ class _PlaceWriter:
 
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        schema = pa.schema([("op", pa.int32()), ("pos", pa.int64())])
-        table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+        table = pa.Table.from_batches([batch.cast(PLACES) for batch in batches], PLACES)
         write_table(table, self.path(partition))
         operations = np.bincount(table.column("op").to_numpy(), minlength=4).tolist()
         yield pa.RecordBatch.from_pylist(

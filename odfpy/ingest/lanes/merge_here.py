@@ -1,0 +1,93 @@
+"""The merge of the Spark lane where all tasks run on one machine: its SQL in the database of the local lane.
+
+Spark would sort keys into files and read them again, twice, on the same disk. The database joins them in memory as
+long as it has some, and puts aside what is too much; what it may take is fixed. The answer is that of `spark_merge`.
+"""
+
+# ruff: noqa: S608  (SQL is made of roles)
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.data.schema import DataSchema
+from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
+from odfpy.ingest.lanes.request import LaneRequest
+from odfpy.ingest.lanes.runs import Run, rows_of_run, write_batches
+from odfpy.ingest.local_merge import create_state, merged_places
+from odfpy.ingest.merge.base import repeated_keys
+from odfpy.ingest.merge.plan import MergePlan, relation
+from odfpy.state.current import ScannedState
+from odfpy.state.database import database
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MEMORY: Final = "1GB"
+_ROWS_AT_ONCE: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHere:
+    """The merge of one ingest; its methods are run by tasks.
+
+    Attributes:
+        request: the ingest.
+        runs: in the order of the input.
+        schema: of the dataset with these rows in it.
+        plan: of the merge.
+        folder: for places, and for what does not fit into memory.
+    """
+
+    request: LaneRequest
+    runs: Sequence[Run]
+    schema: DataSchema
+    plan: MergePlan
+    folder: str
+
+    def repeated(self) -> RepeatedKeys:
+        """What is known of keys that come again."""
+        if not self.plan.keys:
+            return RepeatedKeys(0, 0, 0)
+        query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
+        with self._database() as (db, _):
+            (found,) = db.execute(query).fetchall()
+        return RepeatedKeys(*(int(number or 0) for number in found))
+
+    def places(self) -> MergedPlaces:
+        """The merge, in order."""
+        counts = np.zeros(4, np.int64)
+        path = f"{self.folder}/places"
+
+        def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows = batch.cast(PLACES)
+                counts[:] += np.bincount(rows.column("op").to_numpy(), minlength=4)
+                yield rows
+
+        with self._database() as (db, state):
+            create_state(db, state, self.plan)
+            found = db.sql(merged_places(self.plan)).to_arrow_reader(_ROWS_AT_ONCE)
+            write_batches(PLACES, counted(iter(found)), path)
+        appended, retracted, corrected_from, corrected_to = counts.tolist()
+        return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
+
+    @contextmanager
+    def _database(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, ScannedState]]:
+        """A database with `new`, and the state of the dataset."""
+        state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
+        with database(scratch=Path(self.folder) / "database", memory=_MEMORY, diagnose=state.check) as db:
+            first = 0
+            for at, run in enumerate(self.runs):
+                db.register("run", relation(rows_of_run(run), self.plan, first))
+                db.execute("INSERT INTO new SELECT * FROM run" if at else "CREATE TABLE new AS SELECT * FROM run")
+                first += run.rows
+            db.unregister("run")
+            yield db, state

@@ -1,0 +1,58 @@
+"""What a merge answers: which rows, as what, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.ingest.lanes.source import open_table
+
+PLACES: Final = pa.schema([("op", pa.int32()), ("pos", pa.int64())])
+"""Of the files of `MergedPlaces`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPlaces:
+    """Operations and positions of all rows of a result, in files of consecutive ranks.
+
+    Attributes:
+        paths: the files, in order.
+        sizes: rows of each.
+        counts: rows of each operation.
+    """
+
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    counts: tuple[int, int, int, int]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(self.sizes)
+
+    def between(self, start: int, stop: int) -> pa.Table:
+        """Those from one rank to another: `op` (int32) and `pos` (int64)."""
+        starts = np.cumsum([0, *self.sizes])
+        parts = []
+        for path, first, size in zip(self.paths, starts, self.sizes, strict=False):
+            if start < first + size and stop > first:
+                begin = max(start - int(first), 0)
+                parts.append(open_table(path).slice(begin, min(stop - int(first), size) - begin))
+        return pa.concat_tables(parts)
+
+    def operation_at(self, rank: int) -> int:
+        """The operation of one row."""
+        operation: int = self.between(rank, rank + 1).column("op")[0].as_py()
+        return operation
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKeys:
+    """Keys that the input has more than once: how many, how many rows too many, and the place of the first."""
+
+    keys: int
+    rows: int
+    first: int

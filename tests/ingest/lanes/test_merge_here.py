@@ -1,0 +1,177 @@
+"""The Spark lane on one machine, where a task merges: its slices are those of the local lane.
+
+Its tasks run here, one after the other, so that no Java is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odfpy.chain.sources import (
+    MergeChangelogStream,
+    MergeLedger,
+    MergeSnapshot,
+    MergeStrategy,
+    MergeUpsertStream,
+    ReadParquet,
+)
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+from odfpy.errors import IngestError, IntegrityError
+from odfpy.ingest.lanes.client import ingested_data
+from odfpy.ingest.lanes.request import LaneRequest, LaneResult
+from odfpy.ingest.lanes.spark import ingest
+from odfpy.ingest.pipeline import IngestedData, ingest_rows
+from odfpy.state.current import ScannedState
+
+SYSTEM_TIME, SOURCE_TIME = Timestamp.parse("2025-01-01T00:00:00Z"), Timestamp.parse("2024-01-03T12:00:00Z")
+KEYS = ("id", "key")
+STRATEGIES: list[MergeStrategy] = [
+    MergeLedger(KEYS),
+    MergeSnapshot(KEYS),
+    MergeChangelogStream(KEYS),
+    MergeUpsertStream(KEYS),
+]
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """As much of a Spark context as tasks need."""
+
+    items: tuple[Any, ...] = ()
+
+    @property
+    def sparkContext(self) -> Tasks:  # noqa: N802 - Spark's name
+        return self
+
+    def parallelize(self, items: list[Any], _: int) -> Tasks:
+        return Tasks(tuple(items))
+
+    def map(self, work: Callable[[Any], Any]) -> Tasks:
+        there = pickle.loads(pickle.dumps(work))
+        return Tasks(tuple(pickle.loads(pickle.dumps(there(item))) for item in self.items))
+
+    def collect(self) -> list[Any]:
+        return list(self.items)
+
+
+def rows(count: int, seed: int, strategy: MergeStrategy) -> pa.Table:
+    """Rows with keys that come again, but for a snapshot, and values that are not simply equal or not."""
+    dice = np.random.default_rng(seed)
+    ids = dice.permutation(3 * count)[:count] if isinstance(strategy, MergeSnapshot) else dice.integers(0, count, count)
+    with_operations = isinstance(strategy, MergeChangelogStream | MergeUpsertStream)
+    operations = {"op": pa.array(dice.choice([0, 0, 1, 3], count), pa.int32())} if with_operations else {}
+    times = [None if at % 5 == 0 else 86_400_000 * int(at % 40) for at in dice.integers(0, 200, count)]
+    return pa.table(
+        {
+            **operations,
+            "event_time": pa.array(times, pa.timestamp("ms", "UTC")),
+            "id": pa.array(ids, pa.uint64()),
+            "key": pa.array([("", "a", "ž")[at % 3] for at in ids]),
+            "real": pa.array(dice.choice([0.0, -0.0, float("nan"), 1.5], count)),
+            "list": pa.array([[None, [], [0.0, None], [-0.0, None]][at] for at in dice.integers(0, 4, count)]),
+            "text": pa.array([None if at == 0 else f"text {at}" for at in dice.integers(0, 3, count)]),
+        }
+    )
+
+
+def request_for(path: Path, strategy: MergeStrategy, out: Path) -> LaneRequest:
+    return LaneRequest(
+        read=ReadParquet(),
+        path=str(path),
+        name=path.name,
+        strategy=strategy,
+        vocab=DEFAULT_VOCABULARY,
+        schema=None,
+        slices=(),
+        next_offset=0,
+        system_time=SYSTEM_TIME,
+        source_event_time=SOURCE_TIME,
+        watermark=SOURCE_TIME,
+        out=str(out),
+        part_bytes=1,
+        slice_rows=200,
+        partitions=1,
+        one_machine=True,
+    )
+
+
+def by_tasks(request: LaneRequest) -> IngestedData:
+    answer = ingest(Tasks(), json.dumps(to_tree(request)))  # type: ignore[arg-type]
+    return ingested_data(from_tree(LaneResult, json.loads(answer)), request)
+
+
+def locally(request: LaneRequest) -> IngestedData:
+    return ingest_rows(
+        pq.read_table(request.path),
+        strategy=request.strategy,
+        vocab=request.vocab,
+        schema=request.schema,
+        next_offset=request.next_offset,
+        system_time=request.system_time,
+        source_event_time=request.source_event_time,
+        watermark=request.watermark,
+        out=Path(request.out),
+        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
+        slice_rows=request.slice_rows,
+    )
+
+
+def following(request: LaneRequest, after: IngestedData, path: Path, out: Path) -> LaneRequest:
+    """An ingest into a dataset that has what came of another."""
+    slices = tuple(str(item.path) for item in after.slices)
+    next_offset = request.next_offset + sum(item.info.num_rows for item in after.slices)
+    return replace(request, schema=after.schema, slices=slices, next_offset=next_offset, path=str(path), out=str(out))
+
+
+def two_inputs(folder: Path, strategy: MergeStrategy) -> LaneRequest:
+    """The ingest of one input on top of another."""
+    for number in range(2):
+        table = rows(700, 11 + number, strategy)
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=90)
+    first = request_for(folder / "0.parquet", strategy, folder / "before")
+    return following(first, locally(first), folder / "1.parquet", folder / "out")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)
+def test_the_slices_are_those_of_the_local_lane(tmp_path: Path, strategy: MergeStrategy) -> None:
+    request = two_inputs(tmp_path, strategy)
+    expected, found = locally(replace(request, out=str(tmp_path / "local"))), by_tasks(request)
+    assert [item.info for item in found.slices] == [item.info for item in expected.slices]
+    assert found.statistics == expected.statistics
+    assert (found.schema, found.schema_changed) == (expected.schema, expected.schema_changed)
+    assert len(found.slices) > 1
+    assert not list(tmp_path.glob("*.runs")), "nothing else is left"
+
+
+def test_a_snapshot_with_a_key_twice_is_refused_with_the_same_words(tmp_path: Path) -> None:
+    strategy = MergeSnapshot(KEYS)
+    request = two_inputs(tmp_path, strategy)
+    twice = rows(300, 5, strategy)
+    pq.write_table(pa.concat_tables([twice, twice.slice(200, 2)]), request.path, row_group_size=90)
+    with pytest.raises(IngestError) as expected:
+        locally(request)
+    with pytest.raises(IngestError) as found:
+        by_tasks(request)
+    assert (found.value.message, found.value.hint) == (expected.value.message, expected.value.hint)
+
+
+def test_a_damaged_slice_is_named(tmp_path: Path) -> None:
+    request = two_inputs(tmp_path, MergeUpsertStream(KEYS))
+    damaged = Path(request.slices[0])
+    content = bytearray(damaged.read_bytes())
+    content[20:200] = bytes(180)
+    damaged.write_bytes(content)
+    with pytest.raises(IntegrityError, match=damaged.name):
+        by_tasks(request)
