@@ -71,8 +71,10 @@ def timed(folder: Path, command: Sequence[str], stdin: bytes = b"") -> Run:
     """Run a command in a folder, from the start of the process to its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
-    subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=True)
+    done = subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
     wall = time.perf_counter() - started
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr.decode()}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
