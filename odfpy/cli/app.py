@@ -13,20 +13,22 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from odfpy.cli import interruptions
+from odfpy.cli.interruptions import INTERRUPTED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
 
     from odfpy.cli.output import Output
     from odfpy.cli.session import Session
 
-FAILED, WRONG_USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+FAILED, WRONG_USAGE, BROKEN_PIPE = 1, 2, 141
 
 
 def main() -> None:
     """Entry point of the console script."""
     try:
-        defer_interruptions_of_imports()
+        interruptions.listen()
         mend_streams()
         do_without_pandas()
         code = run()
@@ -65,32 +67,6 @@ class _NoPandas:
     def find_spec(name: str, *_: object) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("odf does without pandas", name=name)
-
-
-# --- Interruptions ---------------------------------------------------------------------------------------------------
-
-
-def defer_interruptions_of_imports() -> None:
-    """Let Ctrl-C wait until nothing is being imported: native libraries abort the process when their start fails."""
-    import signal
-
-    def interrupt(_: int, frame: FrameType | None) -> None:
-        if _is_importing(frame):
-            signal.setitimer(signal.ITIMER_REAL, 0.02)  # and try again
-        else:
-            raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not for jobs in the background
-        signal.signal(signal.SIGALRM, interrupt)
-        signal.signal(signal.SIGINT, interrupt)
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.terminal import start, terminal
+from support.terminal import start, terminal, wait_until_interruptible
 
 from odfpy.coordinator.workspace import Workspace
 
@@ -150,7 +150,7 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
     assert Workspace.open(workspace).summary("com.example.rates").num_records == 3
 
 
-@pytest.mark.parametrize("moment", [0.2, 0.4, 0.6, 0.8])
+@pytest.mark.parametrize("moment", [0.0, 0.2, 0.4, 0.6])
 def test_ctrl_c_at_any_moment_leaves_nothing_half_made(moment: float, workspace: Path) -> None:
     """Later moments fall into imports, the merge, the commit of one of the files, or come too late."""
     for number in range(3):
@@ -158,6 +158,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_half_made(moment: float, workspace:
             "".join(LINE.replace("9", str(1000 * (number + 1) + row)) for row in range(900))
         )
     process = start("ingest", "com.example.rates", *(f"{number}.ndjson" for number in range(3)), cwd=workspace)
+    wait_until_interruptible(process)
     try:
         process.wait(moment)
     except subprocess.TimeoutExpired:
@@ -291,6 +292,19 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(workspace: Path) -> None:
         assert "5\n" in shell.ask("select 5;")
         shell.type("\\q\n")
         assert shell.wait() == 0
+
+
+def test_a_second_ctrl_c_ends_what_does_not_hear_the_first(workspace: Path) -> None:
+    deaf = "select sum(a.value * b.value) from generate_series(1, 2000000) a, generate_series(1, 100000000) b;"
+    with terminal(*SHELL, cwd=workspace, NO_COLOR="1") as shell:
+        shell.wait_for("odf> ")
+        shell.ask("select 1;")  # everything is imported now
+        shell.type(f"{deaf}\n")
+        shell.wait_for_work(1)
+        shell.interrupt(until="Ctrl-C again ends it at once")
+        shell.type("\x03")
+        assert shell.wait() == 130
+        assert "Traceback" not in shell.plain
 
 
 def test_statements_from_a_pipe_or_an_option_are_run_one_after_the_other(workspace: Path) -> None:

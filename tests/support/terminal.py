@@ -42,6 +42,14 @@ def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: ob
     )
 
 
+def wait_until_interruptible(process: subprocess.Popen[str]) -> None:
+    """Wait until `odf` listens to Ctrl-C, for which it has a thread; before that it is up to Python what one does."""
+    deadline = time.monotonic() + PATIENCE
+    while process.poll() is None and len([*Path(f"/proc/{process.pid}/task").iterdir()]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
 class Terminal:
     """A program at a terminal; Ctrl-C goes to it and everything it has started, as from a keyboard."""
 

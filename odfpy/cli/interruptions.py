@@ -1,0 +1,77 @@
+"""What Ctrl-C does, whatever the command is at.
+
+Python tells of a signal between two of its own steps. Native code that it has called (a database, a library that is
+being loaded) has to come back before that, or ask by itself.
+"""
+
+# Nothing is imported here that takes time: it is the first thing that a command does.
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from typing import TYPE_CHECKING, Final, NoReturn
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED: Final = 130
+"""Exit code of a command that was interrupted."""
+
+_HEARD: Final = b"\0"
+_GRACE_SECONDS: Final = 3.0
+_UNHEARD: Final = b"\nwarning: odf is at something that cannot be interrupted; Ctrl-C again ends it at once\n"
+
+
+def listen() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt in the main thread, and a second one end the process if it cannot."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # a job in the background
+        return
+    import threading
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        if _is_importing(frame):  # native libraries abort the process when their start fails
+            signal.setitimer(signal.ITIMER_REAL, 0.02)  # and try again
+        else:
+            os.write(writer, _HEARD)
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # gets the number of each signal when it comes
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+
+
+def _watch(reader: int) -> NoReturn:
+    """End the process by the second Ctrl-C, if the first was not heard and that has been told.
+
+    That is as safe as any other sudden end: what was committed stays, and the next command tidies up.
+    """
+    deadline: float | None = None
+    is_told = False
+    while True:
+        patience = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not select.select([reader], [], [], patience)[0]:
+            deadline, is_told = None, True
+            os.write(2, _UNHEARD)
+            continue
+        match os.read(reader, 1)[0]:  # the number of a signal, or that one was heard
+            case signal.SIGINT if is_told:
+                os._exit(INTERRUPTED)
+            case signal.SIGINT if deadline is None:
+                deadline = time.monotonic() + _GRACE_SECONDS
+            case 0:
+                deadline, is_told = None, False
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
