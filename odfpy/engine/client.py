@@ -5,9 +5,8 @@ Light: nothing of Spark, Java or Arrow is loaded here.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -53,13 +52,10 @@ if TYPE_CHECKING:
 
     from odfpy.dataset.transform import Transform
 
-_SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
-
 ProgressListener = Callable[[Progress], None]
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 3
-_LOG: Final = logging.getLogger(__name__)
 
 
 class SparkEngine:
@@ -104,14 +100,18 @@ class SparkEngine:
         return self._ask(request, SqlResponseSuccess)
 
     def preprocess(
-        self, transform: Transform, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+        self,
+        transform: Transform,
+        tables: Mapping[str, pa.Table],
+        *,
+        spool: Path | None = None,  # noqa: ARG002 - the result is mapped into memory anyway
     ) -> pa.Table:
         """Run the queries of an ingest over tables; the rows go to the worker and back as files.
 
         Args:
             transform: queries of any class whose result is a function of the tables.
             tables: by the names that the queries give them.
-            spool: a new file for the rows of the result, which are mapped into memory; else it comes and goes.
+            spool: not used.
 
         Returns:
             The result. Its rows have the order of the input if the queries work row by row, else that of an ORDER BY
@@ -125,21 +125,15 @@ class SparkEngine:
         from odfpy.engine.responses import as_error
 
         with self.run.client_scratch() as folder:
-            output = spool or folder / "result"
+            output = folder / "result"
             request = PreprocessRequest(transform, hand_over(tables, folder), str(output))
             response = self._ask(request, PreprocessResponseSuccess)
             if not isinstance(response, PreprocessResponseSuccess):
                 raise as_error(response)
             return take_back(output, response.unchanged, tables)
 
-    def run_job(self, function: str, arguments: str, folder: Path, reads: Iterable[str] = ()) -> str:
+    def run_job(self, function: str, arguments: str, folder: Path) -> str:
         """Run a function of another package in the worker; see `odfpy.engine.jobs`.
-
-        Args:
-            function: `module:name`.
-            arguments: text for it.
-            folder: for what it writes.
-            reads: files that it reads besides those in the folder.
 
         Raises:
             OdfError: what it raised.
@@ -148,7 +142,7 @@ class SparkEngine:
         from odfpy.engine.jobs import result_of
         from odfpy.engine.responses import as_error
 
-        response = self._ask(JobRequest(function, arguments, str(folder), tuple(reads)), JobResponseDone)
+        response = self._ask(JobRequest(function, arguments, str(folder)), JobResponseDone)
         if not isinstance(response, JobResponseDone):
             raise as_error(response)
         return result_of(response)
@@ -242,10 +236,8 @@ class SparkEngine:
         refusals = 0
         while True:
             match greet(self.run):
-                case (channel, Welcome(theirs, weakness)):
+                case (channel, Welcome(theirs)):
                     if theirs == mine:
-                        if started is not None and weakness:
-                            _LOG.warning("The engine is not in a sandbox as it should be: %s. %s", weakness, _SANDBOX_HINT)
                         return channel
                     channel.close()  # it runs other code or settings than ours: it has to make room
                     stop_engine(self.run.path)
