@@ -138,15 +138,18 @@ def group(help_: str) -> typer.Typer:
     return typer.Typer(cls=Group, help=help_, rich_markup_mode=None)
 
 
-def command(to: typer.Typer, *examples: str, name: str | None = None) -> Callable[[Function], Function]:
+def command(
+    to: typer.Typer, *examples: str, name: str | None = None, cls: type[Command] = Command
+) -> Callable[[Function], Function]:
     """Declare a function as a command.
 
     Args:
         to: the group it belongs to.
         examples: command lines for its help.
         name: its name, where that is no name of a function.
+        cls: what is special about how it is parsed.
     """
-    return to.command(name, cls=Command, epilog="\n".join(examples))
+    return to.command(name, cls=cls, epilog="\n".join(examples))
 
 
 # --- Parameters that several commands have ---------------------------------------------------------------------------

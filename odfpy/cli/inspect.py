@@ -15,6 +15,7 @@ from odfpy.errors import SchemaError
 if TYPE_CHECKING:
     from odfpy.coordinator.results import LineageNode
     from odfpy.coordinator.source_report import SourceReport
+    from odfpy.data.watermark import WatermarkPolicy
 
 app = group("Look into a dataset.")
 
@@ -43,12 +44,13 @@ def schema(context: typer.Context, name: Name, form: Form = None) -> None:
 
 @command(app, "odf inspect lineage com.example.big-trades")
 def lineage(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show what a dataset is derived from."""
+    """Show what a dataset is derived from, and which of its inputs hold its watermark back."""
     session = session_of(context)
     output = session.output_as(form)
     tree = session.workspace.lineage(name)
     if output.form is Format.CSV:
-        output.rows(["depth", "name", "id", "kind"], list(_flat(tree, 0)))
+        columns = ["depth", "name", "id", "kind", "watermark", "takenIn", "holdsBack"]
+        output.rows(columns, list(_flat(tree, 0)))
     elif output.for_people:
         for line in _lines(tree):
             output.text(line)
@@ -57,7 +59,7 @@ def lineage(context: typer.Context, name: Name, form: Form = None) -> None:
 
 
 def _lines(node: LineageNode) -> list[str]:
-    lines = [f"{node.handle}  {node.kind.value.lower()}"]
+    lines = [f"{node.handle}  {node.kind.value.lower()}, {_watermark(node)}"]
     for number, item in enumerate(node.inputs):
         last = number == len(node.inputs) - 1
         first, *rest = _lines(item)
@@ -66,18 +68,33 @@ def _lines(node: LineageNode) -> list[str]:
     return lines
 
 
-def _flat(node: LineageNode, depth: int) -> Iterator[tuple[int, str, str, str]]:
-    yield depth, str(node.handle), str(node.handle.id), node.kind.value
+def _watermark(node: LineageNode) -> str:
+    words = "no watermark" if node.watermark is None else f"watermark {node.watermark}"
+    if node.taken_in is not None and node.taken_in != node.watermark:
+        words += f", taken in up to {node.taken_in}"
+    elif node.taken_in != node.watermark and node.holds_back:
+        words += ", not taken in yet"
+    return f"{words}  <- holds it back" if node.holds_back else words
+
+
+def _flat(node: LineageNode, depth: int) -> Iterator[tuple[Any, ...]]:
+    yield depth, *_facts(node).values()
     for item in node.inputs:
         yield from _flat(item, depth + 1)
 
 
 def _tree(node: LineageNode) -> dict[str, Any]:
+    return {**_facts(node), "inputs": [_tree(item) for item in node.inputs]}
+
+
+def _facts(node: LineageNode) -> dict[str, Any]:
     return {
         "name": str(node.handle),
         "id": str(node.handle.id),
         "kind": node.kind.value,
-        "inputs": [_tree(item) for item in node.inputs],
+        "watermark": str(node.watermark) if node.watermark else None,
+        "takenIn": str(node.taken_in) if node.taken_in else None,
+        "holdsBack": node.holds_back,
     }
 
 
@@ -101,8 +118,9 @@ def source(
         return
     if report.copied_from is not None:
         output.text(f"A copy, pulled from {report.copied_from}; what follows is about the original.\n")
-    for title, key in (("Pulled from", "pollingSource"), ("Handed in by", "pushSources"), ("State", "states")):
-        if tree[key]:
+    titles = {"Pulled from": "pollingSource", "Handed in by": "pushSources", "State": "states"}
+    for title, key in {**titles, "Watermark": "watermarkPolicy"}.items():
+        if tree[key] and tree[key] != _DEFAULT_POLICY:
             output.text(paint(title, "bold", sys.stdout))
             output.tree(tree[key])
             output.text()
@@ -110,6 +128,13 @@ def source(
     if report.commits:
         columns = {"Time": "systemTime", "Rows": "records", "Taken in": "state", "Watermark": "watermark"}
         output.records(tree["commits"], {**columns, "Block": "sequenceNumber"})
+
+
+_DEFAULT_POLICY = {"lag": "0s", "idle": None}
+
+
+def _policy_tree(policy: WatermarkPolicy) -> dict[str, Any]:
+    return {"lag": str(policy.lag), "idle": None if policy.idle is None else str(policy.idle)}
 
 
 def source_tree(report: SourceReport) -> dict[str, Any]:
@@ -123,6 +148,7 @@ def source_tree(report: SourceReport) -> dict[str, Any]:
         "pollingSource": to_tree(report.polling_source) if report.polling_source else None,
         "pushSources": [to_tree(item) for item in report.push_sources],
         "states": [to_tree(item) for item in report.states],
+        "watermarkPolicy": _policy_tree(report.watermark_policy) if report.watermark_policy else None,
         "commits": [
             {
                 "systemTime": str(commit.system_time),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -129,8 +130,17 @@ class Catalog:
         return DatasetSnapshot(dataset.handle.alias, state.kind, tuple(event for event in events if event is not None))
 
     def lineage(self, ref: str) -> LineageNode:
-        """A dataset and what it is derived from, as far as that is in the workspace."""
+        """A dataset and what it is derived from, as far as that is in the workspace, with watermarks."""
         return Lineage(self.storage).tree(self.storage.get(ref).handle.id)
+
+    def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
+        """The datasets at which the watermark of each derivative waits, through all levels; see `LineageNode`."""
+        found = {}
+        lineage = Lineage(self.storage)
+        for dataset in self.storage.datasets():
+            with suppress(OdfError):  # what is damaged is told by `survey`
+                found[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
+        return found
 
     def source(self, ref: str, *, num_commits: int = 5) -> SourceReport:
         """The sources of a root dataset, how far they are taken in, and the last commits of data, newest first.

@@ -168,11 +168,34 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class LineageNode:
-    """A dataset and what it is derived from."""
+    """A dataset and what it is derived from.
+
+    Attributes:
+        watermark: of the dataset now.
+        taken_in: as an input, the watermark up to which the dataset above has taken it in.
+        holds_back: as an input, whether the watermark of the dataset above stays where it is because of this one.
+    """
 
     handle: DatasetHandle
     kind: DatasetKind
     inputs: tuple[LineageNode, ...]
+    watermark: Timestamp | None = None
+    taken_in: Timestamp | None = None
+    holds_back: bool = False
+
+    @property
+    def held_back_by(self) -> tuple[DatasetHandle, ...]:
+        """The datasets that hold the watermark back, as far down as it goes; none of a root dataset.
+
+        That is where it ends: at a root dataset, at one whose query passes no watermark on, or at one that is further
+        already, so that a pull would do.
+        """
+        found: dict[DatasetHandle, None] = {}
+        for item in self.inputs:
+            if item.holds_back:
+                deeper = item.held_back_by if item.taken_in == item.watermark else ()
+                found.update(dict.fromkeys(deeper or (item.handle,)))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,10 @@ from itertools import islice
 from odfpy.chain.events import AddData, AddPushSource, SetPollingSource, SourceState
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.watermarks import policy_of
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
+from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError, UsageError
 
@@ -45,6 +47,7 @@ class SourceReport:
         polling_source: what `odf pull` takes data from.
         push_sources: what `odf ingest` hands data to.
         states: how far the sources have been taken in.
+        watermark_policy: how the watermark moves; None of a copy.
         commits: the last commits of data, newest first.
     """
 
@@ -53,6 +56,7 @@ class SourceReport:
     polling_source: SetPollingSource | None
     push_sources: tuple[AddPushSource, ...]
     states: tuple[SourceState, ...]
+    watermark_policy: WatermarkPolicy | None
     commits: tuple[SourceCommit, ...]
 
 
@@ -74,6 +78,7 @@ def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str 
         polling_source=state.polling_source,
         push_sources=state.push_sources,
         states=state.source_states,
+        watermark_policy=policy_of(dataset) if copied_from is None else None,
         commits=_commits(dataset, num_commits),
     )
 

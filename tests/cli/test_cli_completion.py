@@ -16,7 +16,7 @@ from support.terminal import REPOSITORY, environment, program_at_terminal
 
 from odfpy.cli.commands import COMMANDS
 from odfpy.cli.completion import SHELLS
-from odfpy.coordinator.config import SETTINGS
+from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ def offered(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> objec
         ("odf repo delete ", ["mirror"]),
         ("odf repo add ", []),
         ("odf config set ", list(SETTINGS)),
+        ("odf config set --dataset com.example.rates water", list(DATASET_SETTINGS)),
+        ("odf config get --dataset=com.example.rates ", list(DATASET_SETTINGS)),
+        ("odf config unset -d com.example.s", ["com.example.stock"]),
         ("odf pull --a", ["--all", "--as"]),
         ("odf log -", ["--limit", "--output", "--workspace", "--quiet", "--verbose", "--help"]),
         ("odf list --output ", ["table", "json", "ndjson", "csv", "yaml"]),

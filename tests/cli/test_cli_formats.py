@@ -228,7 +228,8 @@ def test_counts_for_programs_add_up(odf: Odf, workspace: Path) -> None:
 
 def test_lineage_is_a_tree(odf: Odf, workspace: Path) -> None:
     assert odf("inspect", "lineage", "com.example.upper").out == (
-        "com.example.upper  derivative\n└─ com.example.rates  root\n"
+        "com.example.upper  derivative, watermark 2024-01-01T00:00:00Z\n"
+        "└─ com.example.rates  root, watermark 2024-01-01T00:00:00Z  <- holds it back\n"
     )
     flat = from_csv(odf("inspect", "lineage", "com.example.upper", "-o", "csv").out)
     assert [(row["depth"], row["name"]) for row in flat] == [("0", "com.example.upper"), ("1", "com.example.rates")]
