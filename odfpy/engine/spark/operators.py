@@ -52,6 +52,7 @@ _LATER: Final[dict[str, str]] = {
 }
 
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
+_IN_ORDER: Final = ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias", "expressions.PipeOperator")
 _NO_INPUT: Final = ("OneRowRelation", "LocalRelation", "Range")
 _NESTED: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
 _SUBQUERIES: Final = _NESTED | {"InSubquery"}
@@ -126,19 +127,14 @@ def with_subqueries(plan: Node) -> Iterator[Operator]:
         yield from operators(query)
 
 
-def obstacle(operator: Operator, below: tuple[Operator, ...]) -> Obstacle | None:
-    """What makes an operator more than a step row by row, or None when nothing does.
-
-    Args:
-        operator: the operator.
-        below: the operators that come after it, down to the inputs.
-    """
+def obstacle(operator: Operator) -> Obstacle | None:
+    """What makes an operator more than a step row by row, or None when nothing does."""
     name, node = operator.name, operator.node
     if name in ROW_OPERATORS:
         return Obstacle(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
     if name == "Aggregate" and _is_event_time_window(node):
         return Obstacle(node, "an event-time window")
-    if name in _LIMITS and not any(other.name == "Sort" for other in below):
+    if name in _LIMITS and sort_below(node) is None:
         return Obstacle(node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False)
     if name == "Sample":
         return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
@@ -153,6 +149,13 @@ def obstacle(operator: Operator, below: tuple[Operator, ...]) -> Obstacle | None
             node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
         )
     return Obstacle(node, _LATER.get(name, name))
+
+
+def sort_below(node: Node) -> Node | None:
+    """The `Sort` whose order a LIMIT or OFFSET follows, or None when it follows none."""
+    while operator_name(node) in _IN_ORDER:
+        (node,) = children(node)
+    return node if operator_name(node) == "Sort" else None
 
 
 def belongs_to_class(expression: str) -> bool:

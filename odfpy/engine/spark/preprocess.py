@@ -163,8 +163,8 @@ def _check(catalyst: Catalyst, step: Step) -> None:
     for plan in nested_queries(step.plan):
         found = tuple(operators(plan))
         check_deterministic(catalyst, plan, found, step.source)
-        for at, operator in enumerate(found):
-            obstacle = obstacle_of(operator, found[at + 1 :])
+        for operator in found:
+            obstacle = obstacle_of(operator)
             if obstacle is not None and not obstacle.deterministic:
                 raise NondeterministicQuery(
                     f"{obstacle.what} does not give the same rows every time{place(obstacle.node, step.source)}",
