@@ -32,6 +32,7 @@ from odfpy.chain.events import (
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.graph import in_dependency_order
@@ -225,7 +226,7 @@ def _plan(
         step = _plan_existing(storage, planned, snapshot) if replace_existing else None
         step = step or _plan_new(storage, planned, snapshot)
         if step.new.encoded:
-            step.notes += check(step.new.state, planned) + _commands_aloud(step.new.state)
+            step.notes += check(step.new.state, planned) + _spoken_aloud(step.new.state)
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
@@ -234,15 +235,21 @@ def _plan(
     return step
 
 
-def _commands_aloud(state: ChainState) -> tuple[str, ...]:
-    """A remark for each command that pulling will run on this machine: manifests come from strangers."""
-    if state.polling_source is None or not state.polling_source.prepare:
+def _spoken_aloud(state: ChainState) -> tuple[str, ...]:
+    """Remarks on what pulling does on this machine: a manifest may come from a stranger, or need a secret."""
+    source = state.polling_source
+    if source is None:
         return ()
-    from odfpy.ingest.prepare import commands_of
+    remarks = []
+    if isinstance(source.fetch, FetchContainer) and any("${{" in text for text in source.fetch.args or ()):
+        remarks.append(
+            "other users of this machine can see the values in `args` while it runs; secrets belong in `env`"
+        )
+    if source.prepare:
+        from odfpy.ingest.prepare import commands_of
 
-    return tuple(
-        f"each pull runs a command on this machine: {command}" for command in commands_of(state.polling_source.prepare)
-    )
+        remarks += [f"each pull runs a command on this machine: {command}" for command in commands_of(source.prepare)]
+    return tuple(remarks)
 
 
 def _plan_new(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step:

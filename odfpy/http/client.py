@@ -94,7 +94,10 @@ class HttpResponse(io.RawIOBase):
         """Refuse a document by its headers: one that is encoded, or whose length is beyond the limit."""
         encoding = self.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding != "identity" and encoding not in encodings:
-            raise self._failure(f"the server sends {encoding!r} encoding, which was not asked for")
+            raise self._failure(
+                f"the server sends {encoding!r} encoding, which was not asked for",
+                hint="Perhaps it also has the file itself, packed (.gz): fetch that, and use `prepare`.",
+            )
         if self.length is not None and self._max_size is not None and self.length > self._max_size:
             raise self._failure(f"{self.length} bytes are announced, {self._max_size} are allowed")
 
@@ -143,9 +146,9 @@ class HttpResponse(io.RawIOBase):
         else:
             self._connection.close()
 
-    def _failure(self, problem: str, error: type[OdfError] | None = None) -> OdfError:
+    def _failure(self, problem: str, error: type[OdfError] | None = None, hint: str | None = None) -> OdfError:
         self.close()
-        return (error or self._client.error)(f"{self.shown}: {problem}")
+        return (error or self._client.error)(f"{self.shown}: {problem}", hint=hint)
 
 
 class HttpClient:
@@ -246,7 +249,10 @@ class HttpClient:
             if new.origin != target.origin:
                 fields = {name: value for name, value in fields.items() if name.lower() in _PUBLIC_HEADERS}
             target = new
-        raise self.error(f"{label or without_user(url)}: redirected more than {MAX_REDIRECTS} times")
+        raise self.error(
+            f"{label or without_user(url)}: redirected more than {MAX_REDIRECTS} times",
+            hint="Try the URL in a browser; perhaps the server wants a login first.",
+        )
 
     def _ask(
         self, method: str, target: Target, headers: Mapping[str, str], max_size: int | None, body: bytes | None = None

@@ -85,6 +85,9 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
         joined = urljoin(str(target), quoted)
     except ValueError:
         joined = quoted
+    scheme = joined.partition(":")[0]
+    if scheme not in _DEFAULT_PORTS:
+        raise error(f"{target.shown}: redirected to {scheme[:20]!r}, and only http and https are followed")
     new = parse_url(joined, error, target.label and f"{target.label} (after a redirect)")
     if (target.origin.scheme, new.origin.scheme) == ("https", "http"):
         raise error(f"{target.shown}: redirected from https to {new.origin}, which is not safe")

@@ -79,6 +79,17 @@ def test_limits_are_settings(tmp_path: Path):
     assert "unpacks to more than 10 bytes" in str(result.error)
 
 
+def test_adding_says_that_arguments_of_images_are_no_place_for_secrets(tmp_path: Path):
+    fetch = "fetch: {kind: Container, image: 'example.com/image', args: [%s], env: [{name: TOKEN}]}"
+    before = SOURCE[: SOURCE.index("fetch:")], SOURCE[SOURCE.index("read:") :]
+    plain, secret = (
+        Workspace.init(tmp_path / str(number)).add(load_snapshots(f"\n      {fetch % text}\n      ".join(before), "m"))
+        for number, text in enumerate(("--all", "'${{ env.TOKEN }}'"))
+    )
+    assert plain[0].notes == ()
+    assert "other users of this machine can see the values in `args`" in secret[0].notes[0]
+
+
 def test_adding_names_commands_aloud(tmp_path: Path):
     _, added = workspace_with_source(tmp_path)
     assert added.notes == ("each pull runs a command on this machine: sed -e 1,/BEGIN/d",)

@@ -31,8 +31,8 @@ def run(arguments):
             lines = [line for line in open(value).read().split("\\n") if line]
             environment |= dict(line.split("=", 1) for line in lines)
         elif option == "--env":
-            key, _, value = value.partition("=")
-            environment[key] = value
+            key, is_given, value = value.partition("=")
+            environment[key] = value if is_given else os.environ[key]
         elif option == "--volume":
             volumes.append(value.split(":")[:2])
         elif option == "--name":

@@ -147,7 +147,8 @@ class ContainerEngine:
             arguments = [self.program, "run", "--rm", f"--name={name}", f"--env-file={file.name}"]
             for variable, value in run.environment.items():
                 if len(value.splitlines()) > 1:  # such a file has no way to write a line break
-                    arguments.append(f"--env={variable}={value}")
+                    is_handed_on = os.environ.get(variable) == value  # then the engine has it from us anyway
+                    arguments.append(f"--env={variable}" if is_handed_on else f"--env={variable}={value}")
                 else:
                     file.write(f"{variable}={value}\n")
             file.flush()

@@ -6,6 +6,7 @@ libraries of the stores are extras of the distribution, and try again by themsel
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,27 +21,43 @@ from odfpy.ingest.fetch.version import Version, is_settled
 
 _BLOCK = 8 << 20
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+_FORBIDDEN = (401, 403)  # answers of web servers
 _PASSING = ("FileExpired", "ClientPayloadError", "IncompleteRead", "ReadTimeoutError", "ConnectionResetError")
 
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A kind of store: fsspec's name for it, and the extra that brings its library."""
+    """A kind of store.
+
+    Attributes:
+        protocol: fsspec's name for it.
+        extra: the extra that brings its library.
+        hint: where account and credentials can be given.
+    """
 
     protocol: str
     extra: str
+    hint: str
 
+
+_AWS = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
+_GOOGLE = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
+_AZURE = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
 
 STORES = {
-    "s3": _Store("s3", "s3"),
-    "s3a": _Store("s3", "s3"),
-    "gs": _Store("gs", "gcs"),
-    "gcs": _Store("gs", "gcs"),
-    "az": _Store("az", "azure"),
-    "abfs": _Store("abfs", "azure"),
-    "abfss": _Store("abfs", "azure"),
+    "s3": _Store("s3", "s3", _AWS),
+    "s3a": _Store("s3", "s3", _AWS),
+    "gs": _Store("gs", "gcs", _GOOGLE),
+    "gcs": _Store("gs", "gcs", _GOOGLE),
+    "az": _Store("az", "azure", _AZURE),
+    "abfs": _Store("abfs", "azure", _AZURE),
+    "abfss": _Store("abfs", "azure", _AZURE),
 }
 """Kinds of stores by the scheme of their URLs."""
+
+for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs", "s3fs"):
+    # What they log goes to those who listen, and not as tracebacks to a terminal where errors are told once, by us.
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout: float) -> ObjectSource:
@@ -67,7 +84,7 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
     except Exception as error:  # noqa: BLE001 (each library has errors of its own)
         raise FetchError(
             f"{shown} cannot be used: {type(error).__name__}",
-            hint="Check the URL, and the variables of the environment that name account and credentials.",
+            hint=f"Check the URL. {store.hint}",
         ) from None
     anonymous = (lambda: kind(**settings, anon=True)) if store.protocol == "s3" else None
     return ObjectSource(files, path, shown, now=now, anonymous=anonymous)
@@ -167,11 +184,11 @@ class ObjectSource:
             raise
         except FileNotFoundError:
             raise FetchError(f"{self.shown}: there is no such object", hint="Check bucket and path.") from None
-        except PermissionError:
-            raise FetchError(
-                f"{self.shown}: may not be read", hint="Check the credentials, and whether they allow this object."
-            ) from None
         except Exception as error:  # noqa: BLE001 (each library has errors of its own)
+            if isinstance(error, PermissionError) or getattr(error, "status_code", None) in _FORBIDDEN:
+                raise FetchError(
+                    f"{self.shown}: may not be read", hint="Check the credentials, and whether they allow this object."
+                ) from None
             name = type(error).__name__
             failure = FetchInterrupted if name in _PASSING or isinstance(error, TimeoutError) else FetchError
             raise failure(

@@ -13,7 +13,10 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-_NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--")
+# The first process of a namespace is not ended by signals from within, not even by its own: it would go on after a
+# crash, and end well. So it is a shell that does nothing but wait, and tells a signal by its exit code.
+_WAITING = ("/bin/sh", "-c", 'unset PWD OLDPWD SHLVL; "$@"; exit $?', "sh")
+_NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--", *_WAITING)
 _TETHER = ("setpriv", "--pdeathsig", "KILL", "--")
 _PATIENCE = 20.0
 

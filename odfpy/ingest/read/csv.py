@@ -165,7 +165,7 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
         missing = [wanted for wanted in names if wanted not in header]
         extra = [found for found in header if found not in names]
         raise IngestError(
-            f"The header of {name} has {len(header)} columns where the schema has {len(names)}"
+            f"The header of {name} has {len(header)} column{'s' * (len(header) != 1)} where the schema has {len(names)}"
             + (f"; missing: {_some(missing)}" if missing else "")
             + (f"; not in the schema: {_some(extra)}" if extra else ""),
             hint="List all columns of the file in the schema, in their order.",

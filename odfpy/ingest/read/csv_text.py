@@ -148,12 +148,17 @@ def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
                 f"{piece.place(record.start)}: a value begins with {dialect.quote.decode()} and is never closed",
                 hint="Close the quotes, or set `quote` to an empty text if they have no meaning in this file.",
             )
-        if len(record.cells) != width:
+        num_cells = len(record.cells)
+        if num_cells != width:
             return BadValue(
-                f"{piece.place(record.start)}: {len(record.cells)} values where there are {width} columns",
+                f"{piece.place(record.start)}: {_count(num_cells, 'value')} for {_count(width, 'column')}",
                 hint="Look for a missing or an extra separator, or for a value that should be in quotes.",
             )
     return BadValue(f"{piece.place(0)}: the text from here on is not CSV")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 class _Patterns(NamedTuple):

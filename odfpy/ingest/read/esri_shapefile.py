@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from odfpy.chain.sources import ReadEsriShapefile
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataSchema
-from odfpy.errors import IngestError, SchemaError
+from odfpy.errors import IngestError, SchemaError, did_you_mean
 from odfpy.ingest.archive import UnpackLimits, ZipArchive
 from odfpy.ingest.read.dbf import DbfBatch, DbfTable, codec_of_cpg
 from odfpy.ingest.read.files import opening
@@ -140,6 +140,12 @@ def _inferred(table: DbfTable) -> pa.Schema:
 def _check(table: DbfTable, wanted: pa.Schema) -> None:
     """See that each column that is wanted is one, and readable."""
     counts = Counter(field.name for field in table.fields)
+    for field in wanted:
+        if field.name not in counts and field.name != GEOMETRY and not field.nullable:
+            raise IngestError(
+                f"{table.place(0)}: there is no column {shorten(field.name)}",
+                hint=did_you_mean(field.name, counts, otherwise=f"There are {', '.join(map(shorten, counts))}."),
+            )
     for field in table.fields:
         if field.name not in wanted.names:
             continue

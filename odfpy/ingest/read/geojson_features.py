@@ -15,7 +15,6 @@ from typing import Any
 from odfpy.ingest.read.files import Piece, TextFile
 from odfpy.ingest.read.geometry_text import NoText, geometry_text
 from odfpy.ingest.read.json_array import ArrayBegins, ArrayParser, find_in_head
-from odfpy.ingest.read.json_columns import to_json
 from odfpy.ingest.read.json_records import Parser, Records, members_of
 from odfpy.ingest.read.typed import shorten
 
@@ -181,6 +180,6 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         if key == "features" or (key == "type" and key in keys):
             raise self._error(start, f"key {key!r} is there twice")
         if key == "type" and value != "FeatureCollection":
-            raise self._error(start, f"the document is a {shorten(to_json(value))}", _COLLECTION_HINT)
+            raise self._error(start, f"the document is of the type {shorten(str(value))}", _COLLECTION_HINT)
         keys.append(key)
         return end

@@ -173,6 +173,16 @@ def test_secret_variables_are_not_among_the_arguments(podman: PodmanStandIn, run
     assert "s3cret" not in str(podman.calls)
 
 
+def test_keys_of_several_lines_that_are_handed_on_are_not_among_the_arguments(
+    podman: PodmanStandIn, run_fetch: Fetcher, monkeypatch: Any
+):
+    monkeypatch.setenv("KEY", "s3cret\nkey")
+    podman.image(IMAGE, 'echo "$KEY"')
+    (file,) = run_fetch(FetchContainer(IMAGE, env=(EnvVar("KEY"),)), environment=os.environ)
+    assert file.path.read_text() == "s3cret\nkey\n"
+    assert "s3cret" not in str(podman.calls)
+
+
 def test_any_user_of_an_image_may_write_the_state_and_nobody_else(podman: PodmanStandIn, run_fetch: Fetcher):
     podman.image(IMAGE, "cd $(dirname $ODF_NEW_ETAG_PATH); stat -c %a . ..")
     (file,) = run_fetch(FetchContainer(IMAGE))

@@ -95,9 +95,10 @@ def test_failure_without_a_word(prepared: Prepare):
         prepared(PrepPipe(("false",)), content=b"")
 
 
-def test_end_by_a_signal_is_a_failure(prepared: Prepare):
+@pytest.mark.parametrize("script", ["sh -c 'kill -9 $$'; exit $?", "kill -9 $$", "kill -9 $$; exec cat"])
+def test_end_by_a_signal_is_a_failure(prepared: Prepare, script: str):
     with pytest.raises(PrepareError, match=r"signal SIGKILL|exit code 137"):
-        prepared(shell("sh -c 'kill -9 $$'; exit $?"), content=b"")
+        prepared(shell(script), content=b"a")
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_nothing_at_all_has_no_columns_without_a_schema(read_input: Reader):
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("a\n", "The header of input has 1 columns where the schema has 2; missing: 'b'"),
+        ("a\n", "The header of input has 1 column where the schema has 2; missing: 'b'"),
         ("a,b,c\n", "The header of input has 3 columns where the schema has 2; not in the schema: 'c'"),
     ],
 )
@@ -222,8 +222,8 @@ BAD_LINES = [
     ("1,x\n2.5,y\n", "input, line 2: column 'a' has '2.5', which is no Int64"),
     ('1,"x\ny"\n\n,y\n', "input, line 4: column 'a' has no value, but Int64 is required"),
     ("1,x\r1,\r", "input, line 2: column 'b' has no value, but String is required"),
-    ("1,x\n2\n", "input, line 2: 1 values where there are 2 columns"),
-    ("1,x\n\n2,y,z\n", "input, line 3: 3 values where there are 2 columns"),
+    ("1,x\n2\n", "input, line 2: 1 value for 2 columns"),
+    ("1,x\n\n2,y,z\n", "input, line 3: 3 values for 2 columns"),
     ('1,x\n2,"y\n3,z\n', 'input, line 2: a value begins with " and is never closed'),
     ('1,x\n2,"y', 'input, line 2: a value begins with " and is never closed'),
     ('1,x\n2,"y\\"\n', 'input, line 2: a value begins with " and is never closed'),

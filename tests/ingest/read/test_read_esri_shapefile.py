@@ -126,6 +126,13 @@ def test_a_value_that_is_required(read_input: Reader):
         read_input(ReadEsriShapefile(schema=required(id=Int64())), content)
 
 
+def test_a_required_column_that_is_not_there(read_input: Reader):
+    content = archive("null", [(None, ONE)])
+    with pytest.raises(IngestError, match=r"^input/data.dbf, row 1: there is no column 'naem'$") as caught:
+        read_input(ReadEsriShapefile(schema=required(naem=String())), content)
+    assert caught.value.hint == "Did you mean name?"
+
+
 def test_rows_marked_as_deleted_are_no_rows(read_input: Reader):
     content = files("point", [((i, i), {"id": i, "name": "x"}) for i in range(4)])
     deleted = patched(content, "dbf", at_row(content, 1), b"*")

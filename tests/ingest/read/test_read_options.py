@@ -158,7 +158,7 @@ def test_line_breaks_in_quotes_are_part_of_the_value(read_input: Reader, small_p
     table = read_input(ReadCsv(header=True), content)
     assert table.column("b").to_pylist() == [f"x{line_break}y"] * rows
     breaks = len(line_break.replace("\r\n", "\n"))
-    with pytest.raises(BadValue, match=f"^input, line {2 + rows * (1 + breaks)}: 1 values where there are 2 columns"):
+    with pytest.raises(BadValue, match=f"^input, line {2 + rows * (1 + breaks)}: 1 value for 2 columns"):
         read_input(ReadCsv(header=True), content + "1\n")
 
 
