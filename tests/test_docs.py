@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 import typer
 from support.merge_page import Example, examples, made_of
+from support.watermark_page import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
 from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+POLICIES = list(policy_examples((REPOSITORY / "docs" / "watermarks.md").read_text(encoding="utf-8")))
 EXAMPLES = list(examples((REPOSITORY / "docs" / "merge-strategies.md").read_text(encoding="utf-8")))
 
 
@@ -24,6 +27,19 @@ def test_every_merge_strategy_has_an_example() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_table_of_a_merge_strategy_is_what_comes_of_its_files(example: Example, tmp_path: Path) -> None:
     assert example.table == made_of(example, tmp_path)
+
+
+def test_every_watermark_policy_has_an_example() -> None:
+    settings = [dict(example.settings).keys() for example in POLICIES]
+    assert settings == [set(), {"watermark.lag"}, {"watermark.lag", "watermark.idle"}]
+
+
+@pytest.mark.parametrize("example", POLICIES, ids=lambda example: example.name)
+def test_the_table_of_a_watermark_policy_is_what_comes_of_it(
+    example: PolicyExample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table_of(example, tmp_path, lambda now: monkeypatch.setattr(time, "time_ns", lambda: now.nanos))
+    assert example.table == made
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
