@@ -1,7 +1,8 @@
 """Where an ingest runs: in this process, or in the engine's worker; see the decision record "Two lanes".
 
-`auto` takes Spark where it is at work anyway (preprocessing in Spark SQL), where there is a cluster, and where input
-and state might not fit into the memory that an ingest may take here. The result is the same.
+`auto` takes Spark where there is a cluster, and where input and state might not fit into the memory that an ingest may
+take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are merged and written here in less
+time than Spark takes to start tasks. The result is the same.
 """
 
 from __future__ import annotations
@@ -67,9 +68,6 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     master = config.get("engine.master")
     if EngineSettings(master=master).is_cluster:
         return Lane(is_spark=True, reason=f"the engine's master is {master}")
-    engine = source.preprocess.engine.lower() if source.preprocess is not None else "datafusion"
-    if engine != "datafusion":
-        return Lane(is_spark=True, reason="it preprocesses in Spark SQL")
     needed = path.stat().st_size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
         needed += state.data_bytes * _STATE_GROWS
