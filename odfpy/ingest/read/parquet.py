@@ -75,7 +75,9 @@ def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: Pa
         if part == WHOLE:
             return 0, file.read(wanted)
         before = sum(file.metadata.row_group(group).num_rows for group in range(part.start))
-        return before, file.read_row_groups(list(range(part.start, part.stop or file.num_row_groups)), wanted)
+        return before, file.read_row_groups(
+            list(range(part.start, file.num_row_groups if part.stop is None else part.stop)), wanted
+        )
 
 
 @contextmanager
