@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -221,6 +222,31 @@ class Breaking(MemoryFileSystem):
             def close(self) -> None: ...
 
         return Half()
+
+
+class Refusing(MemoryFileSystem):
+    """Refuses as the library of Azure does: with an error of its own that has the status."""
+
+    protocol = "refusing"
+
+    class HttpResponseError(Exception):
+        status_code = 403
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        raise self.HttpResponseError("Signature did not match. String to sign used was s3cr3t")
+
+
+def test_refusal_is_told_as_such_and_without_the_words_of_the_library(fetch_from):
+    with pytest.raises(FetchError, match=r"^memory:a.csv: may not be read$") as caught:
+        fetch_from(Refusing())
+    assert caught.value.__cause__ is None
+
+
+def test_libraries_do_not_log_to_the_terminal():
+    program = (
+        "import logging, odfpy.ingest.fetch.object_store; logging.getLogger('gcsfs.retry').error('out of retries')"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, timeout=120).stderr == b""
 
 
 def test_reading_goes_on_where_it_broke_off(store: MemoryFileSystem, fetch_from):
