@@ -221,7 +221,7 @@ def _commit(
             described.size,
         )
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
-    watermark = _later(state.watermark, response.new_watermark)
+    watermark = watermark_after(state, response)
     if new_data is None and checkpoint is None and watermark is None:
         return unchanged(dataset)  # a block that only moves along inputs is no valid one
     events.append(
@@ -269,5 +269,9 @@ def _hash_checkpoint(path: Path) -> Checkpoint | None:
     return Checkpoint(Multihash(SHA3_256.code, hasher.digest()), path.stat().st_size)
 
 
-def _later(before: Timestamp | None, now: Timestamp | None) -> Timestamp | None:
-    return max((mark for mark in (before, now) if mark is not None), default=None)
+def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
+    """The watermark to record with a run: the engine's, unless the dataset is further already.
+
+    It is where another query or input holds, which would give a lower one: watermarks never go back.
+    """
+    return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)

@@ -25,7 +25,14 @@ from odfpy.chain.rules import validated
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.transform import EngineFor, InputInterval, make_request, require_transform, run
+from odfpy.coordinator.transform import (
+    EngineFor,
+    InputInterval,
+    make_request,
+    require_transform,
+    run,
+    watermark_after,
+)
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, ObjectNotFound, OdfError, ReplayMismatch
@@ -273,7 +280,7 @@ def _replay(
             message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
             remarks = _compare_rows(this, event, path) + _compare_versions(set_transform, engine.version)
             this.error("replay", message + remarks, hashed, cause=ReplayMismatch)
-        elif response.new_watermark is not None and response.new_watermark != event.new_watermark:
+        elif response.new_watermark is not None and watermark_after(before, response) != event.new_watermark:
             this.error(
                 "replay",
                 f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}",

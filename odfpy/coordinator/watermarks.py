@@ -25,6 +25,7 @@ OFTEN: Final = Duration(60)
 """How often the watermark of an idle source is moved at most by what looks all the time, such as a watch."""
 
 FOLLOWS: Final = "nothing new for longer than watermark.idle, so the watermark follows system time"
+FUTURE: Final = "it is later than now: until then, all rows will count as late"
 
 
 def settings_of(dataset: StoredDataset) -> Config:
@@ -129,7 +130,8 @@ def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
             f"{dataset.handle}: the watermark is at {before} already and cannot go back to {watermark}",
             hint="Watermarks only move forward; derivatives may have relied on this one.",
         )
-    return _move(dataset, watermark)
+    moved = _move(dataset, watermark)
+    return moved if watermark <= commit_time(dataset.state) else replace(moved, notes=(FUTURE,))
 
 
 def _move(dataset: StoredDataset, watermark: Timestamp) -> PullResult:

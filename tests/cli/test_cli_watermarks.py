@@ -186,7 +186,10 @@ def test_moving_a_watermark_by_hand(odf: Odf, levels: Workspace) -> None:
     assert moved.err.startswith("slow: updated, 0 records in 1 block, watermark 2024-01-10T10:00:00Z (")
     assert odf("pull", "slow", "--set-watermark", "2024-01-10T10:00:00Z").err.startswith("slow: up to date")
     back = odf("pull", "slow", "--set-watermark", "2024-01-09")
+    assert len(moved.err.splitlines()) == 1
     assert (back.code, "at 2024-01-10T10:00:00Z already and cannot go back to 2024-01-09" in back.says) == (1, True)
+    far = odf("pull", "slow", "--set-watermark", "9999-01-01")
+    assert far.err.splitlines()[1] == "  note: it is later than now: until then, all rows will count as late"
 
 
 @pytest.mark.parametrize(

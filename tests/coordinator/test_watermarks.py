@@ -352,6 +352,25 @@ def test_a_slow_input_does_not_stall_what_is_downstream(tmp_path: Path, later: L
     assert all(report.ok for report in workspace.verify(all=True))
 
 
+def test_a_slower_input_that_is_added_later_does_not_take_it_back(tmp_path: Path) -> None:
+    one = derivative("both", "fast", "select op, event_time, id, name from fast").replace(
+        "alias: source", "alias: fast"
+    )
+    workspace = workspace_with(tmp_path, root("fast"), root("slow"), one)
+    feed(workspace, "slow", "1 a", day=2)
+    feed(workspace, "fast", "2 b", day=20)
+    pull(workspace)
+    two = one.replace("alias: fast}]", "alias: fast}, {datasetRef: slow}]").replace(
+        "from fast", "from fast union all select op, event_time, id, name from slow"
+    )
+    workspace.add(load_snapshots(two, "manifest"), replace=True)
+    pull(workspace)
+    feed(workspace, "slow", "1 b", day=3)
+    pull(workspace)
+    assert watermark(workspace, "both") == "2024-01-20T00:00:00Z"
+    assert [report.findings for report in workspace.verify(["both"])] == [()]
+
+
 # --- Whatever happens ------------------------------------------------------------------------------------------------
 
 steps = st.tuples(
