@@ -18,7 +18,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.engine import contract
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.responses import as_error
-from odfpy.errors import OdfError
+from odfpy.errors import IngestError, OdfError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,6 +133,11 @@ def _read_schema(source: Source, root: Path) -> pa.Schema | None:
     from odfpy.data.arrow import to_arrow
     from odfpy.ingest.read import schema_of
 
+    is_of_ethereum = isinstance(source, SetPollingSource) and isinstance(source.fetch, FetchEthereumLogs)
+    if is_of_ethereum and not isinstance(source.read, ReadParquet):
+        raise IngestError(
+            f"EthereumLogs give Parquet, which {source.read.KIND} does not read", hint="Say `read: {kind: Parquet}`."
+        )
     declared = schema_of(source.read)
     if declared is not None:
         return to_arrow(declared)

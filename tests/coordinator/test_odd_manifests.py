@@ -89,6 +89,10 @@ REMARKS = {
         query("select event_time, st_point(1.5, 2.5) as e from input"),
         "no data can come in like this.*st_point",
     ),
+    "logs of Ethereum read as text": (
+        source(fetch="{kind: EthereumLogs, chainId: 1, signature: 'A()'}", read="{kind: NdJson}"),
+        "no data can come in like this.*EthereumLogs give Parquet, which NdJson does not read",
+    ),
     "an engine that nobody knows": (query("select 1", "nosuch"), "no data can come in like this.*'nosuch'"),
     "a key that is not there": (
         source(read=f"{{kind: NdJson, {SCHEMA}}}", merge="{kind: ledger, primaryKey: [pointid]}"),
