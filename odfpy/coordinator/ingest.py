@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ from odfpy.coordinator.watermarks import policy_of
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.engine.registry import EngineRegistry
-from odfpy.errors import UsageError, did_you_mean
+from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics
@@ -108,8 +108,19 @@ def ingest_file(
     """
     from odfpy.data.memory import bulk_memory
 
-    with bulk_memory():
+    with bulk_memory(), _named(file.name):
         return _ingest_file(dataset, source, file, engines, scratch)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Let errors of a file name it: readers, who know the line, do so by themselves, merges and schemas do not."""
+    try:
+        yield
+    except (IngestError, SchemaError) as error:
+        if name not in error.message:
+            error.message = f"{name}: {error.message}"
+        raise
 
 
 def _ingest_file(
