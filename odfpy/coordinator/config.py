@@ -57,6 +57,7 @@ class Setting:
 
 _LANE = ("auto|local|spark", "auto, local or spark")
 _SIZE = ("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")
+_SANDBOX = ("required|best-effort|off", "required, best-effort or off")
 _CONTAINER_ENGINE = ("auto|podman|docker", "auto, podman or docker")
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
@@ -67,6 +68,17 @@ SETTINGS = {
         Setting("engine.startTimeout", int, 120, "Seconds that the start of an engine may take"),
         Setting("engine.jobTimeout", int, None, "Seconds that one job of an engine may take; unlimited if not set"),
         Setting("engine.memory", str, None, "Greatest heap of the engine's Java process, for example 2g", _SIZE),
+        Setting(
+            "engine.sandbox",
+            str,
+            "best-effort",
+            "Whether the engine must run in a sandbox, does if it can, or not",
+            _SANDBOX,
+        ),
+        Setting(
+            "engine.maxMemory", str, None, "What a sandboxed engine may hold in memory; 9/10 of it if not set", _SIZE
+        ),
+        Setting("engine.maxDisk", str, None, "What a job of a sandboxed engine may write; unlimited if not set", _SIZE),
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
         Setting("engine.master", str, "local[*]", "Where Spark runs its tasks: local[2], or the address of a cluster"),
         Setting("engine.host", str, "127.0.0.1", "Address at which the executors of a cluster reach this machine"),

@@ -194,7 +194,7 @@ def _disk(folder: Path) -> str:
 
 def _sandbox() -> str:
     """What keeps the commands of `Pipe` steps from the network, which not every system allows."""
-    from odfpy.ingest.prepare.sandbox import isolation
+    from odfpy.sandbox.command import isolation
 
     return "commands of Pipe steps run " + (
         "without network" if isolation() else "with network: namespaces are off here"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.storage import Storage
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.settings import EngineSettings
+from odfpy.engine.settings import EngineSettings, SandboxMode
 
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
@@ -18,5 +18,8 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
         master=config.get("engine.master"),
         host=config.get("engine.host"),
         startup_cache=config.get("engine.startupCache"),
+        sandbox=SandboxMode(config.get("engine.sandbox")),
+        max_memory=config.get("engine.maxMemory"),
+        max_disk=config.get("engine.maxDisk"),
     )
     return EngineRegistry.standard(storage.run, settings)

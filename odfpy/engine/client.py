@@ -5,8 +5,9 @@ Light: nothing of Spark, Java or Arrow is loaded here.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
@@ -52,10 +53,13 @@ if TYPE_CHECKING:
 
     from odfpy.dataset.transform import Transform
 
+_SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
+
 ProgressListener = Callable[[Progress], None]
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 3
+_LOG: Final = logging.getLogger(__name__)
 
 
 class SparkEngine:
@@ -74,6 +78,7 @@ class SparkEngine:
         self.run = RunFolder(run_dir)
         self.settings = settings or EngineSettings()
         self._on_progress = on_progress
+        self._has_launched = False
 
     @property
     def version(self) -> str:
@@ -132,8 +137,14 @@ class SparkEngine:
                 raise as_error(response)
             return take_back(output, response.unchanged, tables)
 
-    def run_job(self, function: str, arguments: str, folder: Path) -> str:
+    def run_job(self, function: str, arguments: str, folder: Path, reads: Iterable[str] = ()) -> str:
         """Run a function of another package in the worker; see `odfpy.engine.jobs`.
+
+        Args:
+            function: `module:name`.
+            arguments: text for it.
+            folder: for what it writes.
+            reads: files that it reads besides those in the folder.
 
         Raises:
             OdfError: what it raised.
@@ -142,7 +153,7 @@ class SparkEngine:
         from odfpy.engine.jobs import result_of
         from odfpy.engine.responses import as_error
 
-        response = self._ask(JobRequest(function, arguments, str(folder)), JobResponseDone)
+        response = self._ask(JobRequest(function, arguments, str(folder), tuple(reads)), JobResponseDone)
         if not isinstance(response, JobResponseDone):
             raise as_error(response)
         return result_of(response)
@@ -156,6 +167,7 @@ class SparkEngine:
         self.run.create()
         if self.run.holder() is None:
             launch(self.run, self.settings, find_java())
+            self._has_launched = True
 
     # --- One request ---
 
@@ -236,8 +248,9 @@ class SparkEngine:
         refusals = 0
         while True:
             match greet(self.run):
-                case (channel, Welcome(theirs)):
+                case (channel, Welcome(theirs, weakness)):
                     if theirs == mine:
+                        self._warn(weakness)
                         return channel
                     channel.close()  # it runs other code or settings than ours: it has to make room
                     stop_engine(self.run.path)
@@ -253,9 +266,16 @@ class SparkEngine:
                 started = None
             if started is None and self.run.holder() is None:
                 started = launch(self.run, self.settings, java)
+                self._has_launched = True
             if time.monotonic() > deadline:
                 self._not_started(f"it was not there within {self.settings.start_seconds} s")
             time.sleep(POLL_SECONDS)
+
+    def _warn(self, weakness: str | None) -> None:
+        """Say once for every engine that it is less confined than it should be: who has started it says so."""
+        if weakness and self._has_launched:
+            _LOG.warning("The engine is not in a sandbox as it should be: %s.\n%s", weakness, _SANDBOX_HINT)
+        self._has_launched = False
 
     def _not_started(self, reason: str) -> NoReturn:
         words = last_words(self.run)

@@ -25,7 +25,7 @@ _INHERITED: Final = frozenset(
     ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
 )
 _LOG_LINES: Final = 3
-_CODE: Final = ("engine", "data", "dataset", "codec", "state", "chain", "ingest")
+_CODE: Final = ("engine", "data", "dataset", "codec", "state", "chain", "ingest", "sandbox")
 
 _children: set[int] = set()
 

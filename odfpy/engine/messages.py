@@ -5,7 +5,8 @@ A connection is for one request:
     client   Hello, then one request
     worker   Welcome or Refusal; then Progress every second or so, and in the end one response
 
-A client that hangs up takes its request back.
+A client that hangs up takes its request back. Jobs and results also go between the worker and the process that it
+confines, which knows no others.
 """
 
 from __future__ import annotations
@@ -52,9 +53,11 @@ class Welcome:
 
     Attributes:
         fingerprint: what the worker was started from, see `odfpy.engine.client`; another one asks for another worker.
+        weakness: what its sandbox should have and has not, in words.
     """
 
     fingerprint: str
+    weakness: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class Status:
         engine_version: see `odfpy.engine.registry.Engine.version`.
         java: version of Java, and where it comes from.
         startup_cache: whether Java runs from a start-up cache.
+        sandbox: how it is confined, in words.
     """
 
     pid: U32
@@ -145,6 +149,7 @@ class Status:
     engine_version: str
     java: str
     startup_cache: bool
+    sandbox: str
 
 
 Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | JobRequest
@@ -163,6 +168,66 @@ Answer: TypeAlias = Refusal | Breakdown | Progress | Result
 FromWorker: TypeAlias = Welcome | Status | Answer
 
 
+# --- Between the worker and the process that it confines -------------------------------------------------------------
+
+
+class Question(Enum):
+    """What the worker asks in between."""
+
+    TASKS = "tasks"
+    CANCEL = "cancel"
+    SETTLES = "settles"
+    DEATH = "death"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question.
+
+    Attributes:
+        what: the question.
+        millis: how long the answer may be waited for.
+    """
+
+    what: Question
+    millis: U64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Its answer: some numbers, or a text."""
+
+    numbers: tuple[U64, ...] = ()
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartPart:
+    """A part of the start, and when it was done."""
+
+    name: str
+    millis: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Spark is there.
+
+    Attributes:
+        java_pid: of its process, as seen from inside.
+        uses_cache: whether Java runs from the start-up cache.
+        parts: see `SparkHost.timings`.
+    """
+
+    java_pid: U32
+    uses_cache: bool
+    parts: tuple[StartPart, ...]
+
+
+Start: TypeAlias = Started | Breakdown
+Between: TypeAlias = Ask | Told
+
+
 class Channel:
     """Messages over a connected socket. Sending is safe from one thread while another one receives.
 
@@ -174,7 +239,7 @@ class Channel:
         self.socket = connected
         self._received = bytearray()
 
-    def send(self, message: FromClient | FromWorker) -> None:
+    def send(self, message: FromClient | FromWorker | Started | Between) -> None:
         """Send a message.
 
         Raises:

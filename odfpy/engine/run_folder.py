@@ -5,7 +5,8 @@
     engine.secret   what a client has to say first, readable by the owner only
     engine.log      what the worker and its Java process print
     engine-worker-*/ scratch of the worker that lives, removed with it
-    engine-client-*/ what a process hands to the worker; its name has the process id
+    clients/*/      what a process hands to the worker; its name has the process id
+    engine.folders  what a worker that is confined by Landlock alone must be let into when it starts
 
 The lock ends with its process, so whatever is found while nobody holds it is left over and may be removed.
 """
@@ -13,12 +14,13 @@ The lock ends with its process, so whatever is found while nobody holds it is le
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +29,7 @@ from tempfile import TemporaryDirectory
 from odfpy.errors import EngineUnavailable
 
 _SCRATCH_PREFIX = "engine-worker-"
-_CLIENT_PREFIX = "engine-client-"
+_CLIENTS = "clients"
 _LARGEST_LOG = 4 << 20
 _PRIVATE_FILE = 0o600
 _LOCK_ATTEMPTS = 10
@@ -60,6 +62,10 @@ class RunFolder:
     @property
     def _secret_file(self) -> Path:
         return self.path / "engine.secret"
+
+    @property
+    def _folders_file(self) -> Path:
+        return self.path / "engine.folders"
 
     def create(self) -> None:
         """Make the folder if it is not there.
@@ -131,8 +137,8 @@ class RunFolder:
             path.unlink(missing_ok=True)
         for path in self.path.glob(f"{_SCRATCH_PREFIX}*"):
             shutil.rmtree(path, ignore_errors=True)
-        for path in self.path.glob(f"{_CLIENT_PREFIX}*"):
-            if not _is_alive(path.name.removeprefix(_CLIENT_PREFIX).partition("-")[0]):
+        for path in (self.path / _CLIENTS).glob("*"):
+            if not _is_alive(path.name.partition("-")[0]):
                 shutil.rmtree(path, ignore_errors=True)
 
     # --- Files of the living ---
@@ -152,13 +158,27 @@ class RunFolder:
         Raises:
             EngineUnavailable: it cannot be made.
         """
-        self.create()
+        clients = self.path.absolute() / _CLIENTS
         try:
-            folder = TemporaryDirectory(prefix=f"{_CLIENT_PREFIX}{os.getpid()}-", dir=self.path.absolute())
+            clients.mkdir(parents=True, exist_ok=True)
+            folder = TemporaryDirectory(prefix=f"{os.getpid()}-", dir=clients)
         except OSError as error:
             raise EngineUnavailable(f"The engine needs a folder in {self.path}: {error.strerror}") from error
         with folder as path:
             yield Path(path)
+
+    def note_more_folders(self, folders: Iterable[str]) -> None:
+        """Have the next worker let into some folders."""
+        self._folders_file.write_text(json.dumps(list(folders)), "utf-8")
+
+    def take_more_folders(self) -> tuple[str, ...]:
+        """What has been noted for this worker."""
+        try:
+            noted = tuple(json.loads(self._folders_file.read_text("utf-8")))
+        except (OSError, ValueError):
+            return ()
+        self._folders_file.unlink()
+        return noted
 
     def make_secret(self) -> str:
         """Put a new secret into its file."""

@@ -120,11 +120,11 @@ class Server:
         work: who does the jobs.
     """
 
-    def __init__(self, listener: socket.socket, secret: str, fingerprint: str, work: Work) -> None:
+    def __init__(self, listener: socket.socket, secret: str, welcome: Welcome, work: Work) -> None:
         self.work = work
         self._listener = listener
         self._secret = secret
-        self._fingerprint = fingerprint
+        self._welcome = welcome
 
     def start(self) -> None:
         """Begin to serve, in threads that do not keep the process alive."""
@@ -149,7 +149,7 @@ class Server:
                 if not hmac.compare_digest(hello.secret.encode(), self._secret.encode()):
                     channel.send(Refusal("The secret is wrong", retry=False))
                     return
-                channel.send(Welcome(self._fingerprint))
+                channel.send(self._welcome)
                 request = channel.receive(FromClient)
             except OdfError as error:
                 channel.send(Refusal(f"Not understood: {error.message}", retry=False))

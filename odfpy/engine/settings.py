@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from odfpy.data.scalars import U64
+
+_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+class SandboxMode(Enum):
+    """Whether the engine runs in a sandbox: it must, it does where the system allows it, it does not."""
+
+    REQUIRED = "required"
+    BEST_EFFORT = "best-effort"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +30,11 @@ class EngineSettings:
         master: where Spark runs its tasks: `local[2]`, or the address of a cluster as Spark has it.
         host: address at which the executors of a cluster reach this machine.
         startup_cache: keep a cache of loaded classes in the user's cache folder, which halves a cold start.
+        sandbox: see `SandboxMode`.
+        max_memory: what all processes of the engine may hold in memory, for example `4g`; None means nine tenths of
+            the machine's. Only in a sandbox.
+        max_disk: what a job may write to the disk, for example `100g`; None means as long as there is space. Only in a
+            sandbox.
     """
 
     idle_seconds: U64 = 600
@@ -28,8 +44,25 @@ class EngineSettings:
     master: str = "local[*]"
     host: str = "127.0.0.1"
     startup_cache: bool = True
+    sandbox: SandboxMode = SandboxMode.BEST_EFFORT
+    max_memory: str | None = None
+    max_disk: str | None = None
 
     @property
     def is_cluster(self) -> bool:
         """Whether tasks run in other processes than the engine's, perhaps on other machines."""
         return not self.master.startswith("local")
+
+    @property
+    def most_memory(self) -> int | None:
+        """`max_memory` in bytes."""
+        return _bytes_of(self.max_memory)
+
+    @property
+    def most_disk(self) -> int | None:
+        """`max_disk` in bytes."""
+        return _bytes_of(self.max_disk)
+
+
+def _bytes_of(size: str | None) -> int | None:
+    return None if size is None else int(size[:-1]) << _UNITS[size[-1].lower()]

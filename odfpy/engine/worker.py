@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.codec.tree import from_tree
+from odfpy.engine.confined_host import ConfinedHost
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.java import find_java
 from odfpy.engine.leftovers import remove_output
-from odfpy.engine.messages import Breakdown, Job, Refusal, Result, Stage, Status
+from odfpy.engine.messages import Breakdown, Job, Refusal, Result, Stage, Status, Welcome
 from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.server import PendingJob, Server
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.host import SparkHost
 from odfpy.engine.spark.version import installed_engine_version
-from odfpy.errors import OdfError
+from odfpy.errors import EngineUnavailable, OdfError
 
 _LOOK_SECONDS: Final = 1.0
 _TRAINING_AFTER_SECONDS: Final = 5.0
@@ -52,7 +52,7 @@ class Worker:
         host: Spark.
     """
 
-    def __init__(self, host: SparkHost, settings: EngineSettings, run: RunFolder, lock: int) -> None:
+    def __init__(self, host: ConfinedHost, settings: EngineSettings, run: RunFolder, lock: int) -> None:
         self.host = host
         self._settings = settings
         self._run = run
@@ -81,7 +81,7 @@ class Worker:
             with self._changed:
                 for waiting in self._queue:
                     waiting.stage = Stage.QUEUED
-            self._log(f"ready after {self._start_millis} ms: {_parts(self.host.timings)}")
+            self._log(f"ready after {self._start_millis} ms: {_parts(self.host.timings)}; sandbox: {self.host.sandbox}")
             while (job := self._next()) is not None:
                 self._do(job)
         except OdfError as error:
@@ -113,7 +113,7 @@ class Worker:
 
     def _reason_to_end(self) -> str | None:
         if death := self.host.death():
-            return f"its Java process {death}"
+            return death
         if self._run.has_lost(self._lock):
             return "its folder is gone"
         idle = time.monotonic() - self._last_work
@@ -122,10 +122,14 @@ class Worker:
         return None
 
     def _do(self, job: PendingJob) -> None:
+        if self.host.is_out_of_reach(job.request):
+            job.answer(_ENDING)
+            self._end(_ENDING)
+            return
         try:
-            answer: Result | Breakdown = self._serve(job.request)
+            answer = self._serve(job.request)
             if death := self.host.death(suspected=isinstance(answer, TransformResponseInternalError)):
-                answer = Breakdown(f"The engine broke down: its Java process {death}")
+                answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine broke down: {death}")
                 if self.host.cache is not None and self.host.uses_cache and death.endswith(("SIGSEGV", "SIGABRT")):
                     self.host.cache.discard()
         except _Ended:
@@ -143,9 +147,11 @@ class Worker:
             self._jobs_done += 1
             job.answer(answer)
 
-    def _serve(self, request: Job) -> Result:
+    def _serve(self, request: Job) -> Result | Breakdown:
         try:
             return self.host.serve(request)
+        except EngineUnavailable as error:
+            return Breakdown(error.message)
         except Exception as error:  # noqa: BLE001  a bug in an operation must not end the engine
             return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
 
@@ -220,19 +226,19 @@ class Worker:
 
     def status(self) -> Status:
         """How the worker is."""
-        java_pid = self.host.java_pid
         return Status(
             pid=os.getpid(),
-            java_pid=java_pid,
+            java_pid=self.host.java_pid,
             ready=self._start_millis is not None,
             busy=self._current is not None,
             uptime_millis=self._uptime_millis(),
             start_millis=self._start_millis,
             jobs_done=self._jobs_done,
-            memory_bytes=sum(_resident_bytes(pid) for pid in (os.getpid(), java_pid) if pid),
+            memory_bytes=self.host.memory_bytes,
             engine_version=installed_engine_version(self.host.java),
             java=f"{self.host.java.version} ({self.host.java.source})",
             startup_cache=self.host.uses_cache,
+            sandbox=self.host.sandbox,
         )
 
     def stop(self, *, force: bool) -> None:
@@ -242,14 +248,6 @@ class Worker:
         self._end(_ENDING)
         with self._changed:
             self._changed.notify_all()
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _parts(timings: Mapping[str, float]) -> str:
@@ -278,9 +276,10 @@ def main(arguments: list[str]) -> int:
     scratch = run.make_scratch()
     os.environ["TMPDIR"] = str(scratch)
     os.chdir(scratch)
-    host = SparkHost(settings, find_java(), scratch, sys.stderr.fileno())
+    host = ConfinedHost(settings, find_java(), run, scratch)
+    host.launch()
     worker = Worker(host, settings, run, lock)
-    listener = _listen(run, fingerprint, worker)
+    listener = _listen(run, Welcome(fingerprint, host.weakness), worker)
     try:
         worker.main()
     except OdfError as error:
@@ -296,10 +295,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _listen(run: RunFolder, fingerprint: str, worker: Worker) -> socket.socket:
+def _listen(run: RunFolder, welcome: Welcome, worker: Worker) -> socket.socket:
     secret = run.make_secret()
     listener = run.listen()
-    Server(listener, secret, fingerprint, worker).start()
+    Server(listener, secret, welcome, worker).start()
     return listener
 
 

@@ -28,6 +28,7 @@ JOB = SqlRequest("SELECT 1", (), "/nowhere/result")
 STATUS = Status(
     pid=1, java_pid=None, ready=True, busy=False, uptime_millis=5, start_millis=3, jobs_done=0, memory_bytes=9,
     engine_version="v", java="25", startup_cache=False,
+    sandbox="off",
 )  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def work() -> HandMadeWork:
 def run(tmp_path: Path, work: HandMadeWork) -> Iterator[RunFolder]:
     folder = RunFolder(tmp_path)
     with folder.listen() as listener:
-        Server(listener, folder.make_secret(), "fingerprint", work).start()
+        Server(listener, folder.make_secret(), Welcome("fingerprint"), work).start()
         yield folder
         listener.shutdown(socket.SHUT_RDWR)  # ends the thread that accepts
 

@@ -153,7 +153,7 @@ def test_rows_of_an_ingest_go_to_the_engine_and_back(engine: SparkEngine):
     assert made.equals(pa.table({"u": pa.array([3, 2], pa.uint64()), "v": ["C", "B"]}))
     with pytest.raises(InvalidQuery, match="nope"):
         engine.preprocess(TransformSql("spark", query="select nope from input"), {"input": rows})
-    assert not list(engine.run.path.glob("engine-client-*"))
+    assert not list(engine.run.path.glob("clients/*"))
 
 
 def test_it_serves_every_kind_of_request_and_stays_warm(engine: SparkEngine, tmp_path: Path):
@@ -251,7 +251,7 @@ def test_a_worker_killed_at_work_takes_its_java_along_and_the_next_job_runs(engi
     assert error.message == "The engine died in the middle of the job"
     assert before.java_pid is not None
     eventually(lambda: is_gone(before.java_pid))
-    assert {path.name for path in engine.run.path.iterdir()} == {"engine.lock", "engine.log"}
+    assert {path.name for path in engine.run.path.iterdir()} <= {"engine.lock", "engine.log", "clients"}
     assert not (tmp_path / "result").exists()
     assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
     assert status_of(engine).pid != before.pid
@@ -264,7 +264,7 @@ def test_stopping_waits_for_the_job_unless_forced(engine: SparkEngine, tmp_path:
     assert "--force" in str(waited.value.hint)
     stop_engine(engine.run.path, force=True)
     assert engine_status(engine.run.path) is None
-    assert {path.name for path in engine.run.path.iterdir()} == {"engine.lock", "engine.log"}
+    assert {path.name for path in engine.run.path.iterdir()} <= {"engine.lock", "engine.log", "clients"}
 
 
 def test_an_idle_engine_ends(engine: SparkEngine, tmp_path: Path):

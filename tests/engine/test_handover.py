@@ -81,7 +81,7 @@ def test_the_name_of_the_running_number_is_taken(tmp_path: Path):
 def test_what_a_killed_client_left_goes_with_the_next_worker(tmp_path: Path):
     run = RunFolder(tmp_path / "run")
     with run.client_scratch() as mine:
-        dead = mine.with_name("engine-client-4194305-x")  # Linux gives no process a number above 4194304
+        dead = mine.with_name("4194305-x")  # Linux gives no process a number above 4194304
         dead.mkdir()
         (dead / "0.parquet").touch()
         run.sweep_if_abandoned()

@@ -17,7 +17,6 @@ from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.spark.settings import JVM_OPTIONS
-from odfpy.engine.spark.startup_cache import StartupCache
 from odfpy.errors import EngineUnavailable, OdfError
 
 if TYPE_CHECKING:
@@ -33,24 +32,26 @@ _SETTLE_POLL_SECONDS: Final = 0.02
 class SparkHost:
     """Spark, started from and reached by this process. Not for more than one job at a time.
 
+    Args of the constructor: `cached` are options for Java that make it use a start-up cache (or make one); when it does
+    not start with them, it is started without.
+
     Attributes:
         java: the Java runtime it runs on.
-        cache: the start-up cache, or None when there cannot be one.
-        uses_cache: whether Java runs from it.
+        uses_cache: whether Java runs from a start-up cache.
         timings: seconds from the beginning of the start to the end of each of its parts.
     """
 
-    def __init__(self, settings: EngineSettings, java: JavaRuntime, scratch: Path, log: int) -> None:
+    def __init__(
+        self, settings: EngineSettings, java: JavaRuntime, scratch: Path, log: int, cached: Sequence[str] = ()
+    ) -> None:
         self.java = java
-        self.cache: StartupCache | None = None
-        if settings.startup_cache:
-            self.cache = StartupCache.of(java, spark_home(), os.environ, settings.memory)
         self.uses_cache = False
         self.timings: dict[str, float] = {}
         self._settings = settings
         self._begin = 0.0
         self._scratch = scratch
         self._log = log
+        self._cached = tuple(cached)
         self._connection = scratch / "connection"
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
@@ -61,16 +62,13 @@ class SparkHost:
         """Process id of the Java process while it runs."""
         return self._jvm.process.pid if self._jvm else None
 
-    def start(self, options: Sequence[str] | None = None) -> None:
+    def start(self) -> None:
         """Start Spark; call it from the main thread, since Java ends with the thread that started it.
-
-        Args:
-            options: options of Java instead of those for the start-up cache.
 
         Raises:
             EngineUnavailable: it does not start.
         """
-        self.start_java(options)
+        self.start_java()
         try:
             self._spark = self._open_session()
         except BaseException:
@@ -78,24 +76,23 @@ class SparkHost:
             raise
         self._note("spark")
 
-    def start_java(self, options: Sequence[str] | None = None) -> None:
+    def start_java(self) -> None:
         """The first half of a start: Java runs, and Spark's classes can be reached."""
         self._begin = time.monotonic()
         deadline = self._begin + self._settings.start_seconds
-        cached = self.cache.options if self.cache and options is None else ()
-        process = self._spawn(cached if options is None else options)
+        cached = self._cached
+        process = self._spawn(cached)
         try:
             self._import_operations()  # while Java starts
             self._note("python")
             try:
                 self._jvm = connect(process, self._connection, deadline - time.monotonic())
             except JvmDied:
-                if self.cache is None or not cached:
+                if not cached:
                     raise
-                cached = ()
+                cached = ()  # perhaps it is at fault
                 process = self._spawn(cached)
                 self._jvm = connect(process, self._connection, deadline - time.monotonic())
-                self.cache.discard()  # now that it is known to be at fault
         except BaseException:
             end(process, 0)
             raise

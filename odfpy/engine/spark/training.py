@@ -62,8 +62,8 @@ def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> b
     with cache.attempt() as draft, TemporaryDirectory(prefix="odf-training-") as folder:
         if draft is None:
             return True
-        host = SparkHost(settings, java, Path(folder), sys.stderr.fileno())
-        host.start([f"-XX:AOTCacheOutput={draft}"])
+        host = SparkHost(settings, java, Path(folder), sys.stderr.fileno(), [f"-XX:AOTCacheOutput={draft}"])
+        host.start()
         try:
             for _ in range(2):
                 for job in training_jobs(Path(folder)):

@@ -29,7 +29,7 @@ def ingest_on_spark(engine: SparkEngine, request: LaneRequest, folder: Path) -> 
         OdfError: as `odfpy.ingest.pipeline.ingest_rows` and `odfpy.ingest.read.read`.
         EngineUnavailable: the worker does not start, or dies.
     """
-    answer = engine.run_job(JOB, json.dumps(to_tree(request)), folder)
+    answer = engine.run_job(JOB, json.dumps(to_tree(request)), folder, (request.path, *request.slices))
     return ingested_data(from_tree(LaneResult, json.loads(answer)), request)
 
 

@@ -23,7 +23,7 @@ from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.fetch.redact import last_words
-from odfpy.ingest.prepare.sandbox import environment, isolation, tether
+from odfpy.sandbox.command import environment, isolation, tether
 
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which output may still come from what outlived its process group

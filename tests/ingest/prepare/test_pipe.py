@@ -19,7 +19,7 @@ from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.prepare import check_steps, commands_of
-from odfpy.ingest.prepare.sandbox import isolation, tether
+from odfpy.sandbox.command import isolation, tether
 
 
 def shell(script: str) -> PrepPipe:

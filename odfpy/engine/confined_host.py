@@ -1,0 +1,294 @@
+"""Spark in a sandbox, as the worker sees it: started, given jobs, asked, ended. See the decision record "Sandbox"."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.files import RequestFiles, check_answer, files_of, peculiar_files
+from odfpy.engine.inmate import serve
+from odfpy.engine.java import JavaRuntime
+from odfpy.engine.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
+from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.spark.host import SparkHost
+from odfpy.engine.spark.jvm import spark_home
+from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.errors import EngineError, EngineUnavailable, MalformedData
+from odfpy.sandbox.cell import Cell, SandboxError, confined, restricted, unconfined
+from odfpy.sandbox.limits import Limits, excess, family_of, memory_of_machine
+from odfpy.sandbox.view import View, is_in, view_of_python
+
+_LOG: Final = 2
+_LARGEST_LOG_GROWTH: Final = 64 << 20
+_WATCH_SECONDS: Final = 1.0
+_END_SECONDS: Final = 15.0
+_DEATH_SECONDS: Final = 1.0
+_ANSWER_SECONDS: Final = 10.0
+_HINT: Final = "`odf system diagnose` says what is missing; `odf config set engine.sandbox best-effort` goes without."
+# What there is besides, where only files can be confined and the engine sees the machine as it is.
+_SEEN_BY_ALL: Final = ("/proc", "/sys", "/dev", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
+_PARTS_WITH_INPUTS: Final = ("datasets", "cache", "run/scratch", "run/clients")
+
+
+class ConfinedHost:
+    """Spark in processes of its own. Not for more than one job at a time.
+
+    Attributes:
+        java: the Java runtime it runs on.
+        cache: the start-up cache, or None when there cannot be one.
+        uses_cache: whether Java runs from it.
+        timings: seconds from the beginning of the start to the end of each of its parts.
+        sandbox: in words, how it is confined.
+        weakness: what is missing for a whole sandbox, None for nothing, or when nobody wants one.
+    """
+
+    def __init__(self, settings: EngineSettings, java: JavaRuntime, run: RunFolder, scratch: Path) -> None:
+        self.java = java
+        self.cache: StartupCache | None = None
+        if settings.startup_cache:
+            self.cache = StartupCache.of(java, spark_home(), os.environ, settings.memory)
+        self.uses_cache = False
+        self.timings: dict[str, float] = {}
+        self.sandbox = "off"
+        self.weakness: str | None = None
+        self._settings = settings
+        self._run = run
+        self._scratch = scratch
+        self._limits = Limits(
+            memory=settings.most_memory or memory_of_machine() * 9 // 10, disk=settings.most_disk
+        )  # fmt: skip
+        self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
+        self._more: tuple[str, ...] = ()
+        self._cell: Cell | None = None
+        self._java_pid: int | None = None
+        self._folders: tuple[str, ...] = (str(scratch),)
+        self._excess: str | None = None
+        self._refusal: str | None = None
+        self._asking = threading.Lock()
+        self._log_size = os.fstat(_LOG).st_size
+
+    # --- Starting ---
+
+    def launch(self) -> None:
+        """Start the processes; call it while this process has one thread. What is wrong, `start` says."""
+        ours, theirs = socket.socketpair()
+        self._questions, questions = socket.socketpair()
+        self._jobs = Channel(ours)
+        options = self.cache.options if self.cache else ()
+        scratch, settings, java = self._scratch, self._settings, self.java
+
+        def work() -> int:
+            os.chdir(scratch)
+            os.environ["HOME"] = str(scratch)
+            return serve(SparkHost(settings, java, scratch, _LOG, options), theirs, questions)
+
+        self._cell = self._confine(work, (theirs.fileno(), questions.fileno()))
+        theirs.close()
+        questions.close()
+        self._questions.settimeout(_ANSWER_SECONDS)
+
+    def _confine(self, work: Callable[[], int], keep: tuple[int, ...]) -> Cell | None:
+        mode = self._settings.sandbox
+        if self._settings.is_cluster:
+            self.sandbox = "off: on a cluster, who runs the cluster confines its executors"
+            if mode is SandboxMode.REQUIRED:
+                self._refusal = (
+                    "engine.sandbox is `required`, and the executors of a cluster are out of its reach. "
+                    "Set it to `off` if the cluster confines them."
+                )
+                return None
+        if mode is SandboxMode.OFF or self._settings.is_cluster:
+            return unconfined(work, keep)
+        view = self._view()
+        try:
+            cell = confined(work, view, self._limits, keep)
+        except SandboxError as error:
+            if mode is SandboxMode.REQUIRED:
+                self._refusal = (
+                    f"engine.sandbox is `required`, and the system does not let us build one: {error}. {_HINT}"
+                )
+                return None
+            return self._confine_files(work, view, keep, str(error))
+        self.sandbox = "namespaces and Landlock"
+        return cell
+
+    def _confine_files(self, work: Callable[[], int], view: View, keep: tuple[int, ...], why: str) -> Cell:
+        workspace = self._run.path.absolute().parent
+        parts = tuple(str(workspace / part) for part in _PARTS_WITH_INPUTS)
+        for part in parts:
+            Path(part).mkdir(parents=True, exist_ok=True)
+        self._more = self._run.take_more_folders()
+        reads = (*view.reads, *_SEEN_BY_ALL, *parts[:2])
+        folders = (view.folder, *parts[2:], *self._more, "/dev/null")
+        try:
+            cell = restricted(work, reads, folders, self._limits, keep)
+        except SandboxError as error:
+            self.sandbox = "off: the system refuses"
+            self.weakness = f"its queries run with the rights of your account: {why}; {error}"
+            return unconfined(work, keep)
+        self._reachable = (*reads, *folders)
+        self.sandbox = "Landlock only"
+        self.weakness = f"its queries have the network, and see other processes and all datasets: {why}"
+        return cell
+
+    def _view(self) -> View:
+        more = [self.java.home, spark_home(), *Path("/etc").glob("java*")]
+        if self.cache is not None:
+            more.append(self.cache.path)
+        # Even where the workspace is inside of something that can be seen.
+        return view_of_python(*more, folder=self._scratch, hidden=self._run.path.absolute().parent)
+
+    def start(self) -> None:
+        """Wait until Spark is there.
+
+        Raises:
+            EngineUnavailable: it does not start, or has to be in a sandbox and cannot.
+        """
+        if self._cell is None:
+            raise EngineUnavailable(self._refusal or "The engine has not been launched")
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        try:
+            started = self._jobs.receive(Start)
+        except (OSError, MalformedData) as error:
+            raise EngineUnavailable(f"The engine broke down while it was starting: {error}") from error
+        if not isinstance(started, Started):
+            words = started.message if started else f"The engine broke down while it was starting: {self.death()}"
+            raise EngineUnavailable(words)
+        self.timings = {part.name: part.millis / 1000 for part in started.parts}
+        self.uses_cache = started.uses_cache
+        if self.cache is not None and self.cache.path.exists() and not self.uses_cache:
+            self.cache.discard()  # Java could not run from it
+        inner = {member.inner_pid: member.pid for member in family_of(self._cell.pid)}
+        self._java_pid = inner.get(started.java_pid)
+
+    # --- At work ---
+
+    @property
+    def java_pid(self) -> int | None:
+        """Process id of the Java process while it runs."""
+        return self._java_pid
+
+    @property
+    def memory_bytes(self) -> int:
+        """What its processes hold in memory."""
+        return sum(member.memory for member in family_of(self._cell.pid)) if self._cell else 0
+
+    def is_out_of_reach(self, job: Job) -> bool:
+        """Whether the engine has to start anew to reach the files of a job; they are noted for the next start."""
+        if self._reachable is None:
+            return False
+        files = files_of(job)
+        paths = (*(str(Path(path).parent) for path in files.reads), *files.folders)
+        missing = {path for path in paths if not any(is_in(path, shown) for shown in self._reachable)}
+        if missing:
+            self._run.note_more_folders(sorted(missing.union(self._more)))
+        return bool(missing)
+
+    def serve(self, job: Job) -> Result:
+        """Do a job; it sees the files that it names, and nothing of the workspace besides.
+
+        Raises:
+            EngineUnavailable: the engine broke down, or was not to be trusted and has been ended.
+        """
+        if self._cell is None:
+            raise EngineUnavailable("The engine has not been launched")
+        files = files_of(job)
+        peculiar = peculiar_files(files.folders)
+        try:
+            self._cell.grant(files.reads, files.folders)
+        except SandboxError as error:
+            return TransformResponseInternalError(f"The engine cannot be shown the files of the request: {error}")
+        self._folders = (str(self._scratch), *files.folders)
+        try:
+            return self._answer(job, files, peculiar)
+        except (OSError, MalformedData, EngineError) as error:
+            self.kill()
+            raise EngineUnavailable(str(error)) from error
+        finally:
+            self._folders = (str(self._scratch),)
+            self._cell.revoke()
+
+    def _answer(self, job: Job, files: RequestFiles, peculiar: set[str]) -> Result:
+        self._jobs.send(job)
+        answer: Result | None = self._jobs.receive(Result)
+        if answer is None:
+            raise EngineUnavailable(f"The engine broke down: {self.death(suspected=True)}")
+        check_answer(files, peculiar, answer)
+        return answer
+
+    def cancel(self) -> None:
+        """Cancel what Spark is doing; from another thread than the one that serves."""
+        self._ask(Question.CANCEL)
+
+    def settles(self, seconds: float) -> bool:
+        """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        told = self._ask(Question.SETTLES, seconds)
+        return told is None or told.numbers != (0,)
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        match self._ask(Question.TASKS):
+            case Told((done, tasks)):
+                return done, tasks
+        return 0, 0
+
+    def death(self, *, suspected: bool = False) -> str | None:
+        """In words, how it ended, or None while it lives; a suspected death is waited for."""
+        if self._cell is None:
+            return "it has not been launched"
+        told = self._ask(Question.DEATH, _DEATH_SECONDS if suspected else 0)
+        if told is not None and told.text is not None:
+            return f"its Java process {told.text}"
+        code = self._cell.exit_code(_DEATH_SECONDS if suspected and told is None else 0)
+        if code is None:
+            return None
+        return self._excess or f"its process ended with code {code}"
+
+    def _ask(self, what: Question, seconds: float = 0) -> Told | None:
+        with self._asking, suppress(OSError, MalformedData):
+            channel = Channel(self._questions)
+            channel.send(Ask(what, int(seconds * 1000)))
+            told = channel.receive(Between)
+            return told if isinstance(told, Told) else None
+        self._questions.close()  # an answer that comes late must not be that of another question
+        return None
+
+    # --- Ending ---
+
+    def end(self, wait_seconds: float = _END_SECONDS) -> None:
+        """End Spark in good order, or by force if that takes too long."""
+        if self._cell is None:
+            return
+        with suppress(OSError):
+            self._jobs.socket.shutdown(socket.SHUT_RDWR)
+        self._cell.exit_code(wait_seconds)
+        self._cell.kill()
+
+    def kill(self) -> None:
+        """End Spark at once, whatever it does."""
+        if self._cell is not None:
+            self._cell.kill()
+
+    def _watch(self) -> None:
+        """End the engine when it takes more than it may."""
+        while self._cell is not None and self._cell.exit_code() is None:
+            if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):
+                self._excess = f"{words}, and has been ended"
+                self._cell.kill()
+                return
+            time.sleep(_WATCH_SECONDS)
+
+    def _too_much(self) -> str | None:
+        if self._cell is None:
+            return None
+        if os.fstat(_LOG).st_size - self._log_size > _LARGEST_LOG_GROWTH:
+            return "it filled its log"
+        return excess(self._cell.pid, self._folders, self._limits)

@@ -1,0 +1,95 @@
+"""Which files a request is about: all that a confined engine gets to see of the workspace while it works at it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    JobRequest,
+    PreprocessRequest,
+    SqlRequest,
+    TransformRequest,
+    TransformResponseSuccess,
+)
+from odfpy.engine.messages import Job, Result
+from odfpy.errors import EngineError
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFiles:
+    """Files of a request.
+
+    Attributes:
+        reads: files to read.
+        folders: folders for what it writes, whose other files it may see and change.
+    """
+
+    reads: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+def files_of(job: Job) -> RequestFiles:
+    """The files that a request names."""
+    reads: list[str | None] = []
+    written: list[str] = []
+    match job:
+        case AnalyzeRequest():
+            reads = [source.schema_file for source in job.inputs]
+        case TransformRequest():
+            reads = [path for source in job.query_inputs for path in (source.schema_file, *source.data_paths)]
+            reads.append(job.prev_checkpoint_path)
+            written = [job.new_data_path, job.new_checkpoint_path]
+        case PreprocessRequest():
+            reads = [table.data_path for table in job.tables]
+            written = [job.output_path]
+        case SqlRequest():
+            reads = [path for table in job.tables for path in (table.schema_file, *table.data_paths)]
+            written = [job.output_path]
+        case JobRequest():
+            return RequestFiles(tuple(map(_absolute, job.reads)), (_absolute(job.folder),))
+    folders = dict.fromkeys(_folder_of(path) for path in written)
+    return RequestFiles(tuple(_absolute(path) for path in reads if path), tuple(folders))
+
+
+def peculiar_files(folders: Iterable[str]) -> set[str]:
+    """What is in folders that is neither file nor folder: links, pipes, sockets."""
+    found: set[str] = set()
+    for folder in folders:
+        for place, below, names in os.walk(folder):
+            for path in (Path(place, name) for name in (*below, *names)):
+                if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                    found.add(str(path))
+    return found
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path)  # noqa: PTH100  without `..`, but with links as they are named
+
+
+def _folder_of(path: str) -> str:
+    return str(Path(_absolute(path)).parent)
+
+
+def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> None:
+    """See that an answer leads to nothing but files of the request.
+
+    Whoever has got the better of the engine could have a link committed in the place of a slice, and so have a private
+    file published.
+
+    Args:
+        files: of the request.
+        peculiar: links and the like that were there before.
+        answer: what the engine says.
+
+    Raises:
+        EngineError: it leads elsewhere.
+    """
+    for path in sorted(peculiar_files(files.folders) - peculiar):
+        raise EngineError(f"The engine has left something that is not a file: {path}")
+    for described in answer.slices if isinstance(answer, TransformResponseSuccess) else ():
+        if _folder_of(described.path) not in files.folders:
+            raise EngineError(f"The engine has written somewhere else: {described.path}")

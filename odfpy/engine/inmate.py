@@ -1,0 +1,77 @@
+"""The process in the sandbox: Spark, and nobody to talk to but the worker outside, which started it.
+
+Two sockets lead outside. On one come jobs, one after the other; on the other one questions, also in between.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import traceback
+
+from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.messages import (
+    Ask,
+    Between,
+    Breakdown,
+    Channel,
+    Job,
+    Question,
+    Result,
+    Started,
+    StartPart,
+    Told,
+)
+from odfpy.engine.spark.host import SparkHost
+from odfpy.errors import MalformedData, OdfError
+
+
+def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int:
+    """Start Spark and do jobs until nobody wants any more; an exit code."""
+    channel = Channel(jobs)
+    try:
+        host.start()
+    except OdfError as error:
+        channel.send(Breakdown(error.message))
+        return 1
+    threading.Thread(target=_answer, args=(host, Channel(questions)), daemon=True).start()
+    parts = tuple(StartPart(name, int(seconds * 1000)) for name, seconds in host.timings.items())
+    channel.send(Started(host.java_pid or 0, host.uses_cache, parts))
+    try:
+        while (job := channel.receive(Job)) is not None:
+            channel.send(_done(host, job))
+    finally:
+        host.end()
+    return 0
+
+
+def _done(host: SparkHost, job: Job) -> Result:
+    try:
+        return host.serve(job)
+    except Exception as error:  # noqa: BLE001  a bug in an operation must not end the engine
+        return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _answer(host: SparkHost, channel: Channel) -> None:
+    try:
+        while isinstance(asked := channel.receive(Between), Ask):
+            try:
+                told = _told(host, asked)
+            except Exception:  # noqa: BLE001  Spark may be dying
+                told = Told()
+            channel.send(told)
+    except (OSError, MalformedData):
+        pass  # the worker has gone, and so will we
+
+
+def _told(host: SparkHost, asked: Ask) -> Told:
+    match asked.what:
+        case Question.TASKS:
+            return Told(host.tasks())
+        case Question.CANCEL:
+            host.cancel()
+        case Question.SETTLES:
+            return Told((int(host.settles(asked.millis / 1000)),))
+        case Question.DEATH:
+            return Told(text=host.death(suspected=asked.millis > 0))
+    return Told()

@@ -1,0 +1,328 @@
+"""Running a function where it can do no harm: in processes that see, reach and use only what they are given.
+
+    keeper    who asks for it; starts the warden and is outside of everything
+    warden    holds the namespaces, shows files for a request and takes them away again
+    init      the first process inside; starts the function's and waits for whatever that leaves behind
+    inmate    runs the function, and starts what it likes
+
+All of them end with the warden, and the warden ends with the keeper.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from odfpy.sandbox import syscalls
+from odfpy.sandbox.landlock import landlock_version, restrict_files
+from odfpy.sandbox.limits import Limits, limit_this_process
+from odfpy.sandbox.tree import Tree
+from odfpy.sandbox.view import View
+
+_NAMESPACES: Final = (
+    syscalls.CLONE_NEWUSER
+    | syscalls.CLONE_NEWNS
+    | syscalls.CLONE_NEWPID
+    | syscalls.CLONE_NEWNET
+    | syscalls.CLONE_NEWIPC
+    | syscalls.CLONE_NEWUTS
+)
+_GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
+_SETUP_SECONDS: Final = 30.0
+_LARGEST: Final = 64 << 20
+# Landlock as a second layer: nothing of these can be changed, whatever becomes of the mounts.
+_NEVER_CHANGED: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "proc", "sys", "nix", "gnu")
+
+
+class SandboxError(OSError):
+    """The kernel does not let us build the sandbox, or show a file in it."""
+
+
+class Cell:
+    """Confined processes, seen from outside.
+
+    Attributes:
+        pid: the process to kill so that all of them end.
+    """
+
+    def __init__(self, child: int, pid: int, warden: socket.socket | None) -> None:
+        self.pid = pid
+        self._child = child
+        self._ended = os.pidfd_open(child)
+        self._warden = warden
+        self._code: int | None = None
+        self._waiting = threading.Lock()
+
+    def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
+        """Show files and folders to read, and folders to write to, until `revoke`.
+
+        Raises:
+            SandboxError: one cannot be shown.
+        """
+        self._tell({"reads": list(reads), "folders": list(folders)})
+
+    def revoke(self) -> None:
+        """Take away what was granted."""
+        with suppress(SandboxError):
+            self._tell({})
+
+    def _tell(self, what: dict[str, list[str]]) -> None:
+        if self._warden is None:
+            return
+        try:
+            _send(self._warden, what)
+            answer = _receive(self._warden)
+        except (OSError, ValueError) as error:
+            raise SandboxError("the sandbox has ended") from error
+        if answer:
+            raise SandboxError(answer)
+
+    def exit_code(self, seconds: float | None = 0) -> int | None:
+        """How it ended, negative for a signal, None while it runs; the end may be waited for."""
+        if self._code is None and select.select([self._ended], [], [], seconds)[0]:
+            with self._waiting:
+                if self._code is None:
+                    self._code = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
+        return self._code
+
+    def kill(self) -> None:
+        """End all processes, and wait until they have ended."""
+        if self.exit_code() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.exit_code(None)
+
+
+def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable[int] = ()) -> Cell:
+    """Run a function in a sandbox of its own; call it while this process has one thread.
+
+    Args:
+        work: gives back an exit code.
+        view: what it sees.
+        limits: what it may use.
+        keep: descriptors that stay open for it, besides the standard ones.
+
+    Raises:
+        SandboxError: the kernel refuses; nothing has been run.
+    """
+    ours, theirs = socket.socketpair()
+    child = _fork(lambda: _warden(theirs, work, view, limits), (*keep, theirs.fileno()))
+    theirs.close()
+    ours.settimeout(_SETUP_SECONDS)
+    try:
+        pid = _receive(ours)
+    except (OSError, ValueError):
+        pid = "it ended before it was ready"
+    if not isinstance(pid, int):
+        ours.close()
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise SandboxError(pid)
+    return Cell(child, pid, ours)
+
+
+def restricted(
+    work: Callable[[], int], reads: Iterable[str], folders: Iterable[str], limits: Limits, keep: Iterable[int] = ()
+) -> Cell:
+    """Run a function in a process that gives up rights on files, by Landlock alone: where namespaces are refused.
+
+    It sees other processes and has the network of the machine.
+
+    Raises:
+        SandboxError: this kernel has no Landlock.
+    """
+    if not landlock_version():
+        raise SandboxError("this kernel has no Landlock")
+
+    def run() -> int:
+        with suppress(OSError):
+            syscalls.forget_keyring()
+        limit_this_process(limits, alone=False)
+        restrict_files(reads, folders)
+        return work()
+
+    return unconfined(run, keep)
+
+
+def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Cell:
+    """Run a function in a process of its own that may do what this one may."""
+
+    def run() -> int:
+        syscalls.die_with_parent(signal.SIGKILL)
+        return work()
+
+    child = _fork(run, keep)
+    return Cell(child, child, None)
+
+
+# --- The warden ------------------------------------------------------------------------------------------------------
+
+
+def _warden(keeper: socket.socket, work: Callable[[], int], view: View, limits: Limits) -> int:
+    user, group = os.getuid(), os.getgid()
+    try:
+        syscalls.unshare(_NAMESPACES)
+        syscalls.die_with_parent(signal.SIGKILL)
+        _be_the_same(user, group)
+        _connect_to_oneself()
+        with suppress(OSError):
+            syscalls.forget_keyring()
+        tree = Tree(view)
+        ready, told = os.pipe()
+        init = _fork(lambda: _init(told, work, tree, limits), closing=(keeper.fileno(), ready))
+        os.close(told)
+        with os.fdopen(ready, encoding="utf-8") as words:
+            trouble = words.read()
+    except OSError as error:
+        trouble = _words(error)
+    _send(keeper, trouble or init)
+    return 1 if trouble else _serve(keeper, tree, init)
+
+
+def _be_the_same(user: int, group: int) -> None:
+    """Inside, have the number that one has outside: files keep their owner."""
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+
+
+def _connect_to_oneself() -> None:
+    """Switch the loopback on, which is all the network there is."""
+    socket.sethostname("localhost")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sH22x", b"lo", 0)
+        (flags,) = struct.unpack_from("H", ioctl(any_socket, _GET_FLAGS, request), 16)
+        ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _IS_UP))
+
+
+def _serve(keeper: socket.socket, tree: Tree, init: int) -> int:
+    """Show files as the keeper says, until init ends; how it ended."""
+    end = os.pidfd_open(init)
+    while True:
+        if end in select.select([keeper.fileno(), end], [], [])[0]:
+            code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
+            if code < 0:
+                signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+                os.kill(os.getpid(), -code)
+            return code
+        try:
+            asked = _receive(keeper)
+        except (OSError, ValueError):
+            os.kill(init, signal.SIGKILL)
+            continue
+        trouble = ""
+        tree.revoke()
+        if asked:
+            try:
+                tree.grant(asked["reads"], asked["folders"])
+            except OSError as error:
+                tree.revoke()
+                trouble = _words(error)
+        _send(keeper, trouble)
+
+
+# --- Inside ----------------------------------------------------------------------------------------------------------
+
+
+def _init(told: int, work: Callable[[], int], tree: Tree, limits: Limits) -> int:
+    try:
+        syscalls.die_with_parent(signal.SIGKILL)
+        syscalls.unshare(syscalls.CLONE_NEWNS)
+        tree.enter()
+        with suppress(OSError):
+            Path("/proc/sys/user/max_user_namespaces").write_text("0")  # no worlds of its own
+        limit_this_process(limits)
+        tree.seal()
+        syscalls.drop_capabilities()
+        syscalls.gain_nothing()
+        if landlock_version():
+            top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
+            restrict_files(["/"], top)
+    except OSError as error:
+        os.write(told, _words(error).encode())
+        return 1
+    os.close(told)
+    child = _fork(work)
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _fork(work: Callable[[], int], keep: Iterable[int] | None = None, *, closing: Iterable[int] = ()) -> int:
+    """A child that runs a function and ends with what it gives back.
+
+    Args:
+        work: the function.
+        keep: the only descriptors that stay open, besides the standard ones; None for all.
+        closing: descriptors that do not.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        _run(work, keep, closing)
+    return child
+
+
+def _run(work: Callable[[], int], keep: Iterable[int] | None, closing: Iterable[int]) -> NoReturn:
+    code = 70
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for descriptor in closing:
+            os.close(descriptor)
+        if keep is not None:
+            bounds = sorted({2, *keep})
+            for low, high in zip(bounds, [*bounds[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
+                os.closerange(low + 1, high)
+        code = work()
+    except BaseException:  # noqa: BLE001  nothing of the parent's may be run
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+def _send(other: socket.socket, what: object) -> None:
+    data = json.dumps(what).encode()
+    other.sendall(struct.pack("!I", len(data)) + data)
+
+
+def _receive(other: socket.socket) -> Any:
+    (size,) = struct.unpack("!I", _exactly(other, 4))
+    if size > _LARGEST:
+        raise ValueError("too long")
+    return json.loads(_exactly(other, size))
+
+
+def _exactly(other: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = other.recv(size - len(data))
+        if not part:
+            raise ConnectionError("the other side has gone")
+        data += part
+    return data
+
+
+def _words(error: OSError) -> str:
+    return f"{error.strerror}: {error.filename}" if error.filename else str(error)

@@ -1,0 +1,135 @@
+"""What confined processes may use of the machine: limits that the kernel keeps, and what it does not count.
+
+The kernel limits one process at a time. What all of them hold together is measured from outside, as is what they
+write; see `Usage`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_KILLED_FIRST: Final = 500
+_FIELD: Final = re.compile(r"^(RssAnon|RssShmem|NSpid):\s+(.*?)(?: kB)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits.
+
+    Attributes:
+        memory: bytes of memory, of all processes together and of each.
+        disk: bytes in the folders that may be written to.
+        disk_reserve: bytes of the disk that must stay free.
+        processes: processes and threads.
+    """
+
+    memory: int
+    disk: int | None = None
+    disk_reserve: int = 256 << 20
+    processes: int = 4096
+
+
+def memory_of_machine() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def limit_this_process(limits: Limits, *, alone: bool = True) -> None:
+    """Have the kernel keep to the limits, in this process and those that it starts.
+
+    Args:
+        limits: the limits.
+        alone: whether the process is in namespaces of its own; else the kernel would count other processes too.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_DATA, limits.memory)
+    with suppress(OSError):  # when memory runs out all the same
+        Path("/proc/self/oom_score_adj").write_text(str(_KILLED_FIRST))
+    if not alone:
+        return
+    try:
+        Path("/proc/sys/kernel/pid_max").write_text(str(limits.processes))  # of this namespace, from Linux 6.14 on
+    except OSError:
+        if _linux() >= (5, 14):  # before, those outside are counted too
+            _lower(resource.RLIMIT_NPROC, limits.processes)  # which does not bind a superuser
+
+
+def _linux() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+
+
+def _lower(what: int, limit: int) -> None:
+    _, hard = resource.getrlimit(what)
+    least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(what, (least, least))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process, as the kernel tells of it.
+
+    Attributes:
+        pid: its number here.
+        inner_pid: its number among the confined processes.
+        memory: bytes that only it, or it and its kin, hold.
+    """
+
+    pid: int
+    inner_pid: int
+    memory: int
+
+
+def family_of(pid: int) -> Iterator[Member]:
+    """A process and all that it has started, as far as they live."""
+    waiting = [pid]
+    while waiting:
+        process = Path("/proc", str(waiting.pop()))
+        with suppress(OSError):
+            found = dict(_FIELD.findall((process / "status").read_text("ascii", "replace")))
+            memory = sum(int(found.get(name, 0)) << 10 for name in ("RssAnon", "RssShmem"))
+            yield Member(int(process.name), int(found["NSpid"].split()[-1]), memory)
+            for task in (process / "task").iterdir():
+                with suppress(OSError):  # threads come and go
+                    waiting += map(int, (task / "children").read_text().split())
+
+
+def excess(pid: int, folders: Iterable[str], limits: Limits) -> str | None:
+    """In words, which limit a process and all that it has started are beyond; None for none.
+
+    Args:
+        pid: the process.
+        folders: where they may write.
+        limits: the limits.
+    """
+    memory = sum(member.memory for member in family_of(pid))
+    if memory > limits.memory:
+        return f"it took {_size(memory)} of memory, and may take {_size(limits.memory)}"
+    for folder in folders:
+        with suppress(OSError):
+            free = shutil.disk_usage(folder).free
+            if free < limits.disk_reserve:
+                return f"only {_size(free)} are left on the disk of {folder}"
+    if limits.disk is not None and (written := sum(map(_bytes_in, folders))) > limits.disk:
+        return f"it wrote {_size(written)} to the disk, and may write {_size(limits.disk)}"
+    return None
+
+
+def _bytes_in(folder: str) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(f"{place}/{name}").st_blocks * 512
+    return total
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):.0f} MiB" if count < 1 << 30 else f"{count / (1 << 30):.1f} GiB"

@@ -1,0 +1,171 @@
+"""The file system of a sandbox: an empty one, into which parts of the real one are mounted under their own names.
+
+It exists twice. The warden's copy can be changed; that of the confined processes is read-only and follows it, so that
+files for one request appear there and vanish again while they run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from odfpy.sandbox.syscalls import (
+    ATTR_NODEV,
+    ATTR_NOSUID,
+    ATTR_RDONLY,
+    MS_BIND,
+    MS_MOVE,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_REC,
+    MS_SHARED,
+    MS_SLAVE,
+    change_root,
+    mount,
+    restrict_mount,
+    unmount,
+)
+from odfpy.sandbox.view import View, is_in, topmost
+
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+_FILES: Final = {
+    "/etc/hosts": "127.0.0.1 localhost\n",
+    "/etc/nsswitch.conf": "hosts: files\npasswd: files\ngroup: files\n",
+}
+_SMALL: Final = "size=16m,mode=755"
+_READ_ONLY: Final = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV
+_WRITABLE: Final = ATTR_NOSUID | ATTR_NODEV
+
+
+class Tree:
+    """The warden's copy; the process has a mount namespace of its own, and may mount.
+
+    Attributes:
+        view: what is always there.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._root = f"{view.folder}/.root"
+        self._stage = f"{view.folder}/.stage"
+        self._granted: list[str] = []
+        for place in (self._root, self._stage):
+            os.mkdir(place, 0o700)  # noqa: PTH102
+            mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
+        mount(None, self._root, None, MS_SHARED)
+        for path in view.reads:
+            self._show(path, _READ_ONLY)
+        for name in _DEVICES:
+            self._show(f"/dev/{name}", ATTR_RDONLY | ATTR_NOSUID)
+        if view.hidden is not None:
+            self._hide(view.hidden)
+        # The folder of one's own, without the places of the warden.
+        self._show(view.folder, _WRITABLE, recursive=False)
+        os.makedirs(self._in_root("/proc"), exist_ok=True)  # noqa: PTH103
+        os.makedirs(self._in_root("/etc"), exist_ok=True)  # noqa: PTH103
+        for path, text in _FILES.items():
+            Path(self._in_root(path)).write_text(text)
+
+    def enter(self) -> None:
+        """Make it the root of this process, which has copied the mount namespace; it is read-only from here on."""
+        mount(None, "/", None, MS_REC | MS_SLAVE)
+        mount("proc", self._in_root("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        change_root(self._root)
+
+    @staticmethod
+    def seal() -> None:
+        """Let nobody write to the root and to `/proc`; call it after `enter`."""
+        for place in ("/", "/proc"):
+            restrict_mount(place, ATTR_RDONLY, recursive=False)
+
+    def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
+        """Show files for a request; `revoke` takes them away.
+
+        Args:
+            reads: files or folders to read.
+            folders: folders to write to.
+
+        Raises:
+            OSError: one cannot be shown.
+        """
+        writable = topmost(folders)
+        wanted = [
+            path
+            for path in topmost(reads)
+            if not self.view.shows(path) and not any(is_in(path, folder) for folder in writable)
+        ]
+        kept = (*self.view.reads, *writable, self.view.folder, "/dev", "/etc", "/proc")
+        groups = topmost(
+            parent
+            for parent in map(os.path.dirname, wanted)
+            if not any(is_in(other, parent) or is_in(parent, other) for other in kept)
+        )
+        for group in groups:
+            self._grant_group(group, [path for path in wanted if is_in(path, group)])
+        for path in wanted:
+            if not any(is_in(path, group) for group in groups):
+                self._granted.append(self._show(path, _READ_ONLY))
+        for folder in writable:
+            if not self.view.shows(folder):
+                self._granted.append(self._show(folder, _WRITABLE))
+
+    def revoke(self) -> None:
+        """Take away what was granted."""
+        while self._granted:
+            with suppress(OSError):
+                unmount(self._granted.pop())
+
+    def _grant_group(self, group: str, paths: list[str]) -> None:
+        """Show some files of a folder in one step, which takes 30 microseconds a file instead of 300."""
+        stage = f"{self._stage}/group"
+        os.makedirs(stage, exist_ok=True)  # noqa: PTH103
+        mount("tmpfs", stage, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
+        try:
+            for path in paths:
+                place = stage + path[len(group) :]
+                _make_place(place, path)
+                mount(path, place, None, MS_BIND | MS_REC)
+            restrict_mount(stage, _READ_ONLY)
+            place = self._in_root(group)
+            os.makedirs(place, exist_ok=True)  # noqa: PTH103
+            mount(stage, place, None, MS_MOVE)
+        except OSError:
+            unmount(stage)
+            raise
+        self._granted.append(place)
+
+    def _show(self, path: str, attributes: int, *, recursive: bool = True) -> str:
+        """Mount a file or folder under its own name; its restrictions are there before anybody sees it."""
+        stage = f"{self._stage}/{'folder' if os.path.isdir(path) else 'file'}"  # noqa: PTH112
+        _make_place(stage, path)
+        mount(path, stage, None, MS_BIND | (MS_REC if recursive else 0))
+        try:
+            restrict_mount(stage, attributes)
+            place = self._in_root(path)
+            _make_place(place, path)
+            mount(stage, place, None, MS_MOVE)
+        except OSError:
+            unmount(stage)
+            raise
+        return place
+
+    def _hide(self, path: str) -> None:
+        place = self._in_root(path)
+        if os.path.isdir(place):  # noqa: PTH112  else it is not there anyway
+            mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
+
+    def _in_root(self, path: str) -> str:
+        return self._root + path
+
+
+def _make_place(place: str, like: str) -> None:
+    """Something to mount on: a folder for a folder, a file for anything else."""
+    if os.path.isdir(like):  # noqa: PTH112
+        os.makedirs(place, exist_ok=True)  # noqa: PTH103
+    elif not os.path.exists(place):  # noqa: PTH110
+        os.makedirs(os.path.dirname(place), exist_ok=True)  # noqa: PTH103, PTH120
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))

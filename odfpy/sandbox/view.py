@@ -1,0 +1,86 @@
+"""What a confined process gets to see of the machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# Programs and libraries, and what the linker and Debian's Java keep elsewhere. No accounts, no settings, no hosts.
+_SYSTEM: Final = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
+    *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
+    # How many processors and how much memory there is, for Java.
+    *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/system/node"),
+)
+_PREFIX_PARTS: Final = ("bin", "lib", "lib64", "pyvenv.cfg")
+_LIBRARIES: Final = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is visible, under its own name; all else does not exist.
+
+    Attributes:
+        reads: files and folders that can be read, none of them in another.
+        folder: the folder of one's own, which can be written to.
+        hidden: a folder that is empty, even if it is in one of `reads`.
+    """
+
+    reads: tuple[str, ...]
+    folder: str
+    hidden: str | None = None
+
+    def shows(self, path: str) -> bool:
+        """Whether a file or folder can be read."""
+        if self.hidden is not None and is_in(path, self.hidden):
+            return is_in(path, self.folder)
+        return any(is_in(path, shown) for shown in (*self.reads, self.folder))
+
+
+def is_in(path: str, folder: str) -> bool:
+    """Whether a path is that of the folder, or of something in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def topmost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Paths without those that are in another one."""
+    found: list[str] = []
+    for path in sorted(set(paths)):  # a folder comes before what is in it
+        if not any(is_in(path, other) for other in found):
+            found.append(path)
+    return tuple(found)
+
+
+def view_of_python(*more: Path, folder: Path, hidden: Path | None = None) -> View:
+    """A view in which this Python runs, with its installed packages and ours.
+
+    Args:
+        more: further files and folders that can be read.
+        folder: the folder of one's own.
+        hidden: see `View`.
+    """
+    wanted = [*_SYSTEM, *(str(path.absolute()) for path in more), *_python_parts()]
+    shown = topmost(path for path in wanted if os.path.exists(path))  # noqa: PTH110
+    return View(shown, str(folder.absolute()), str(hidden.absolute()) if hidden else None)
+
+
+def _python_parts() -> Iterable[str]:
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    prefixes |= {str(Path(prefix).resolve()) for prefix in prefixes}
+    yield from (f"{prefix}/{part}" for prefix in prefixes for part in _PREFIX_PARTS)
+    link = Path(sys.executable)
+    for _ in range(8):  # where the program itself is, which may be behind several links
+        yield str(link.parent)
+        if not link.is_symlink():
+            break
+        link = link.parent / link.readlink()
+    for entry in sys.path:
+        # Other folders of the path are those that somebody works in, which hold more than modules.
+        if Path(entry).name in _LIBRARIES or entry.endswith(".zip"):
+            yield str(Path(entry).absolute())
+    yield str(Path(__file__).absolute().parents[1])
+    yield from os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
