@@ -188,17 +188,17 @@ def write_shapefile(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None
 
 
 def write_parquet(path: Path, schema: DataSchema, rows: Sequence[Row]) -> None:
-    """By way of NdJson, in seven row groups."""
+    """By way of NdJson, in seven row groups or more."""
     write_ndjson(path, schema, rows)
-    pq.write_table(read(ReadNdJson(schema=schema), path), path, row_group_size=max(1, -(-len(rows) // 7)))
+    pq.write_table(read(ReadNdJson(schema=schema), path), path, row_group_size=max(1, len(rows) // 7))
 
 
 FORMATS: dict[str, Format] = {
     "csv": Format(lambda schema: ReadCsv(header=True, null_value="NULL", schema=schema), write_csv, FLAT),
     "json": Format(lambda schema: ReadJson(sub_path="rows", schema=schema), write_json, {**FLAT, **NESTED}),
     "ndjson": Format(lambda schema: ReadNdJson(schema=schema), write_ndjson, {**FLAT, **NESTED}),
-    "geojson": Format(lambda schema: ReadGeoJson(schema=schema), write_geojson, {**FLAT, **NESTED, **GEOMETRY}),
-    "ndgeojson": Format(lambda schema: ReadNdGeoJson(schema=schema), write_ndgeojson, {**FLAT, **NESTED, **GEOMETRY}),
+    "geojson": Format(lambda schema: ReadGeoJson(schema=schema), write_geojson, {**FLAT, **GEOMETRY}),
+    "ndgeojson": Format(lambda schema: ReadNdGeoJson(schema=schema), write_ndgeojson, {**FLAT, **GEOMETRY}),
     "shapefile": Format(lambda schema: ReadEsriShapefile(schema=schema), write_shapefile, {**FLAT, **GEOMETRY}),
     "parquet": Format(lambda _: ReadParquet(), write_parquet, {**FLAT, **NESTED}),
 }
