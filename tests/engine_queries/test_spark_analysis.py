@@ -12,7 +12,14 @@ from support.engine_requests import Source, analyze_request, required
 from odfpy.data.schema import DataField, Decimal, Int16, Int32, Option, String
 from odfpy.engine.contract import AnalyzeResponseSuccess, TransformResponseInvalidQuery
 from odfpy.engine.spark import operations
-from odfpy.engine.spark.functions import DETERMINISTIC, REFUSED, why_not_deterministic
+from odfpy.engine.spark.functions import (
+    AGGREGATES,
+    DETERMINISTIC,
+    OF_ORDER,
+    REFUSED,
+    WINDOW_FUNCTIONS,
+    why_not_deterministic,
+)
 from odfpy.engine.spark.session import request_session, version_of
 from odfpy.engine.spark.settings import JVM_OPTIONS, SETTINGS, TUNING, settings_digest
 
@@ -178,6 +185,42 @@ NONDETERMINISTIC = {
     "select [/*+ broadcast(t) */] event_time, id from t": "Hints are not allowed",
 }
 
+OF_ORDER_CASES = {
+    "select max(event_time) as event_time, [first(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [last_value(id)] as r from t group by name": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [any_value(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [min_by(name, id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [max_by(name, id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [max_by(name, id, 3)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [collect_list(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [collect_set(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [array_agg(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, reverse([collect_list(id)]) as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, array_sort([collect_list(id)], (a, b) -> int(a % 2 - b % 2)) as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [listagg(name, ',')] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [string_agg(name) within group (order by id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [mode(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time from t group by name having [first(id)] > 3": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, [approx_count_distinct(id)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [percentile_approx(id, 0.5)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [approx_top_k(id)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [histogram_numeric(id, 5)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [count_min_sketch(id, 0.5d, 0.5d, 1)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [hll_sketch_agg(id)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [kll_sketch_agg_bigint(id)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [theta_sketch_agg(id)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [tuple_sketch_agg_double(id, 1d)] as r from t": "is approximate",
+    "select max(event_time) as event_time, [schema_of_variant_agg(parse_json(name))] as r from t": "is not among",
+    "select max(event_time) as event_time, [collect_union(items)] as r from t": "is not among",
+    "select event_time, [first(id) over (partition by name)] as r from t": "its window has none",
+    "select event_time, [collect_list(id) over ()] as r from t": "its window has none",
+    "select event_time, [sum(id) over (rows between 1 preceding and current row)] as r from t": "its window has none",
+    "select max(event_time) as event_time, [max(name collate unicode_ci)] as r from t": "equal by their collation",
+    "select max(event_time) as event_time from t group by [name collate unicode_ci]": "equal by their collation",
+    "[select distinct event_time, name collate unicode_ci as n from t]": "equal by their collation",
+    "select event_time, id from (select x.event_time, x.id from (select * from t order by id) x join t y on x.id = y.id) [limit 3]": "LIMIT without a total order",
+}
+
 UNSUPPORTED = {
     "select event_time, count(*) as n from t [group by event_time]": "a keyed aggregate",
     "[select count(*) as n from t]": "a keyed aggregate",
@@ -238,7 +281,11 @@ INVALID = {
 
 
 def _cases():
-    for kind, cases in (("nondeterministic", NONDETERMINISTIC), ("unsupported", UNSUPPORTED), ("invalid", INVALID)):
+    for kind, cases in (
+        ("nondeterministic", NONDETERMINISTIC | OF_ORDER_CASES),
+        ("unsupported", UNSUPPORTED),
+        ("invalid", INVALID),
+    ):
         for marked, words in cases.items():
             yield pytest.param(marked, kind, words, id=marked)
 
@@ -256,6 +303,41 @@ def test_a_refusal_says_why_and_where(analyze, marked, kind, words):
         width = marked.index("]") - marked.index("[") - 1
         if "Syntax error" not in found.message:  # of which Spark tells the beginning only
             assert carets.count("^") == min(width, 40), found.message
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select first(id) as f, max(event_time) as event_time from t", "min(struct(order, value)).value"),
+        ("select max_by(name, id) as f, max(event_time) as event_time from t", "max(struct(order, value)).value"),
+        ("select collect_list(id) as f, max(event_time) as event_time from t", "sort_array(collect_list(...))"),
+        ("select listagg(name) as f, max(event_time) as event_time from t", "WITHIN GROUP (ORDER BY value)"),
+        ("select approx_count_distinct(id) as f, max(event_time) as event_time from t", "count(DISTINCT ...)"),
+        ("select event_time, first(id) over () as f from t", "ORDER BY"),
+        ("select event_time, now() as f from t", "event time"),
+    ],
+)
+def test_a_refusal_says_what_to_write_instead(analyze, query, words):
+    assert words in analyze(query).hint
+
+
+SORTED_AFTERWARDS = [
+    "sort_array(collect_list(id))", "array_sort(collect_set(id))", "size(collect_list(id))", "array_max(array_agg(id))",
+    "listagg(name, ',') within group (order by name)", "listagg(id) within group (order by name desc, id)",
+    "mode(id, true)", "mode() within group (order by id)", "max(struct(id, name)).name", "count(distinct id, name)",
+]  # fmt: skip
+
+
+def test_functions_of_order_are_fine_where_their_result_is_put_in_order(analyze):
+    """Which class such a query is of is another matter."""
+    columns = ", ".join(f"{expression} as c{at}" for at, expression in enumerate(SORTED_AFTERWARDS))
+    found = analyze(f"select max(event_time) as event_time, {columns} from t group by name")
+    assert getattr(found, "fault", None) != "nondeterministic", found
+
+
+def test_functions_of_order_are_fine_over_an_ordered_window(analyze):
+    found = analyze("select event_time, first(id) over (order by name) as f, sum(id) over () as s from t")
+    assert getattr(found, "fault", None) != "nondeterministic", found
 
 
 def test_a_place_has_line_and_column_and_step(analyze):
@@ -302,7 +384,12 @@ def test_the_author_is_told_when_the_watermark_will_not_advance(analyze, event_t
 
 # --- Functions and settings ------------------------------------------------------------------------------------------
 
-OF_OTHER_CLASSES = {"agg_funcs", "window_funcs", "sketch_funcs"}
+MADE_INTO_OTHERS = {
+    # What aggregates and windows of other names become: refused or not by what they become.
+    "aggregate.MaxByBuilder", "aggregate.MinByBuilder", "aggregate.ModeBuilder", "aggregate.PercentileContBuilder",
+    "aggregate.PercentileDiscBuilder", "aggregate.TryAverageExpressionBuilder", "aggregate.TrySumExpressionBuilder",
+    "TimeWindow", "SessionWindow", "WindowTime",
+}  # fmt: skip
 REFUSED_AT_PARSE = {"python_worker_logs", "range"}
 BUILDERS = {
     # Functions that stand for several expressions, or for others than their own name says, tried by example below.
@@ -331,16 +418,31 @@ def test_every_function_of_spark_has_been_reviewed(spark):
     """A new release of Spark may bring functions: each must be put into one of the lists."""
     infos = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
     package = "org.apache.spark.sql.catalyst.expressions."
-    known = DETERMINISTIC | REFUSED.keys()
+    known = DETERMINISTIC | AGGREGATES | WINDOW_FUNCTIONS | OF_ORDER.keys() | REFUSED.keys() | MADE_INTO_OTHERS
     unseen = {}
     for info in infos:
         expression = info.getClassName().removeprefix(package)
-        if info.getGroup() in OF_OTHER_CLASSES or info.getName() in REFUSED_AT_PARSE:
-            continue
-        if not (expression in known or expression.endswith(("Builder", "Agg")) or "Window" in expression):
+        approximate = why_not_deterministic(expression) == "is approximate"
+        builder = expression.endswith("Builder") and not expression.startswith("aggregate.")
+        if not (expression in known or approximate or builder or info.getName() in REFUSED_AT_PARSE):
             unseen[info.getName()] = expression
     assert unseen == {}
-    assert DETERMINISTIC.isdisjoint(REFUSED)
+
+
+def test_no_function_is_in_two_lists():
+    lists = (DETERMINISTIC, AGGREGATES, WINDOW_FUNCTIONS, OF_ORDER.keys(), REFUSED.keys())
+    assert len(frozenset().union(*lists)) == sum(map(len, lists))
+
+
+def test_each_function_of_many_rows_is_in_a_list_of_such(spark):
+    """An aggregate among the functions of one row would be run as if the order of rows did not matter."""
+    jvm = spark._jvm
+    package = "org.apache.spark.sql.catalyst.expressions."
+    kinds = [jvm.java.lang.Class.forName(package + name) for name in ("aggregate.AggregateFunction", "WindowFunction")]
+    for info in jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos():
+        found = jvm.java.lang.Class.forName(info.getClassName())
+        if any(kind.isAssignableFrom(found) for kind in kinds):
+            assert info.getClassName().removeprefix(package) not in DETERMINISTIC, info.getName()
 
 
 def test_functions_that_stand_for_several_expressions(analyze):

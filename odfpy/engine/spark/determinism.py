@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, text_range
-from odfpy.engine.spark.functions import why_not_deterministic
-from odfpy.engine.spark.operators import Operator, belongs_to_class
+from odfpy.engine.spark.functions import what_instead, why_not_deterministic
+from odfpy.engine.spark.operators import Operator, is_subquery
+from odfpy.engine.spark.unordered import unordered
 from odfpy.errors import NondeterministicQuery
 
 if TYPE_CHECKING:
@@ -38,15 +39,33 @@ def check_deterministic(catalyst: Catalyst, plan: Node, found: Iterable[Operator
     """
     expressions = [part for operator in found for part in operator.expressions]
     for name, expression in expressions:
-        reason = None if belongs_to_class(name) else why_not_deterministic(name)
+        reason = None if is_subquery(name) else why_not_deterministic(name)
         if reason is not None:
-            raise NondeterministicQuery(f"`{_text_of(expression, source)}` {reason}{place(expression, source)}")
+            raise NondeterministicQuery(
+                f"`{_text_of(expression, source)}` {reason}{place(expression, source)}", hint=what_instead(reason)
+            )
     for name, expression in expressions:
         if name == "Literal" and _is_clock_literal(expression, source):
             raise _reads_clock(expression, source)
     if catalyst.depends_on_clock(plan):
         words = (node for name, node in expressions if name == "Literal" and _CLOCK_WORDS.match(str(node.value())))
         raise _reads_clock(next(words, plan), source)
+
+
+def check_ordered(found: Iterable[Operator], source: SourceText) -> None:
+    """Refuse what depends on an order of rows that the query does not say.
+
+    Args:
+        found: the operators of an analyzed plan.
+        source: the text it came from.
+
+    Raises:
+        NondeterministicQuery: the message names the function and its place, the hint what to write instead.
+    """
+    for operator in found:
+        for problem in unordered(operator):
+            what = f"`{_text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
+            raise NondeterministicQuery(what, hint=problem.hint)
 
 
 def place(node: Node, source: SourceText) -> str:

@@ -56,13 +56,6 @@ _IN_ORDER: Final = ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryA
 _NO_INPUT: Final = ("OneRowRelation", "LocalRelation", "Range")
 _NESTED: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
 _SUBQUERIES: Final = _NESTED | {"InSubquery"}
-_OF_AGGREGATES: Final = ("aggregate.", "Grouping", "Window", "SpecifiedWindowFrame")
-_OF_WINDOWS: Final = frozenset(
-    """
-    CurrentRow UnboundedPreceding UnboundedFollowing Rank DenseRank PercentRank CumeDist NTile RowNumber Lag Lead
-    NthValue CounterDiff CounterDiffWithStartTime
-    """.split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +151,9 @@ def sort_below(node: Node) -> Node | None:
     return node if operator_name(node) == "Sort" else None
 
 
-def belongs_to_class(expression: str) -> bool:
-    """Whether an expression comes with an operator of another class, which is then what the refusal is about."""
-    return expression in _SUBQUERIES | _OF_WINDOWS or expression.startswith(_OF_AGGREGATES)
+def is_subquery(expression: str) -> bool:
+    """Whether an expression is a query of its own, which is looked at as such."""
+    return expression in _SUBQUERIES
 
 
 def _is_event_time_window(aggregate: Node) -> bool:
