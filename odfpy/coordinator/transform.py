@@ -80,7 +80,7 @@ def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: Engi
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:
         request = make_request(dataset, set_transform, state, inputs, commit_time(state), scratch)
-        response = run(engine, request)
+        response = run(engine, request, inputs)
         return _commit(dataset, state, inputs, request, response, with_version(set_transform, engine.version))
 
 
@@ -161,6 +161,8 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         raise InputNotReady(f"The input {item.dataset.handle} has no schema yet", hint="Pull it first.")
     rows = start = None
     paths: list[Path] = []
+    before = interval.prev_block_hash
+    earlier = watermark_times(newest_blocks(chain.iter_blocks(before), None, watermark=True)) if before else []
     if interval.new_offset is not None:
         start = 0 if interval.prev_offset is None else interval.prev_offset + 1
         rows = contract.OffsetInterval(start, interval.new_offset)
@@ -178,16 +180,38 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         data_paths=tuple(map(str, paths)),
         schema_file=str(schema_file(item.dataset.storage, state.schema)),
         explicit_watermarks=marks,
+        prev_offset=interval.prev_offset,
+        prev_watermark=earlier[-1][1] if earlier else None,
     )
 
 
-def run(engine: Engine, request: contract.TransformRequest) -> contract.TransformResponseSuccess:
-    """Let the engine work.
+def _with_history(
+    request: contract.TransformRequest, inputs: list[InputInterval], needed: tuple[int, ...]
+) -> contract.TransformRequest:
+    """The request with the slices before the intervals of some inputs."""
+    given = list(request.query_inputs)
+    for at in needed:
+        last, item = given[at].prev_offset, inputs[at]
+        blocks = item.dataset.chain.iter_blocks(item.interval.prev_block_hash)
+        found = overlapping(slices_of(reversed(list(blocks))), 0, last) if last is not None else []
+        paths = slice_paths(item.dataset.layout.data, found)
+        given[at] = replace(given[at], history_paths=tuple(map(str, paths)))
+    return replace(request, query_inputs=tuple(given))
+
+
+def run(
+    engine: Engine, request: contract.TransformRequest, inputs: list[InputInterval]
+) -> contract.TransformResponseSuccess:
+    """Let the engine work; rows of the past are handed out when it asks for them.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.
     """
     response = engine.transform(request)
+    if isinstance(response, contract.TransformResponseNeedsHistory):
+        response = engine.transform(_with_history(request, inputs, response.inputs))
+    if isinstance(response, contract.TransformResponseNeedsHistory):
+        raise InternalError("The engine has asked twice for the same rows")
     if isinstance(response, contract.TransformResponseProgress):
         raise InternalError("The engine has answered before it was done")
     if isinstance(response, contract.TransformResponseSuccess):

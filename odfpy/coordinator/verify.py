@@ -272,7 +272,7 @@ def _replay(
     with storage.scratch() as scratch:
         request = make_request(this.dataset, set_transform, before, inputs, hashed.block.system_time, scratch)
         engine = engine_for(set_transform.transform)
-        response = run(engine, request)
+        response = run(engine, request, inputs)
         found = response.slices[0].logical_hash if response.slices else None
         recorded = event.new_data.logical_hash if event.new_data else None
         if found != recorded:

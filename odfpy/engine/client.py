@@ -28,6 +28,7 @@ from odfpy.engine.contract import (
     TransformResponse,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
+    TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
 from odfpy.engine.java import find_java
@@ -98,7 +99,7 @@ class SparkEngine:
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """Run the queries of a transform over new rows; raises as `analyze` does."""
-        return self._ask(request, TransformResponseSuccess)
+        return self._ask(request, TransformResponseSuccess, TransformResponseNeedsHistory)
 
     def sql(self, request: SqlRequest) -> SqlResponse:
         """Run a query over whole datasets; raises as `analyze` does."""
@@ -171,11 +172,13 @@ class SparkEngine:
 
     # --- One request ---
 
-    def _ask(self, job: Job, success: type[R]) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
+    def _ask(self, job: Job, *success: type[R]) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
         for _ in range(_ATTEMPTS):
             with closing(self._open()) as channel:  # an interrupted client hangs up, which cancels the job
                 answer = self._converse(channel, job)
-            if isinstance(answer, (success, TransformResponseInvalidQuery, TransformResponseInternalError)):
+            if isinstance(answer, (TransformResponseInvalidQuery, TransformResponseInternalError)):
+                return answer
+            if isinstance(answer, success):
                 return answer
             if answer is not None:
                 nonsense = f"{type(answer).__name__} is no answer to {type(job).__name__}"

@@ -46,8 +46,9 @@ class TransformRequestInput:
         explicit_watermarks: watermarks of the input up to the end of the interval, oldest first. The last one is the
             latest that is known, even when it was set before the interval (odfpy: so queries row by row need no
             checkpoint to remember it).
-        history_paths: the slices that hold the rows before the interval, in order of offset (odfpy: state that is not
-            in the checkpoint is made from them).
+        history_paths: the slices that hold the rows before the interval, in order of offset; None when they are not
+            given, which they are once the engine has asked for them (odfpy: state that is not in the checkpoint is
+            made from them).
         prev_offset: the last row before the interval, or None when there is none (odfpy).
         prev_watermark: the watermark of the input at the end of the previous interval (odfpy).
     """
@@ -60,7 +61,7 @@ class TransformRequestInput:
     data_paths: tuple[str, ...] = ()
     schema_file: str
     explicit_watermarks: tuple[Watermark, ...] = ()
-    history_paths: tuple[str, ...] = ()
+    history_paths: tuple[str, ...] | None = None
     prev_offset: U64 | None = None
     prev_watermark: Timestamp | None = None
 
@@ -148,8 +149,16 @@ class TransformResponseInternalError:
     backtrace: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TransformResponseNeedsHistory:
+    """Rows before the interval are needed: ask again with the history of these inputs, by position (odfpy)."""
+
+    inputs: tuple[U64, ...]
+
+
 TransformResponse: TypeAlias = (
     TransformResponseProgress
+    | TransformResponseNeedsHistory
     | TransformResponseSuccess
     | TransformResponseInvalidQuery
     | TransformResponseInternalError

@@ -40,7 +40,8 @@ def files_of(job: Job) -> RequestFiles:
         case AnalyzeRequest():
             reads = [source.schema_file for source in job.inputs]
         case TransformRequest():
-            reads = [path for source in job.query_inputs for path in (source.schema_file, *source.data_paths)]
+            for source in job.query_inputs:
+                reads += [source.schema_file, *source.data_paths, *(source.history_paths or ())]
             reads.append(job.prev_checkpoint_path)
             written = [job.new_data_path, job.new_checkpoint_path]
         case PreprocessRequest():

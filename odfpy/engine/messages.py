@@ -31,6 +31,7 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
+    TransformResponseNeedsHistory,
     TransformResponseProgress,
     TransformResponseSuccess,
 )
@@ -160,6 +161,7 @@ Result: TypeAlias = (
     | PreprocessResponseSuccess
     | SqlResponseSuccess
     | JobResponseDone
+    | TransformResponseNeedsHistory
     | TransformResponseProgress
     | TransformResponseInvalidQuery
     | TransformResponseInternalError

@@ -14,7 +14,7 @@ from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
 from odfpy.engine.spark.classes import CLASSES
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
-from odfpy.engine.spark.determinism import check_deterministic, place
+from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.functions import why_unsafe
 from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
@@ -26,10 +26,10 @@ Looked = TypeVar("Looked")
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedStep:
-    """A step, its class, and why it is of that class."""
+    """A step, its class, and why it is of that class; without a class it is not row by row."""
 
     step: Step
-    query_class: QueryClass
+    query_class: QueryClass | None
     reason: str
 
 
@@ -43,7 +43,6 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
 
     Raises:
         InvalidQuery: a query does not parse, or names what is not there.
-        UnsupportedQuery: a query is of no class that can be processed.
         NondeterministicQuery: a query's result would not be a function of its inputs.
     """
     return each_step(catalyst, transform, inputs, lambda step: _classify(catalyst, step))
@@ -126,25 +125,17 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
 def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
     check_names(step)
     check_deterministic(catalyst, step.plan, step.operators, step.source)
+    check_ordered(step.operators, step.source)
     for query_class in CLASSES:
         reason = query_class.classify(step)
         if reason is not None:
             return ClassifiedStep(step, query_class, reason)
-    raise _refusal(step)
-
-
-def _refusal(step: Step) -> UnsupportedQuery | NondeterministicQuery:
-    """What stands in the way: first whatever would make the result random, then the outermost operator."""
     found = [what for operator in step.operators if (what := obstacle(operator)) is not None]
     for what in found:
         if not what.deterministic:
             message = f"{what.what} does not give the same rows every time{place(what.node, step.source)}"
-            return NondeterministicQuery(message, hint=what.hint)
-    first = next((what for what in found if what.what != "ORDER BY"), found[0])
-    return UnsupportedQuery(
-        f"The query has {first.what}; this release processes queries row by row only{place(first.node, step.source)}",
-        hint=first.hint or "Row by row are SELECT, WHERE, UNION ALL and explode; a later release brings more classes.",
-    )
+            raise NondeterministicQuery(message, hint=what.hint)
+    return ClassifiedStep(step, None, found[0].what)
 
 
 def check_names(step: Step) -> None:

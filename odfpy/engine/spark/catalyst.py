@@ -133,9 +133,12 @@ class Catalyst:
             return self._expression("Literal").create(
                 self._class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
+        if -(1 << 31) <= micros < 1 << 31:  # which reach Java as an Integer
+            utc = self._class("scala.Option").apply("UTC")
+            return self._expression("Cast")(self._expression("MicrosToTimestamp")(self.integer(micros)), data_type, utc)
         return self._expression("Literal").create(self._class("java.lang.Long")(micros), data_type)
 
-    def boolean(self, value: bool) -> Node:  # noqa: FBT001  as constants of other types
+    def boolean(self, value: bool) -> Node:
         """A constant of type BOOLEAN."""
         return self._expression("Literal")(value, self._data_type("DataTypes").BooleanType)
 
@@ -160,6 +163,10 @@ class Catalyst:
     def filter(self, condition: Node, child: Node) -> Node:
         """SELECT * FROM child WHERE condition."""
         return self._plan("Filter")(condition, child)
+
+    def expand(self, copies: Iterable[Iterable[Node]], columns: Iterable[Node], child: Node) -> Node:
+        """Several copies of each row of child, each with expressions of its own for the columns."""
+        return self._plan("Expand")(self.seq([self.seq(copy) for copy in copies]), self.seq(columns), child)
 
     def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
         """SELECT columns FROM child GROUP BY groupings."""

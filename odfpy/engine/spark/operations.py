@@ -6,42 +6,38 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from odfpy.data.arrow import from_arrow
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
     AnalyzeResponseSuccess,
-    SliceDescription,
     SqlRequest,
     SqlResponse,
     SqlResponseSuccess,
     StepAnalysis,
     TransformRequest,
     TransformResponse,
+    TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.corrections import CarriedRows, mend_pairs
-from odfpy.engine.floats import in_one_form
 from odfpy.engine.ipc import write_stream
-from odfpy.engine.output import OutputSlice
 from odfpy.engine.responses import answered
 from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyze_query
 from odfpy.engine.spark.catalyst import Catalyst
+from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.event_time import event_time_origins, output_watermark, watermark_passes
 from odfpy.engine.spark.failures import spark_errors
-from odfpy.engine.spark.prepare import Prepared, prepared
-from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, carried_rows, in_input_order, stream
+from odfpy.engine.spark.incremental.streams import HistoryNeeded
+from odfpy.engine.spark.prepare import prepared
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
 from odfpy.engine.spark.session import request_session, version_of
+from odfpy.engine.spark.stateful import Stateful, stateful_steps, watermark_of, write_changes
 from odfpy.engine.spark.tables import Table, name_table
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.watermark import input_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
 
@@ -55,9 +51,14 @@ def transform(
 ) -> TransformResponse:
     """Run the queries of a transform over the new rows of its inputs and write the slice.
 
-    Row by row there is no state: no checkpoint is read or written.
+    Row by row there is no state. Other queries look at rows of the past; unless the request gives them, the answer is
+    that they are needed.
     """
-    return answered(lambda: _transform(spark, request, rows_in_one_task))
+    try:
+        return answered(lambda: _transform(spark, request, rows_in_one_task))
+    except HistoryNeeded:
+        past = (at for at, source in enumerate(request.query_inputs) if source.prev_offset is not None)
+        return TransformResponseNeedsHistory(tuple(past))
 
 
 def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
@@ -68,19 +69,24 @@ def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
 def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     tables = tuple(Table.of(source) for source in request.inputs)
     with prepared(spark, request.transform, request.vocab, tables) as ready:
-        ways = event_time_origins(ready.delta, ready.event_time)
+        if isinstance(ready, Stateful):
+            advances = ready.watermark is not None
+            steps = stateful_steps(ready)
+        else:
+            advances = watermark_passes(event_time_origins(ready.delta, ready.event_time), ready.delta, tables)
+            steps = tuple(
+                StepAnalysis(found.step.alias, found.step.source.text, "row-by-row", found.reason)
+                for found in ready.steps
+            )
         note = (
             f"The watermark will not advance: `{request.vocab.event_time_column}` is not an input's event time, nor "
             "a function of it that never decreases."
         )
         return AnalyzeResponseSuccess(
-            steps=tuple(
-                StepAnalysis(found.step.alias, found.step.source.text, found.query_class.name, found.reason)
-                for found in ready.steps
-            ),
+            steps=steps,
             output_columns=tuple(ready.form.schema.names),
             output_schema=from_arrow(ready.form.schema),
-            notes=() if watermark_passes(ways, ready.delta, tables) else (note,),
+            notes=() if advances else (note,),
         )
 
 
@@ -88,9 +94,15 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
     tables = tuple(Table.of(source) for source in request.query_inputs)
     scratch = Path(request.new_data_path).parent
     with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
-        known = [input_watermark(source) for source in request.query_inputs]
-        watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)
-        slices = _write(ready, request, rows_in_one_task)
+        if isinstance(ready, Stateful):
+            watermark = watermark_of(ready, request)
+            slices = write_changes(ready, request)
+        else:
+            known = [input_watermark(source) for source in request.query_inputs]
+            watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)
+            names = [table.name for table in tables]
+            rows = [table.num_rows for table in tables]
+            slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
         return TransformResponseSuccess(
             new_offset_interval=slices[0].offset_interval if slices else None,
             new_watermark=watermark,
@@ -98,31 +110,6 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             engine_version=version_of(spark),
             output_schema=from_arrow(ready.form.schema),
         )
-
-
-def _write(ready: Prepared, request: TransformRequest, rows_in_one_task: int) -> tuple[SliceDescription, ...]:
-    input_rows = [table.num_rows for table in ready.tables]
-    if not any(input_rows):
-        return ()
-    frame = in_input_order(ready.catalyst.dataframe(ready.delta.plan), ready.delta, input_rows, rows_in_one_task)
-    output = OutputSlice(
-        request.new_data_path, ready.form, next_offset=request.next_offset, system_time=request.system_time
-    )
-    with output:
-        for batch in mend_pairs(carried_rows(frame, ready.delta)):
-            operation_types = pa.array(batch.operation_types, pa.int32())
-            output.write(in_one_form(batch.rows), operation_types, _origin_of(batch, ready))
-        return output.finish()
-
-
-def _origin_of(batch: CarriedRows, ready: Prepared) -> Callable[[int], str]:
-    """Names the input row that a row of the result stands for."""
-
-    def name(row: int) -> str:
-        source = ready.tables[batch.rows.column("__odf_input")[row].as_py()]
-        return f"; it comes from offset {batch.offsets[row]} of `{source.name}`"
-
-    return name
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:

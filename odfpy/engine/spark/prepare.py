@@ -24,6 +24,7 @@ from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.lineage import origins
 from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.stateful import Stateful, stateful
 from odfpy.engine.spark.tables import Table, name_input
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.errors import InvalidQuery
@@ -64,8 +65,8 @@ def prepared(
     tables: tuple[Table, ...],
     scratch: Path | None = None,
     recorded: DataSchema | None = None,
-) -> Iterator[Prepared]:
-    """Prepare a transform; inside the block it can be run, and Spark's errors become ours.
+) -> Iterator[Prepared | Stateful]:
+    """Prepare a transform, row by row or with state; inside the block it can be run, and Spark's errors become ours.
 
     Args:
         spark: the session of the process.
@@ -86,6 +87,9 @@ def prepared(
             name_input(catalyst, table, position, Path(folder))
         steps = classify_transform(catalyst, transform, [table.name for table in tables])
         last = steps[-1]
+        if last.query_class is None or any(step.query_class is None for step in steps):
+            yield stateful(Catalyst(request_session(spark)), transform, vocab, tables, Path(folder), recorded)
+            return
         delta = last.query_class.run(catalyst, last.step)
         form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)

@@ -79,11 +79,14 @@ class _Carrier:
             case "Filter":
                 below = self.carry(plan.child())
                 return _Carried(self._on(plan, below), below.branches)
-            case "Generate" | "Expand":
-                below = self.carry(plan.child())
-                for branch in below.branches:
-                    self.branches[branch] = Branch(self.branches[branch].input, fans_out=True)
+            case "Generate":
+                below = self._fanned(plan)
                 return _Carried(self._on(plan, below), below.branches)
+            case "Expand":
+                below = self._fanned(plan)
+                made = _carried(below.plan)
+                copies = [items(copy) + made for copy in items(plan.projections())]
+                return _Carried(self._catalyst.expand(copies, columns(plan) + made, below.plan), below.branches)
             case "Union":
                 return self._union(plan)
             case "WithCTE":
@@ -94,6 +97,13 @@ class _Carrier:
                 return self._reference(plan)
             case other:
                 raise InternalError(f"{other} is no operator of a query row by row")
+
+    def _fanned(self, plan: Node) -> _Carried:
+        """What is below an operator that makes several rows of one."""
+        below = self.carry(plan.child())
+        for branch in below.branches:
+            self.branches[branch] = Branch(self.branches[branch].input, fans_out=True)
+        return below
 
     def _on(self, plan: Node, below: _Carried) -> Node:
         return plan.withNewChildren(self._catalyst.seq([below.plan]))

@@ -1,7 +1,7 @@
 """Incremental queries of every class above plain Spark batch (design: "A design for the incremental engine").
 
-One idea carries all classes: find the keys that new rows touch, run the user's own operators over the rows of just those
-keys as they were before and as they are now, and emit the difference.
+One idea carries all classes: find the keys that new rows touch, run the user's own operators over the rows of just
+those keys as they were before and as they are now, and emit the difference.
 
     times       what a watermark of the inputs says about a column
     parts       what is known of a part of a plan: keys, times, gates; blocks

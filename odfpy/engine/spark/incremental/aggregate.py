@@ -20,7 +20,7 @@ from odfpy.engine.spark.incremental.times import (
     Times,
     never_decreases,
 )
-from odfpy.engine.spark.incremental.walk import Walk, columns_read
+from odfpy.engine.spark.incremental.walk import Walk, columns_read, is_window
 
 WINDOW = "event-time window"
 SESSION = "session window"
@@ -93,9 +93,7 @@ def _first_open(grouping: _Grouping) -> Times | None:
     return time.watermark
 
 
-def _session(
-    walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping
-) -> Part:
+def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping) -> Part:
     catalyst, column = walk.catalyst, session.expression
     if session.time is None:
         return _keyed(walk, plan, child, groupings)
@@ -121,13 +119,12 @@ def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) 
     ids = {column_id(one.expression) for one in groupings if expression_name(one.expression) == "AttributeReference"}
     if child.free is None:
         keys = tuple(key for key in child.keys if key.columns & ids)
-        if keys:
-            child = replace(child, keys=keys)
-        else:
-            child = walk.cut(child)
+        child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
         child = walk.gate(child, [one.expression for one in groupings])
-    reason = f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
+    reason = (
+        f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
+    )
     return _grouped(walk, plan, child, groupings, None, Trait(KEYED, reason, "the rows of all groups"))
 
 
@@ -142,7 +139,7 @@ def _grouped(
     for key in child.keys:
         names: set[int] = set()
         for at, one in enumerate(groupings):
-            if _is_key(key, one.expression, child, at):
+            if _is_key(key, one.expression, child):
                 names |= shown[at]
         keys.append(Key(frozenset(names), key.at))
     times = {}
@@ -164,7 +161,7 @@ def _grouped(
     )
 
 
-def _is_key(key: Key, expression: Node, child: Part, at: int) -> bool:
+def _is_key(key: Key, expression: Node, child: Part) -> bool:
     if expression_name(expression) == "AttributeReference" and column_id(expression) in key.columns:
         return True
     if len(child.gates) != 1 or child.gates[0].number not in key.at:
@@ -174,12 +171,15 @@ def _is_key(key: Key, expression: Node, child: Part, at: int) -> bool:
 
 
 def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
-    """Ids of outputs that have the value of a grouping expression."""
-    return frozenset(
-        column_id(output)
-        for output in outputs
-        if (output.child() if expression_name(output) == "Alias" else output).semanticEquals(grouping)
-    )
+    """Ids of outputs that have the value of a grouping expression, or the start or end that tells a window."""
+    found = set()
+    for output in outputs:
+        value = output.child() if expression_name(output) == "Alias" else output
+        if expression_name(value) == "GetStructField" and is_window(grouping):
+            value = value.child()
+        if value.semanticEquals(grouping):
+            found.add(column_id(output))
+    return frozenset(found)
 
 
 def _output_time(
@@ -197,7 +197,10 @@ def _output_time(
 
 
 def _aggregate_time(function: Node, child: Part, first_open: Times | None) -> TimeColumn | None:
-    """max(time) of a group: in a window it is not before the window; elsewhere a group's later rows have later times."""
+    """The greatest or least time of a group.
+
+    In a window it is not before the window; elsewhere the greatest grows with later rows.
+    """
     name = expression_name(function)
     if name not in ("aggregate.Max", "aggregate.Min"):
         return None

@@ -50,7 +50,9 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
     if key is None:
         plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
         times = functions.abs(weight)
-        rows = rows.withColumn(OPERATION, plain).withColumn(_PAIR, functions.explode(functions.sequence(functions.lit(1), times)))
+        rows = rows.withColumn(OPERATION, plain).withColumn(
+            _PAIR, functions.explode(functions.sequence(functions.lit(1), times))
+        )
         order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
     else:
         same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))

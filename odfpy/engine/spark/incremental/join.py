@@ -1,7 +1,8 @@
 """Joins: with an interval of time between the two sides, by keys, or of everything with everything.
 
 Inner rows are given at once. A row of an outer join that has no partner is given when none can come any more: where
-the partner's time lies within an interval, once the watermark has passed that; otherwise at once, to be taken back later.
+the partner's time lies within an interval, once the watermark has passed that; otherwise at once, to be taken back
+later.
 """
 
 from __future__ import annotations
@@ -153,7 +154,9 @@ class _Sides:
             if due is not None:
                 has_partner = catalyst.expression("IsNotNull", mark.toAttribute())
                 absent = catalyst.expression("IsNull", marks[0 if mark is marks[1] else 1].toAttribute())
-                kept = catalyst.expression("Or", has_partner, catalyst.expression("Or", absent, due.condition(moment.clock)))
+                kept = catalyst.expression(
+                    "Or", has_partner, catalyst.expression("Or", absent, due.condition(moment.clock))
+                )
                 joined = catalyst.filter(kept, joined)
         return catalyst.project(self._columns(), joined)
 
@@ -276,15 +279,14 @@ def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) ->
     if len(read[0]) != 1 or len(read[1]) != 1:
         return None
     (a,), (b,) = read
+    from_left = _has_time(left, a) and _has_time(right, b)
+    if not from_left and not (_has_time(right, a) and _has_time(left, b)):
+        return None
     shifts = shift_of(walk.catalyst, smaller, a), shift_of(walk.catalyst, greater, b)
     if shifts[0] is None or shifts[1] is None:
         return None
-    difference = shifts[0] - shifts[1]  # smaller time + s0 <= greater time + s1
-    if _has_time(left, a) and _has_time(right, b):
-        return _Interval(a, b, least=difference)
-    if _has_time(right, a) and _has_time(left, b):
-        return _Interval(b, a, greatest=-difference)
-    return None
+    difference = shifts[0] - shifts[1]  # smaller time + its shift <= greater time + its shift
+    return _Interval(a, b, least=difference) if from_left else _Interval(b, a, greatest=-difference)
 
 
 def _has_time(side: Part, column: Node) -> bool:

@@ -112,7 +112,10 @@ class Key:
 class Moment(Protocol):
     """The rows of gates and the watermarks, before a pull or after it."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """The watermarks."""
+        ...
 
     def rows(self, gate: Gate) -> Node:
         """The rows of a gate, with its columns (of which unused ones may be missing)."""
@@ -177,9 +180,5 @@ def column_id(column: Node) -> int:
 
 def block_of(part: Part, source: int, alias: str | None = None) -> Block:
     """The block of a part, looked up by all keys that the part has."""
-    keys = {
-        gate.number: tuple(gate.keys[key.at[gate.number]] for key in part.keys)
-        for gate in part.gates
-    }
+    keys = {gate.number: tuple(gate.keys[key.at[gate.number]] for key in part.keys) for gate in part.gates}
     return Block(source, part, keys, alias)
-

@@ -1,9 +1,9 @@
 """One pull of a block (design: "One pull of a stateful step").
 
-    1. touched keys: those of the new rows, and those of rows that settle because the watermark moved
-    2. the block over the rows of these keys as they were, with the watermarks of then
-    3. the block over the rows of these keys as they are, with the watermarks of now
-    4. the difference is what the block emits
+1. touched keys: those of the new rows, and those of rows that settle because the watermark moved
+2. the block over the rows of these keys as they were, with the watermarks of then
+3. the block over the rows of these keys as they are, with the watermarks of now
+4. the difference is what the block emits
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ class Rows:
     Attributes:
         plan: its columns as queries see them, then offset and operation type.
         only_appends: whether all of them are known to be appended.
+        count: how many there are.
     """
 
     plan: Node
     only_appends: bool
+    count: int
 
 
 class Stream(Protocol):
@@ -85,6 +87,17 @@ def block_changes(pull: Pull, block: Block) -> DataFrame:
     after = run.result(_Moment(run, pull.after, touched, is_after=True))
     before = None if is_first else run.result(_Moment(run, pull.before, touched, is_after=False))
     return difference(before, after)
+
+
+def block_before(pull: Pull, block: Block) -> Node | None:
+    """The result of a block as it was before a pull: its columns, offset 0 and `+A`; None when there was none."""
+    run = _Run(pull, block)
+    if all(run.old(gate) is None for gate in block.part.gates):
+        return None
+    catalyst = pull.catalyst
+    plan = catalyst.plan(run.result(_Moment(run, pull.before, None, is_after=False)))
+    marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
+    return catalyst.project([*columns(plan), *marks], plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +217,10 @@ class _Moment:
         if not found:
             empty = catalyst.empty_like(gate.columns)
             return catalyst.project(
-                [same_nulls(catalyst, below, column) for below, column in zip(columns(empty), gate.columns, strict=False)],
+                [
+                    same_nulls(catalyst, below, column)
+                    for below, column in zip(columns(empty), gate.columns, strict=False)
+                ],
                 empty,
             )
         limited = [Changes(self._limited(gate, part.plan), part.only_appends) for part in found]
@@ -244,5 +260,3 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
         catalyst.alias(found[-1], "__odf_op"),
     ]
     return catalyst.project(named + carried_columns, plan)
-
-

@@ -9,8 +9,8 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_names
 from odfpy.engine.spark.catalyst import Catalyst, columns
-from odfpy.engine.spark.determinism import check_deterministic
 from odfpy.engine.spark.classes.base import Step
+from odfpy.engine.spark.determinism import check_deterministic
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.operators import OPERATORS
 from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of

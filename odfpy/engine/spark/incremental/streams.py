@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+class HistoryNeeded(Exception):
+    """Rows of before the interval are needed that have not been given."""
+
+
 @dataclass(frozen=True, slots=True)
 class InputStream:
     """An input of the transform."""
@@ -37,8 +41,11 @@ class InputStream:
         """All rows before the interval."""
         if self.source.prev_offset is None:
             return None
+        paths = self.source.history_paths
+        if paths is None:
+            raise HistoryNeeded
         whole = OffsetInterval(0, self.source.prev_offset)
-        return self._rows(replace(Table.of(self.source), data_paths=self.source.history_paths, interval=whole))
+        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole))
 
     def _rows(self, table: Table) -> Rows | None:
         if not table.data_paths:
@@ -51,7 +58,7 @@ class InputStream:
             found[schema.names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
         ]
         only_appends = all(_only_appends(path, table.vocab.operation_type_column) for path in table.data_paths)
-        return Rows(self.catalyst.project([*seen, *marks], plan), only_appends)
+        return Rows(self.catalyst.project([*seen, *marks], plan), only_appends, table.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +86,17 @@ class BlockStream:
     def new(self) -> Rows | None:
         """The changes."""
         files = sorted(str(file) for file in self.path.glob("*.parquet"))
-        if sum(pq.read_metadata(file).num_rows for file in files) == 0:
+        count = sum(pq.read_metadata(file).num_rows for file in files)
+        if count == 0:
             return None
         frame = self.catalyst.spark.read.parquet(*files)
         names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
         plan = self.catalyst.plan(frame.select(*names, OFFSET, OPERATION))
-        return Rows(plan, all(_only_appends(file, OPERATION) for file in files))
+        return Rows(plan, all(_only_appends(file, OPERATION) for file in files), count)
 
     def old(self) -> Rows | None:
         """The result of the block before this pull."""
-        return None if self.before is None else Rows(self.before, only_appends=True)
+        return None if self.before is None else Rows(self.before, only_appends=True, count=0)
 
 
 def _only_appends(path: str, column: str) -> bool:
@@ -101,13 +109,9 @@ def _only_appends(path: str, column: str) -> bool:
         at = names.index(column)
         statistics = [metadata.row_group(group).column(at).statistics for group in range(metadata.num_row_groups)]
     wanted = int(OperationType.APPEND)
-    return all(
-        found is not None and found.has_min_max and found.min == found.max == wanted for found in statistics
-    )
+    return all(found is not None and found.has_min_max and found.min == found.max == wanted for found in statistics)
 
 
-def streams_of(
-    catalyst: Catalyst, inputs: Sequence[TransformRequestInput], scratch: Path
-) -> list[InputStream]:
+def streams_of(catalyst: Catalyst, inputs: Sequence[TransformRequestInput], scratch: Path) -> list[InputStream]:
     """The inputs of a request as sources."""
     return [InputStream(catalyst, source, scratch) for source in inputs]

@@ -115,9 +115,7 @@ class Walk:
 
     # --- Gates and blocks ---
 
-    def gate(
-        self, part: Part, keys: Sequence[Node], due: Sequence[Due] = (), *, waits: bool = False
-    ) -> Part:
+    def gate(self, part: Part, keys: Sequence[Node], due: Sequence[Due] = (), *, waits: bool = False) -> Part:
         """A free part as a gate: what stands on it falls apart by some keys."""
         gate = Gate(self._gates, part.free, part.columns, tuple(keys), tuple(due), waits)
         self._gates += 1
@@ -191,7 +189,7 @@ class Walk:
             return below
         if below.windows:
             return self._window_field(expression, below)
-        if column.metadata().contains(_WINDOW_MARK) or column.metadata().contains(_SESSION_MARK):
+        if is_window(column):
             is_session = bool(column.metadata().contains(_SESSION_MARK))
             return TimeColumn(below.watermark, (expression,), read[0], is_session)
         if never_decreases(expression):
@@ -388,6 +386,13 @@ def renames(selected: Iterable[Node]) -> dict[int, int]:
         for column in selected
         if expression_name(column) == "Alias" and expression_name(column.child()) == "AttributeReference"
     }
+
+
+def is_window(column: Node) -> bool:
+    """Whether Spark has marked a column as a window of time."""
+    if expression_name(column) not in ("Alias", "AttributeReference"):
+        return False
+    return bool(column.metadata().contains(_WINDOW_MARK) or column.metadata().contains(_SESSION_MARK))
 
 
 def columns_read(expression: Node) -> list[Node]:
