@@ -191,10 +191,17 @@ class LineageNode:
         already, so that a pull would do.
         """
         found: dict[DatasetHandle, None] = {}
-        for item in self.inputs:
-            if item.holds_back:
-                deeper = item.held_back_by if item.taken_in == item.watermark else ()
-                found.update(dict.fromkeys(deeper or (item.handle,)))
+        through = {self.handle}  # each dataset once, however many ways lead to it
+        waiting = [self]
+        while waiting:
+            for item in waiting.pop(0).inputs:
+                if not item.holds_back:
+                    continue
+                if item.taken_in != item.watermark or not any(deeper.holds_back for deeper in item.inputs):
+                    found[item.handle] = None
+                elif item.handle not in through:
+                    through.add(item.handle)
+                    waiting.append(item)
         return tuple(found)
 
 

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from support.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.coordinator.results import DatasetHandle, LineageNode
 from odfpy.coordinator.workspace import Workspace
+from odfpy.dataset.identity import DatasetId, KeyPair
+from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import DatasetAlias
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -41,6 +45,10 @@ def levels(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Works
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Workspace.open(tmp_path)
+
+
+def new_id() -> DatasetId:
+    return KeyPair.generate().dataset_id
 
 
 def lineage(odf: Odf, name: str) -> list[str]:
@@ -84,6 +92,16 @@ def test_an_input_without_a_watermark_holds_back_most(odf: Odf, tmp_path: Path) 
         "├─ fast  root, watermark 2024-01-20T00:00:00Z",
         "└─ slow  root, no watermark  <- holds it back",
     ]
+
+
+def test_each_dataset_is_looked_at_once_however_many_ways_lead_to_it() -> None:
+    """Thirty levels, each twice derived from the one below: a thousand million ways."""
+    root_ = LineageNode(DatasetHandle(new_id(), DatasetAlias.parse("root")), DatasetKind.ROOT, (), holds_back=True)
+    node = root_
+    for level in range(30):
+        handle = DatasetHandle(new_id(), DatasetAlias.parse(f"level-{level}"))
+        node = LineageNode(handle, DatasetKind.DERIVATIVE, (node, node), holds_back=True)
+    assert node.held_back_by == (root_.handle,)
 
 
 def test_show_has_the_inputs_as_they_are_taken_in(odf: Odf, levels: Workspace) -> None:
