@@ -193,12 +193,12 @@ def _disk(folder: Path) -> str:
 
 
 def _sandbox() -> str:
-    """What keeps the commands of `Pipe` steps from the network, which not every system allows."""
+    """How confined the engine and the commands of `Pipe` steps can be, which depends on the system."""
+    from odfpy.sandbox.check import what_there_is
     from odfpy.sandbox.command import isolation
 
-    return "commands of Pipe steps run " + (
-        "without network" if isolation() else "with network: namespaces are off here"
-    )
+    network = "without network" if isolation() else "with network: namespaces are off here"
+    return f"for the Spark engine {what_there_is()}; commands of Pipe steps run {network}"
 
 
 def _containers() -> str:

@@ -68,7 +68,7 @@ def unshare(flags: int) -> None:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount a file system, or a part of one a second time (`MS_BIND`), or change how mounts spread (`MS_SLAVE`)."""
     texts = [text if text is None else os.fsencode(text) for text in (source, target, kind, data)]
-    _checked(_libc().mount(*texts[:3], ctypes.c_ulong(flags), texts[3]), f"mount {target}")
+    _checked(_libc().mount(*texts[:3], ctypes.c_ulong(flags), texts[3]), f"mount {source or target}")
 
 
 def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> None:

@@ -59,10 +59,10 @@ class Tree:
         mount(None, self._root, None, MS_SHARED)
         for path in view.reads:
             self._show(path, _READ_ONLY)
-        for name in _DEVICES:
-            self._show(f"/dev/{name}", ATTR_RDONLY | ATTR_NOSUID)
         if view.hidden is not None:
             self._hide(view.hidden)
+        for name in _DEVICES:
+            self._show(f"/dev/{name}", ATTR_RDONLY | ATTR_NOSUID)
         # The folder of one's own, without the places of the warden.
         self._show(view.folder, _WRITABLE, recursive=False)
         os.makedirs(self._in_root("/proc"), exist_ok=True)  # noqa: PTH103
@@ -96,7 +96,10 @@ class Tree:
         wanted = [
             path
             for path in topmost(reads)
-            if not self.view.shows(path) and not any(is_in(path, folder) for folder in writable)
+            # Of a file that is missing, the confined process says so.
+            if not self.view.shows(path)
+            and not any(is_in(path, folder) for folder in writable)
+            and os.path.exists(path)  # noqa: PTH110
         ]
         kept = (*self.view.reads, *writable, self.view.folder, "/dev", "/etc", "/proc")
         groups = topmost(
@@ -155,8 +158,12 @@ class Tree:
 
     def _hide(self, path: str) -> None:
         place = self._in_root(path)
-        if os.path.isdir(place):  # noqa: PTH112  else it is not there anyway
-            mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
+        if not os.path.isdir(place):  # noqa: PTH112
+            return  # it is not there anyway
+        mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
+        for shown in self.view.reads:
+            if is_in(shown, path):
+                self._show(shown, _READ_ONLY)
 
     def _in_root(self, path: str) -> str:
         return self._root + path

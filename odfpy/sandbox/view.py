@@ -27,7 +27,7 @@ class View:
     Attributes:
         reads: files and folders that can be read, none of them in another.
         folder: the folder of one's own, which can be written to.
-        hidden: a folder that is empty, even if it is in one of `reads`.
+        hidden: a folder of which nothing is shown by way of a folder around it.
     """
 
     reads: tuple[str, ...]
@@ -36,9 +36,10 @@ class View:
 
     def shows(self, path: str) -> bool:
         """Whether a file or folder can be read."""
+        shown = (*self.reads, self.folder)
         if self.hidden is not None and is_in(path, self.hidden):
-            return is_in(path, self.folder)
-        return any(is_in(path, shown) for shown in (*self.reads, self.folder))
+            shown = tuple(other for other in shown if is_in(other, self.hidden))
+        return any(is_in(path, other) for other in shown)
 
 
 def is_in(path: str, folder: str) -> bool:

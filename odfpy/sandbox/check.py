@@ -1,0 +1,51 @@
+"""Whether this system lets us build a sandbox, found out by building one.
+
+python -m odfpy.sandbox.check
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from odfpy.sandbox.cell import SandboxError, confined
+from odfpy.sandbox.landlock import landlock_version
+from odfpy.sandbox.limits import Limits, memory_of_machine
+from odfpy.sandbox.view import view_of_python
+
+_PATIENCE = 30.0
+
+
+def why_not_whole() -> str | None:
+    """Why a whole sandbox cannot be built here, None if it can; tried in a process of its own."""
+    command = [sys.executable, "-m", "odfpy.sandbox.check"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stdout.strip() or "it cannot be tried"
+
+
+def what_there_is() -> str:
+    """In words, how confined an engine can be here."""
+    why = why_not_whole()
+    if why is None:
+        return "whole (namespaces and Landlock)" if landlock_version() else "whole (namespaces)"
+    return f"files only (Landlock), since {why}" if landlock_version() else f"none, since {why}"
+
+
+def main() -> int:
+    """The program."""
+    with TemporaryDirectory(prefix="odf-sandbox-") as folder:
+        try:
+            cell = confined(lambda: 0, view_of_python(folder=Path(folder)), Limits(memory=memory_of_machine()))
+        except SandboxError as error:
+            print(error)  # noqa: T201
+            return 1
+        return cell.exit_code(_PATIENCE) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
