@@ -1,0 +1,77 @@
+"""The engine where the system does not allow a whole sandbox."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.exploited_engine import JOB, start_exploited
+
+from odfpy.engine.admin import engine_status, stop_engine
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
+from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.errors import EngineUnavailable
+from odfpy.sandbox.landlock import landlock_version
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = EngineSettings(memory="512m", master="local[2]", startup_cache=False)
+
+
+def test_where_it_is_required_the_engine_does_not_start(tmp_path: Path):
+    engine = SparkEngine(tmp_path / "run", replace(SETTINGS, sandbox=SandboxMode.REQUIRED))
+    worker = start_exploited(engine.run, engine.settings, "refuse")
+    with pytest.raises(EngineUnavailable, match=r"not permitted: unshare.*diagnose.*best-effort"):
+        engine.sql(SqlRequest("SELECT 1", (), str(tmp_path / "result")))
+    assert worker.wait() == 1
+
+
+def test_on_a_cluster_it_cannot_be_required(tmp_path: Path):
+    required = replace(SETTINGS, sandbox=SandboxMode.REQUIRED, master="spark://nobody:7077")
+    with pytest.raises(EngineUnavailable, match="executors of a cluster are out of its reach"):
+        SparkEngine(tmp_path / "run", required).sql(SqlRequest("SELECT 1", (), str(tmp_path / "result")))
+
+
+def test_else_landlock_confines_files_and_the_engine_is_let_into_other_folders_when_it_starts_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    odf, elsewhere = tmp_path / ".odf", tmp_path / "elsewhere"
+    scratch = odf / "run" / "scratch" / "1-x"
+    for folder in (scratch, odf / "keys", odf / "datasets", elsewhere):
+        folder.mkdir(parents=True)
+    for path in (odf / "keys" / "k", odf / "datasets" / "slice", elsewhere / "file"):
+        path.write_text(path.name)
+    engine = SparkEngine(odf / "run", SETTINGS)
+    worker = start_exploited(engine.run, SETTINGS, "refuse")
+    try:
+
+        def exploit(code: str) -> str:
+            return engine.run_job(JOB, code, scratch)
+
+        assert exploit(f"open({str(odf / 'datasets' / 'slice')!r}).read()") == "'slice'"
+        status = engine_status(engine.run.path)
+        assert status is not None
+        if landlock_version():
+            assert status.sandbox == "Landlock only"
+            for hidden in (odf / "keys" / "k", elsewhere / "file", engine.run.log, Path("/etc/passwd")):
+                assert "PermissionError" in exploit(f"open({str(hidden)!r}).read()")
+            assert "PermissionError" in exploit(f"open({str(elsewhere / 'new')!r}, 'w')")
+        with caplog.at_level(logging.WARNING):
+            answer = engine.sql(SqlRequest("SELECT 1", (), str(elsewhere / "result")))
+        assert answer == SqlResponseSuccess(1)
+    finally:
+        stop_engine(engine.run.path, force=True)
+        worker.wait()
+
+
+def test_whoever_starts_a_weaker_engine_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    engine = SparkEngine(tmp_path / "run", SETTINGS)
+    engine._has_launched = True
+    for _ in range(2):
+        engine._warn("no namespaces")
+    (record,) = caplog.records
+    assert "not in a sandbox as it should be: no namespaces" in record.getMessage()
+    assert "docs/sandbox.md" in record.getMessage()
