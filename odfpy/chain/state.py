@@ -54,6 +54,7 @@ class ChainState:
         seed: identity and kind.
         set_schema: the schema event in force.
         push_sources: the push sources that are not disabled, in the order they were added.
+        run_transform: the transform of the last run.
         last_data_event: the last AddData or ExecuteTransform.
         last_offset: offset of the last row, None before the first.
         source_states: the latest state of each source, by name; none of one that was disabled, or fetches elsewhere.
@@ -68,6 +69,7 @@ class ChainState:
     set_vocab: SetVocab | None = None
     set_schema: SetDataSchema | None = None
     set_transform: SetTransform | None = None
+    run_transform: SetTransform | None = None
     polling_source: SetPollingSource | None = None
     push_sources: tuple[AddPushSource, ...] = ()
     info: SetInfo | None = None
@@ -138,6 +140,12 @@ class ChainState:
         event = self.last_data_event
         return event.query_inputs if isinstance(event, ExecuteTransform) else ()
 
+    @property
+    def query_changed(self) -> bool:
+        """Whether the transform in force says something else than that of the last run."""
+        before, now = self.run_transform, self.set_transform
+        return before is not None and now is not None and not is_same_query(before, now)
+
     def source_state(self, source_name: str) -> SourceState | None:
         """The latest state of the source of that name."""
         return next((state for state in self.source_states if state.source_name == source_name), None)
@@ -159,6 +167,15 @@ class ChainState:
             system_time=block.system_time,
             **changes,
         )
+
+
+def is_same_query(one: SetTransform, other: SetTransform) -> bool:
+    """Whether two transforms differ in nothing but the version of the engine."""
+    return _any_version(one) == _any_version(other)
+
+
+def _any_version(event: SetTransform) -> SetTransform:
+    return replace(event, transform=replace(event.transform, version=None))
 
 
 def new_data_of(event: MetadataEvent) -> DataSlice | None:
@@ -252,7 +269,7 @@ def _(event: AddData, state: ChainState) -> dict[str, Any]:
 
 @_changes.register
 def _(event: ExecuteTransform, state: ChainState) -> dict[str, Any]:
-    return _data_changes(event, state)
+    return {**_data_changes(event, state), "run_transform": state.set_transform}
 
 
 def _data_changes(event: AddData | ExecuteTransform, state: ChainState) -> dict[str, Any]:

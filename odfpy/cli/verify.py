@@ -10,6 +10,7 @@ import typer
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
 from odfpy.cli.output import Format, Output, paint
 from odfpy.cli.results import plural
+from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import Finding, VerifyReport
@@ -23,14 +24,24 @@ def verify(
     names: Names = None,
     all_: All = False,
     integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Replay everything from the first rows on, without any checkpoint.")
+    ] = False,
     recursive: Recursive = False,
     form: Form = None,
 ) -> int:
     """Check every hash and every rule, and replay every transform."""
+    if integrity and from_start:
+        raise UsageError("--integrity replays nothing, so there is nothing to do --from-start")
     session = session_of(context)
     output = session.output_as(form)
     reports = session.workspace.verify(
-        names or (), all=all_, integrity_only=integrity, recursive=recursive, progress=session.progress
+        names or (),
+        all=all_,
+        integrity_only=integrity,
+        from_start=from_start,
+        recursive=recursive,
+        progress=session.progress,
     )
     done = []
     try:

@@ -41,6 +41,7 @@ from odfpy.engine.responses import as_error
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
+    HashMismatch,
     InternalError,
 )
 
@@ -72,15 +73,17 @@ def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: Engi
     state = dataset.state
     set_transform = require_transform(dataset, state)
     inputs = new_intervals(storage, set_transform, state)
-    if all(item.interval.new_block_hash is None for item in inputs):
+    if not state.query_changed and not _move(inputs):
         return unchanged(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:
         return replace(unchanged(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:
-        request = make_request(dataset, set_transform, state, inputs, commit_time(state), scratch)
-        response = run(engine, request, inputs)
+        request = make_request(
+            dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
+        )
+        response = run(engine, request, inputs, dataset, state)
         return _commit(dataset, state, inputs, request, response, with_version(set_transform, engine.version))
 
 
@@ -133,10 +136,9 @@ def make_request(
     inputs: list[InputInterval],
     system_time: Timestamp,
     scratch: Path,
+    checkpoint: Path | None,
 ) -> contract.TransformRequest:
-    """The request for a run on top of a state of the dataset."""
-    checkpoint = state.checkpoint
-    previous = dataset.layout.checkpoints.local_path(checkpoint.physical_hash) if checkpoint else None
+    """The request for a run on top of a state of the dataset, and of what the engine has kept, if that is at hand."""
     return contract.TransformRequest(
         dataset_id=dataset.handle.id,
         dataset_alias=str(dataset.handle),
@@ -145,10 +147,11 @@ def make_request(
         transform=set_transform.transform,
         query_inputs=tuple(_request_input(item) for item in inputs),
         next_offset=state.next_offset,
-        prev_checkpoint_path=str(previous) if previous else None,
+        prev_checkpoint_path=str(checkpoint) if checkpoint else None,
         new_checkpoint_path=str(scratch / "checkpoint"),
         new_data_path=str(scratch / "data"),
         recorded_schema=state.schema,
+        query_changed=state.query_changed,
     )
 
 
@@ -185,31 +188,77 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
     )
 
 
+def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
+    """What the engine has kept after the last run; None when there is nothing, since it can be made again.
+
+    Raises:
+        HashMismatch: it is damaged.
+    """
+    recorded = state.checkpoint
+    path = dataset.layout.checkpoints.local_path(recorded.physical_hash) if recorded else None
+    if recorded is None or path is None or not path.is_file():
+        return None
+    if _hash_checkpoint(path) != recorded:
+        raise HashMismatch(
+            f"Damaged checkpoint: {path} is not what the chain says",
+            hint="Delete the file: the next pull makes its content again from the history of the inputs.",
+        )
+    return path
+
+
+def _move(inputs: list[InputInterval]) -> bool:
+    return any(item.interval.new_block_hash is not None for item in inputs)
+
+
 def _with_history(
-    request: contract.TransformRequest, inputs: list[InputInterval], needed: tuple[int, ...]
+    request: contract.TransformRequest,
+    inputs: list[InputInterval],
+    needed: contract.TransformResponseNeedsHistory,
+    dataset: StoredDataset,
+    state: ChainState,
 ) -> contract.TransformRequest:
-    """The request with the slices before the intervals of some inputs."""
+    """The request with the slices before the intervals of some inputs, and perhaps those of the output."""
     given = list(request.query_inputs)
-    for at in needed:
+    for at in needed.inputs:
         last, item = given[at].prev_offset, inputs[at]
         blocks = item.dataset.chain.iter_blocks(item.interval.prev_block_hash)
         found = overlapping(slices_of(reversed(list(blocks))), 0, last) if last is not None else []
         paths = slice_paths(item.dataset.layout.data, found)
         given[at] = replace(given[at], history_paths=tuple(map(str, paths)))
-    return replace(request, query_inputs=tuple(given))
+    output = _output_so_far(dataset, state) if needed.output else None
+    return replace(request, query_inputs=tuple(given), output_so_far=output)
+
+
+def _output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
+    if state.schema is None:
+        return None
+    slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
+    paths = slice_paths(dataset.layout.data, slices)
+    return contract.OutputSoFar(str(schema_file(dataset.storage, state.schema)), tuple(map(str, paths)))
 
 
 def run(
-    engine: Engine, request: contract.TransformRequest, inputs: list[InputInterval]
+    engine: Engine,
+    request: contract.TransformRequest,
+    inputs: list[InputInterval],
+    dataset: StoredDataset,
+    state: ChainState,
 ) -> contract.TransformResponseSuccess:
     """Let the engine work; rows of the past are handed out when it asks for them.
+
+    Args:
+        engine: the engine.
+        request: what `make_request` makes.
+        inputs: the same as for the request.
+        dataset: the same.
+        state: the same.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.
     """
     response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):
-        response = engine.transform(_with_history(request, inputs, response.inputs))
+        response = engine.transform(_with_history(request, inputs, response, dataset, state))
     if isinstance(response, contract.TransformResponseNeedsHistory):
         raise InternalError("The engine has asked twice for the same rows")
     if isinstance(response, contract.TransformResponseProgress):
@@ -246,7 +295,7 @@ def _commit(
         )
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
-    if new_data is None and checkpoint is None and watermark is None:
+    if new_data is None and checkpoint is None and (watermark is None or not _move(inputs)):
         return unchanged(dataset)  # a block that only moves along inputs is no valid one
     events.append(
         ExecuteTransform(

@@ -4,7 +4,8 @@
     2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
     3. every checkpoint: it is there, size and hash fit
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
-       integrity is asked for)
+       integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
+       of the inputs; or all of them from the start, each from what the replay before it has kept
 
 A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
 (nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, SetTransform
@@ -38,9 +40,15 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, ObjectNotFound, OdfError, ReplayMismatch
 
 ProgressSink = Callable[[Progress], None]
+_CHECKPOINT: Final = "checkpoint"
 _RESTORE = (
     "Copy the file of that name from another copy of the dataset, or, if you have pulled it, delete the dataset and"
     " pull it again."
+)
+_OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
+_MAKE_AGAIN = (
+    "Copy the file of that name from another copy of the dataset. Replays and pulls go without it: what it had is made"
+    " again from the history of the inputs, which takes longer."
 )
 
 
@@ -51,6 +59,7 @@ class _Run:
     Attributes:
         blocks: the blocks that could be read, oldest first.
         states: the state of the chain after each of them.
+        lost: checkpoints that are missing or damaged.
     """
 
     dataset: StoredDataset
@@ -58,6 +67,7 @@ class _Run:
     blocks: list[HashedBlock] = field(default_factory=list)
     states: list[ChainState] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    lost: set[Multihash] = field(default_factory=set)
     slices: int = 0
     checkpoints: int = 0
     replayed: int = 0
@@ -87,9 +97,10 @@ class _Run:
         self.findings.append(finding)
 
     @property
-    def failed(self) -> bool:
-        """Whether an error has been found."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
+    def can_be_replayed(self) -> bool:
+        """Whether blocks and slices are what they should be; what a checkpoint has can be made again."""
+        found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
+        return bool(self.states) and all(finding.check == _CHECKPOINT for finding in found)
 
     def tell(self, action: str, number: int) -> None:
         """A sign of life."""
@@ -101,18 +112,18 @@ def verify(
     dataset: StoredDataset,
     *,
     engine_for: EngineFor | None = None,
+    from_start: bool = False,
     progress: ProgressSink = lambda _: None,
 ) -> VerifyReport:
-    """Verify one dataset; without `engine_for` only its integrity."""
+    """Verify one dataset; without `engine_for` only its integrity, `from_start` without using any checkpoint of it."""
     started = time.monotonic()
     this = _Run(dataset, progress)
     _verify_chain(this)
     for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
         this.tell("checking files", number)
         _verify_files(this, hashed, state)
-    intact = bool(this.states) and not this.failed
-    if engine_for is not None and intact and this.states[-1].kind is DatasetKind.DERIVATIVE:
-        _replay_all(this, storage, engine_for)
+    if engine_for is not None and this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE:
+        _replay_all(this, storage, engine_for, from_start=from_start)
     return VerifyReport(
         handle=dataset.handle,
         blocks=len(this.blocks),
@@ -161,7 +172,9 @@ def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
     if event.new_checkpoint is not None:
         this.checkpoints += 1
         checkpoint = event.new_checkpoint
-        _verify_object(this, hashed, "checkpoint", layout.checkpoints, checkpoint.physical_hash, checkpoint.size)
+        name = checkpoint.physical_hash
+        if not _verify_object(this, hashed, _CHECKPOINT, layout.checkpoints, name, checkpoint.size):
+            this.lost.add(name)
     if event.new_data is not None:
         this.slices += 1
         name = event.new_data.physical_hash
@@ -171,28 +184,28 @@ def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
 
 def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int) -> bool:
     """Size and physical hash of one file."""
-    file = store.describe(name)
+    file, restore = store.describe(name), _MAKE_AGAIN if check == _CHECKPOINT else _RESTORE
     try:
         found_size = store.size(name)
         if found_size != size:
             message = f"Damaged {check}: it has {found_size} bytes, the block says {size}"
-            this.error(check, message, hashed, file=file, hint=_RESTORE)
+            this.error(check, message, hashed, file=file, hint=restore)
             return False
         hasher = name.algorithm.hasher()
         with store.open(name) as stream:
             while chunk := stream.read(1 << 20):
                 hasher.update(chunk)
     except ObjectNotFound:
-        this.error(check, f"Missing {check}", hashed, file=file, hint=_RESTORE, cause=ObjectNotFound)
+        this.error(check, f"Missing {check}", hashed, file=file, hint=restore, cause=ObjectNotFound)
         return False
     except (OdfError, OSError) as error:
         cause = type(error) if isinstance(error, OdfError) else OdfError
-        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=_RESTORE, cause=cause)
+        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=restore, cause=cause)
         return False
     found = Multihash(name.code, hasher.digest())
     if found != name:
         message = f"Damaged {check}: its bytes have the hash {found}"
-        this.error(check, message, hashed, file=file, hint=_RESTORE, cause=HashMismatch)
+        this.error(check, message, hashed, file=file, hint=restore, cause=HashMismatch)
         return False
     return True
 
@@ -240,20 +253,30 @@ def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataS
 # --- 4. Replay -------------------------------------------------------------------------------------------------------
 
 
-def _replay_all(this: _Run, storage: Storage, engine_for: EngineFor) -> None:
+def _replay_all(this: _Run, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
     state = ChainState()
-    for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
-        event = hashed.block.event
-        if isinstance(event, ExecuteTransform):
-            this.tell("replaying", number)
-            this.replayed += 1
-            try:
-                _replay(this, storage, hashed, event, state, engine_for)
-            except OdfError as error:
-                message = f"Cannot be replayed: {error.message}"
-                this.error("replay", message, hashed, hint=error.hint, cause=type(error))
-                return
-        state = after
+    with storage.scratch() as folder:
+        kept: Path | None = None
+        for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
+            event = hashed.block.event
+            if isinstance(event, ExecuteTransform):
+                this.tell("replaying", number)
+                this.replayed += 1
+                before = kept if from_start else _recorded_checkpoint(this, state)
+                try:
+                    kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
+                except OdfError as error:
+                    message = f"Cannot be replayed: {error.message}"
+                    this.error("replay", message, hashed, hint=error.hint, cause=type(error))
+                    return
+            state = after
+
+
+def _recorded_checkpoint(this: _Run, state: ChainState) -> Path | None:
+    recorded = state.checkpoint
+    if recorded is None or recorded.physical_hash in this.lost:
+        return None
+    return this.dataset.layout.checkpoints.local_path(recorded.physical_hash)
 
 
 def _replay(
@@ -263,30 +286,34 @@ def _replay(
     event: ExecuteTransform,
     before: ChainState,
     engine_for: EngineFor,
-) -> None:
+    checkpoint: Path | None,
+    folder: Path,
+) -> Path | None:
+    """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
     set_transform = require_transform(this.dataset, before)
     inputs = [
         InputInterval(storage.get(item.dataset_id), declared.alias or "", item)
         for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
     ]
     with storage.scratch() as scratch:
-        request = make_request(this.dataset, set_transform, before, inputs, hashed.block.system_time, scratch)
+        time = hashed.block.system_time
+        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)
         engine = engine_for(set_transform.transform)
-        response = run(engine, request, inputs)
+        response = run(engine, request, inputs, this.dataset, before)
         found = response.slices[0].logical_hash if response.slices else None
         recorded = event.new_data.logical_hash if event.new_data else None
+        versions = _compare_versions(set_transform, engine.version)
         if found != recorded:
             path = Path(response.slices[0].path) if response.slices else None
             message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
-            remarks = _compare_rows(this, event, path) + _compare_versions(set_transform, engine.version)
-            this.error("replay", message + remarks, hashed, cause=ReplayMismatch)
+            message += _compare_rows(this, event, path) + versions
+            this.error("replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch)
         elif response.new_watermark is not None and watermark_after(before, response) != event.new_watermark:
-            this.error(
-                "replay",
-                f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}",
-                hashed,
-                cause=ReplayMismatch,
-            )
+            message = f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}"
+            hint = _OTHER_ENGINE if versions else None
+            this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
+        made = Path(request.new_checkpoint_path)
+        return made.replace(folder / "checkpoint") if made.is_file() else None
 
 
 def _compare_rows(this: _Run, event: ExecuteTransform, replayed: Path | None) -> str:

@@ -320,6 +320,7 @@ class Workspace(Catalog):
         *,
         all: bool = False,  # noqa: A002 - the word of the command line
         integrity_only: bool = False,
+        from_start: bool = False,
         recursive: bool = False,
         progress: ProgressSink = _silent,
     ) -> Iterator[VerifyReport]:
@@ -329,6 +330,7 @@ class Workspace(Catalog):
             refs: names, ids, patterns.
             all: every dataset of the workspace.
             integrity_only: no replay.
+            from_start: replay without the checkpoints that are recorded.
             recursive: also what they are derived from.
             progress: is told how far the work is.
 
@@ -344,7 +346,7 @@ class Workspace(Catalog):
 
         def reports() -> Iterator[VerifyReport]:
             for dataset in datasets:
-                yield verify(self.storage, dataset, engine_for=engine_for, progress=progress)
+                yield verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
             if nameless:
                 raise nameless[0].error
 

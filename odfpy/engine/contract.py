@@ -66,6 +66,19 @@ class TransformRequestInput:
     prev_watermark: Timestamp | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OutputSoFar:
+    """What a dataset has given so far (odfpy).
+
+    Attributes:
+        schema_file: a Parquet file without rows that has its schema.
+        data_paths: its slices, in order of offset.
+    """
+
+    schema_file: str
+    data_paths: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRequest:
     """One run of a derivative dataset's query over what is new in its inputs.
@@ -79,6 +92,10 @@ class TransformRequest:
         new_checkpoint_path: where to put the state after this run, if there is any.
         new_data_path: where to put the slice, if there are rows.
         recorded_schema: schema of the output so far (odfpy), of which offsets and operation types keep their types.
+        query_changed: whether queries or inputs are others than those of the previous run (odfpy): the new ones are to
+            give what makes the state of the output theirs, unless they are row by row.
+        output_so_far: the output of all runs before; None when it is not given, which it is once the engine has asked
+            for it (odfpy).
     """
 
     dataset_id: DatasetId
@@ -92,6 +109,8 @@ class TransformRequest:
     new_checkpoint_path: str
     new_data_path: str
     recorded_schema: DataSchema | None = None
+    query_changed: bool = False
+    output_so_far: OutputSoFar | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +170,15 @@ class TransformResponseInternalError:
 
 @dataclass(frozen=True, slots=True)
 class TransformResponseNeedsHistory:
-    """Rows before the interval are needed: ask again with the history of these inputs, by position (odfpy)."""
+    """Rows of before are needed: ask again with them (odfpy).
+
+    Attributes:
+        inputs: those whose rows before the interval are needed, by position.
+        output: whether the rows of the output so far are needed.
+    """
 
     inputs: tuple[U64, ...]
+    output: bool = False
 
 
 TransformResponse: TypeAlias = (

@@ -43,6 +43,8 @@ def files_of(job: Job) -> RequestFiles:
             for source in job.query_inputs:
                 reads += [source.schema_file, *source.data_paths, *(source.history_paths or ())]
             reads.append(job.prev_checkpoint_path)
+            if job.output_so_far is not None:
+                reads += [job.output_so_far.schema_file, *job.output_so_far.data_paths]
             written = [job.new_data_path, job.new_checkpoint_path]
         case PreprocessRequest():
             reads = [table.data_path for table in job.tables]
