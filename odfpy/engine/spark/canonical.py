@@ -6,8 +6,6 @@ point numbers. Each is put into a form in which a total order decides; rows that
 
 from __future__ import annotations
 
-from typing import Final
-
 from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import (
     Catalyst,
@@ -19,11 +17,8 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
+from odfpy.engine.spark.exact_sums import can_be_exact, can_be_merged, exact_aggregate, needs_zones
 from odfpy.engine.spark.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
-
-_LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
-_BETWEEN: Final = ("Project", "SubqueryAlias", "View")
-
 
 # --- Window functions -------------------------------------------------------------------------------------------------
 
@@ -110,34 +105,53 @@ def ordered_limit(catalyst: Catalyst, node: Node) -> Node:
 def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     """An `Aggregate` whose result does not depend on the order of its rows, nor on partial results.
 
-    Functions that add up (see `adds_up`) are computed by a `Window` over the group, in the order of their arguments,
-    which Spark runs row by row; the `Aggregate` takes what is then the same in all rows of the group. Functions that
-    give back values (min, percentile) get floating point numbers in one form.
+    Sums and means become exact (see `exact_sums`). Other functions that add up (see `adds_up`), and sums beside
+    functions that cannot be computed in parts, run in a `Window` over the group, in the order of their arguments, one
+    row after the other; the `Aggregate` takes what is then the same in all rows of the group. Functions that give back
+    values (min, percentile) get floating point numbers in one form.
     """
     build = Builder(catalyst)
-    calls = _calls(node)
+    calls = _different_calls(node)
     renewed = {_id(call): changed for call in calls if (changed := _in_one_form(build, call)) is not None}
     adding = [call for call in calls if adds_up(build.replacement(call.aggregateFunction()))]
     if not renewed and not adding:
         return node
-    below, groupings = node.child(), items(node.groupingExpressions())
-    groups = groupings
+    groupings = groups = items(node.groupingExpressions())
+    if adding and all(can_be_exact(build, call) for call in adding):
+        others = [renewed.get(_id(call), call) for call in calls if _id(call) not in {_id(other) for other in adding}]
+        if not needs_zones(build, adding) or all(can_be_merged(build, call) for call in others):
+            below, groups, sums, rest = exact_aggregate(build, node.child(), groupings, adding, others)
+            results = {_id(call): column for call, column in zip([*adding, *others], [*sums, *rest], strict=True)}
+            return catalyst.project(_with_results(build, node, results, groupings, groups), below)
+    below = node.child()
     if adding:
-        below, groups, results = _in_order(build, node, adding)
-        for call, result in zip(adding, results, strict=True):
-            first = build.expression("aggregate.First", result.toAttribute(), False)
-            renewed[_id(call)] = build.aggregate(first)
+        below, groups, made = _in_order(build, node, adding)
+        for call, result in zip(adding, made, strict=True):
+            renewed[_id(call)] = build.aggregate(build.expression("aggregate.First", result.toAttribute(), False))
+    return catalyst.aggregate(groups, _with_results(build, node, renewed, groupings, groups), below)
+
+
+def _with_results(
+    build: Builder, node: Node, results: dict[str, Node], groupings: list[Node], groups: list[Node]
+) -> list[Node]:
+    """The columns of an `Aggregate` with other expressions for some calls and for what it groups by."""
 
     def found(part: Node) -> Node | None:
         if _is_call(part):
-            return renewed.get(_id(part), part)
+            return results.get(_id(part), part)
         return next(
             (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
         )
 
-    return catalyst.aggregate(
-        groups, [build.substitute(column, found) for column in items(node.aggregateExpressions())], below
-    )
+    renewed = []
+    for column in items(node.aggregateExpressions()):
+        changed = build.substitute(column, found)
+        renewed.append(
+            changed
+            if changed is column or expression_name(column) == "Alias"
+            else build.catalyst.alias(changed, column.name(), column.exprId())
+        )
+    return renewed
 
 
 def _is_call(expression: Node) -> bool:
@@ -148,9 +162,10 @@ def _id(call: Node) -> str:
     return str(call.resultId().toString())
 
 
-def _calls(node: Node) -> list[Node]:
-    """The calls of aggregate functions in an operator."""
-    return [part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if _is_call(part)]
+def _different_calls(node: Node) -> list[Node]:
+    """The calls of aggregate functions in an operator, each once."""
+    parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if _is_call(part))
+    return list({_id(part): part for part in parts}.values())
 
 
 def _in_one_form(build: Builder, call: Node) -> Node | None:
