@@ -96,7 +96,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
     with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         if isinstance(ready, Stateful):
             watermark = watermark_of(ready, request)
-            slices = write_changes(ready, request)
+            slices = write_changes(ready, request, version_of(spark))
         else:
             known = [input_watermark(source) for source in request.query_inputs]
             watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)

@@ -13,6 +13,7 @@ from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.checkpoint import kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, StepAnalysis, TransformRequest
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
@@ -20,8 +21,9 @@ from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
+from odfpy.engine.spark.incremental.gates import Pull, Stream, leaf_over
 from odfpy.engine.spark.incremental.parts import Block, Part, column_id
-from odfpy.engine.spark.incremental.run import Pull, Stream, block_before, block_changes, leaf_over
+from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.streams import BlockStream, streams_of
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times
@@ -91,23 +93,37 @@ def stateful(
     return Stateful(catalyst, steps, form, scratch)
 
 
-def write_changes(ready: Stateful, request: TransformRequest) -> tuple[SliceDescription, ...]:
-    """Run a transform over what is new and write what changes in its result."""
+def write_changes(ready: Stateful, request: TransformRequest, engine: str) -> tuple[SliceDescription, ...]:
+    """Run a transform over what is new, write what changes in its result, and what is kept for the next run.
+
+    Raises:
+        HistoryNeeded: rows of the past are needed that the request does not have.
+    """
     before = [_micros(source.prev_watermark) for source in request.query_inputs]
     after = [_micros(input_watermark(source)) for source in request.query_inputs]
-    streams: list[Stream] = list(streams_of(ready.catalyst, request.query_inputs, ready.scratch))
-    pull = Pull(ready.catalyst, streams, Clock(ready.catalyst, before), Clock(ready.catalyst, after), ready.scratch)
-    output = ready.steps.output
+    if before == after and all(source.offset_interval is None for source in request.query_inputs):
+        return ()
+    catalyst = ready.catalyst
+    streams: list[Stream] = list(streams_of(catalyst, request.query_inputs, ready.scratch))
+    is_first = all(source.prev_offset is None for source in request.query_inputs)
+    kept = kept_rows(request, engine, ready.scratch)
+    pull = Pull(catalyst, streams, Clock(catalyst, before), Clock(catalyst, after), ready.scratch, is_first, kept)
+    runs = []
+    slices = None
     for block in ready.steps.blocks:
-        if block is output:
-            break
-        changed = _ordered(block_changes(pull, block), block, None)
-        path = ready.scratch / f"block-{block.source}"
-        streams.append(BlockStream.of(ready.catalyst, path, changed, block_before(pull, block)))
-    if output is None:
-        return _write_last_step(ready, request, streams)
-    frame = _ordered(block_changes(pull, output), output, ready.form.sources[0])
-    return _write(ready, request, frame)
+        run = BlockRun(pull, block)
+        runs.append(run)
+        if block is ready.steps.output:
+            slices = _write(ready, request, _ordered(run.changes(), block, ready.form.sources[0]))
+        else:
+            path = ready.scratch / f"block-{block.source}"
+            streams.append(BlockStream.of(run, path, _ordered(run.changes(), block, None)))
+    if slices is None:
+        slices = _write_last_step(ready, request, streams)
+    files = {name: found for run in runs for name, found in run.keep().items()}
+    manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
+    write_checkpoint(Path(request.new_checkpoint_path), manifest, {name: path for name, (path, _) in files.items()})
+    return slices
 
 
 def _write_last_step(

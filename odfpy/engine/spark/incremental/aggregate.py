@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.canonical import ordered_aggregate
 from odfpy.engine.spark.catalyst import Node, expression_name, items
+from odfpy.engine.spark.incremental.keys import columns_read, is_window
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import (
     MILLISECOND,
@@ -20,7 +21,7 @@ from odfpy.engine.spark.incremental.times import (
     Times,
     never_decreases,
 )
-from odfpy.engine.spark.incremental.walk import Walk, columns_read, is_window
+from odfpy.engine.spark.incremental.walk import Walk
 
 WINDOW = "event-time window"
 SESSION = "session window"
@@ -77,7 +78,7 @@ def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping
         for one in timed
         if one.time is not None
     ]
-    below = walk.gate(walk.cut(child), [one.expression for one in groupings], due, waits=True)
+    below = walk.gate(walk.cut(child), [one.expression for one in groupings], due, waits=True, forget=due, late=due)
     limit = _first_open(timed[0])
     trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", "rows of windows that are not closed yet")
     return _grouped(walk, plan, below, groupings, limit, trait)
@@ -100,7 +101,9 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
     end = catalyst.field_of(column, "end")
     due = Due(end, session.time.watermark, inclusive=True)
     others = [one for one in groupings if one is not session]
-    below = walk.gate(walk.cut(child), [one.expression for one in others], [due])
+    start = catalyst.field_of(column, "start")
+    late = Due(start, session.time.watermark, inclusive=True)
+    below = walk.gate(walk.cut(child), [one.expression for one in others], [due], late=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
     trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
     grouped = _grouped(walk, plan, below, groupings, None, trait)

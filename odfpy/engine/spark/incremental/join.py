@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.incremental.keys import columns_read, key_of, merged_key
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
-from odfpy.engine.spark.incremental.walk import Walk, columns_read, key_of, merged_key
+from odfpy.engine.spark.incremental.walk import Walk
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"
@@ -71,15 +72,31 @@ class _Sides:
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
         settles = self._left_due is not None or self._right_due is not None
-        self._left = self._gated(left, [pair[0] for pair in pairs], self._left_due, settles)
-        self._right = self._gated(right, [pair[1] for pair in pairs], self._right_due, settles)
+        self._left = self._gated(left, [pair[0] for pair in pairs], self._left_due, settles, self._left_rules())
+        self._right = self._gated(right, [pair[1] for pair in pairs], self._right_due, settles, self._right_rules())
 
-    def _gated(self, side: Part, keys: list[Node], due: Due | None, settles: bool) -> Part:
+    def _gated(
+        self, side: Part, keys: list[Node], due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]
+    ) -> Part:
         if side.free is None and (settles or not any(key_of(side, key) for key in keys)):
             side = self._walk.cut(side)
         if side.free is None:
             return side
-        return self._walk.gate(side, keys, [due] if due else [])
+        forget, late = rules
+        return self._walk.gate(side, keys, [due] if due else [], forget=forget, late=late)
+
+    def _left_rules(self) -> tuple[list[Due], list[Due]]:
+        """When rows on the left can have no more partners; and when new ones may have partners that are forgotten."""
+        if self._interval is None or self._left_times is None:
+            return [], []
+        forget = self._due_left()
+        return [forget] if forget else [], [Due(self._interval.left, self._left_times.watermark, inclusive=True)]
+
+    def _right_rules(self) -> tuple[list[Due], list[Due]]:
+        if self._interval is None or self._right_times is None:
+            return [], []
+        forget = self._due_right()
+        return [forget] if forget else [], [Due(self._interval.right, self._right_times.watermark, inclusive=True)]
 
     def _due_left(self) -> Due | None:
         """When a row on the left has no partner to expect any more."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from odfpy.engine.spark.catalyst import Node
@@ -75,6 +76,14 @@ class Due:
         return catalyst.expression(name, self.value, catalyst.time(limit, self.value.dataType()))
 
 
+class Retention(Enum):
+    """Which rows of a gate are kept between pulls."""
+
+    NOTHING = "nothing: they are read again from the history of the inputs"
+    OPEN = "those that can still matter"
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """A free part on which an operator of another kind stands.
@@ -86,6 +95,10 @@ class Gate:
         keys: expressions over its columns, by which what stands on it falls apart.
         due: when its rows are settled, as far as that matters.
         waits: whether rows are let through only when they are settled; else settling only changes what they give.
+        retention: which rows are kept.
+        forget: when rows are kept no more.
+        late: changes that come when this holds may have to do with rows that are kept no more.
+        session: where rows are kept by the sessions they belong to, start and end of a session of a single row.
     """
 
     number: int
@@ -94,6 +107,10 @@ class Gate:
     keys: tuple[Node, ...]
     due: tuple[Due, ...] = ()
     waits: bool = False
+    retention: Retention = Retention.NOTHING
+    forget: tuple[Due, ...] = ()
+    late: tuple[Due, ...] = ()
+    session: tuple[Node, Node] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from odfpy.engine.spark.catalyst import Node, children, columns, operator_name
+from odfpy.engine.spark.incremental.keys import key_of, merged_key
 from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Least
-from odfpy.engine.spark.incremental.walk import Walk, key_of, merged_key
+from odfpy.engine.spark.incremental.walk import Walk
 
 
 def set_operation(walk: Walk, plan: Node) -> Part:

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
-from odfpy.engine.spark.incremental.run import Rows
+from odfpy.engine.spark.incremental.gates import Rows
+from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
@@ -66,22 +67,20 @@ class BlockStream:
     """A block, once its changes are known.
 
     Attributes:
-        catalyst: the session.
+        run: the block.
         path: folder with the changes.
-        before: makes its result as it was before this pull, None when there was none.
     """
 
-    catalyst: Catalyst
+    run: BlockRun
     path: Path
-    before: Node | None
 
     @classmethod
-    def of(cls, catalyst: Catalyst, path: Path, changed: DataFrame, before: Node | None) -> BlockStream:
+    def of(cls, run: BlockRun, path: Path, changed: DataFrame) -> BlockStream:
         """Keep the changes of a block, which come in order, in one partition."""
         from pyspark.sql import functions
 
         changed.withColumn(OFFSET, functions.monotonically_increasing_id()).write.parquet(str(path))
-        return cls(catalyst, path, before)
+        return cls(run, path)
 
     def new(self) -> Rows | None:
         """The changes."""
@@ -89,14 +88,16 @@ class BlockStream:
         count = sum(pq.read_metadata(file).num_rows for file in files)
         if count == 0:
             return None
-        frame = self.catalyst.spark.read.parquet(*files)
+        catalyst = self.run.pull.catalyst
+        frame = catalyst.spark.read.parquet(*files)
         names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
-        plan = self.catalyst.plan(frame.select(*names, OFFSET, OPERATION))
+        plan = catalyst.plan(frame.select(*names, OFFSET, OPERATION))
         return Rows(plan, all(_only_appends(file, OPERATION) for file in files), count)
 
     def old(self) -> Rows | None:
         """The result of the block before this pull."""
-        return None if self.before is None else Rows(self.before, only_appends=True, count=0)
+        before = self.run.before()
+        return None if before is None else Rows(before, only_appends=True, count=0)
 
 
 def _only_appends(path: str, column: str) -> bool:

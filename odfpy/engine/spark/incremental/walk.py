@@ -23,6 +23,16 @@ from odfpy.engine.spark.catalyst import (
 )
 from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.incremental.changes import same_nulls
+from odfpy.engine.spark.incremental.keys import (
+    SESSION_MARK,
+    columns_read,
+    expanded_windows,
+    is_window,
+    key_of,
+    merged_key,
+    renames,
+    sources_read,
+)
 from odfpy.engine.spark.incremental.parts import (
     Block,
     Due,
@@ -30,6 +40,7 @@ from odfpy.engine.spark.incremental.parts import (
     Key,
     Moment,
     Part,
+    Retention,
     TimeColumn,
     Trait,
     block_of,
@@ -38,8 +49,6 @@ from odfpy.engine.spark.incremental.parts import (
 from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Least, Opened, Shifted, never_decreases
 from odfpy.errors import UnsupportedQuery
 
-_WINDOW_MARK: Final = "spark.timeWindow"
-_SESSION_MARK: Final = "spark.sessionWindow"
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 
@@ -81,6 +90,7 @@ class Walk:
         self.source = source
         self._blocks = blocks
         self._sources = sources
+        self._num_inputs = len(sources) - len(blocks)
         self._operators = operators
         self._definitions: dict[int, Node] = {}
         self._gates = 0
@@ -115,15 +125,44 @@ class Walk:
 
     # --- Gates and blocks ---
 
-    def gate(self, part: Part, keys: Sequence[Node], due: Sequence[Due] = (), *, waits: bool = False) -> Part:
-        """A free part as a gate: what stands on it falls apart by some keys."""
-        gate = Gate(self._gates, part.free, part.columns, tuple(keys), tuple(due), waits)
+    def gate(
+        self,
+        part: Part,
+        keys: Sequence[Node],
+        due: Sequence[Due] = (),
+        *,
+        waits: bool = False,
+        forget: Sequence[Due] = (),
+        late: Sequence[Due] = (),
+        session: tuple[Node, Node] | None = None,
+    ) -> Part:
+        """A free part as a gate: what stands on it falls apart by some keys. Arguments as the attributes of `Gate`."""
+        if forget or session:
+            retention = Retention.OPEN
+        else:
+            retention = Retention.ALL if self._reads_block(part.free) else Retention.NOTHING
+        gate = Gate(
+            self._gates,
+            part.free,
+            part.columns,
+            tuple(keys),
+            tuple(due),
+            waits,
+            retention,
+            tuple(forget),
+            tuple(late),
+            session,
+        )
         self._gates += 1
         found = tuple(
             Key(frozenset([column_id(key)] if expression_name(key) == "AttributeReference" else []), {gate.number: at})
             for at, key in enumerate(keys)
         )
         return replace(part, free=None, build=lambda moment: moment.rows(gate), keys=found, gates=(gate,))
+
+    def _reads_block(self, plan: Node) -> bool:
+        """Whether a free part reads the changes of a block, of which there is no history at hand."""
+        return any(number >= self._num_inputs for number in sources_read(plan))
 
     def cut(self, part: Part) -> Part:
         """A part that is not free as a block of its own; what comes back is free, and reads the block's changes."""
@@ -190,7 +229,7 @@ class Walk:
         if below.windows:
             return self._window_field(expression, below)
         if is_window(column):
-            is_session = bool(column.metadata().contains(_SESSION_MARK))
+            is_session = bool(column.metadata().contains(SESSION_MARK))
             return TimeColumn(below.watermark, (expression,), read[0], is_session)
         if never_decreases(expression):
             return TimeColumn(Shifted(Opened(expression, read[0], below.watermark), -MILLISECOND))
@@ -236,7 +275,7 @@ class Walk:
         ids = {column_id(column) for column in outputs}
         times = {key: time for key, time in child.times.items() if key in ids}
         if operator_name(plan) == "Expand":
-            times |= _expanded_windows(plan, child)
+            times |= expanded_windows(plan, child)
         seq = self.catalyst.seq
         if child.free is not None:
             return replace(
@@ -359,58 +398,3 @@ def _bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueri
         return expression.withNewChildren(catalyst.seq([renewed(child) for child in below]))
 
     return [renewed(expression) for expression in expressions]
-
-
-def _expanded_windows(plan: Node, child: Part) -> dict[int, TimeColumn]:
-    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into."""
-    found = {}
-    copies = [items(copy) for copy in items(plan.projections())]
-    for at, column in enumerate(columns(plan)):
-        if not column.metadata().contains(_WINDOW_MARK):
-            continue
-        windows = tuple(copy[at] for copy in copies)
-        read = {column_id(one): one for window in windows for one in columns_read(window)}
-        if len(read) == 1 and next(iter(read)) in child.times:
-            ((key, reads),) = read.items()
-            found[column_id(column)] = TimeColumn(child.times[key].watermark, windows, reads)
-    return found
-
-
-# --- Columns and keys -------------------------------------------------------------------------------------------------
-
-
-def renames(selected: Iterable[Node]) -> dict[int, int]:
-    """Ids of columns that only give another name, with those of the columns they name."""
-    return {
-        column_id(column): column_id(column.child())
-        for column in selected
-        if expression_name(column) == "Alias" and expression_name(column.child()) == "AttributeReference"
-    }
-
-
-def is_window(column: Node) -> bool:
-    """Whether Spark has marked a column as a window of time."""
-    if expression_name(column) not in ("Alias", "AttributeReference"):
-        return False
-    return bool(column.metadata().contains(_WINDOW_MARK) or column.metadata().contains(_SESSION_MARK))
-
-
-def columns_read(expression: Node) -> list[Node]:
-    """The different columns that an expression reads."""
-    found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
-    return list(found.values())
-
-
-def key_of(part: Part, column: Node) -> Key | None:
-    """The key of a part that a column has, if it has one."""
-    return next((key for key in part.keys if column_id(column) in key.columns), None)
-
-
-def merged_key(keys: Sequence[Key | None], visible: frozenset[int]) -> Key | None:
-    """One key of several parts that are put together, if all of them have it."""
-    at: dict[int, int] = {}
-    for key in keys:
-        if key is None:
-            return None
-        at |= key.at
-    return Key(visible, at)

@@ -1,0 +1,148 @@
+"""Checkpoints: what an engine keeps between pulls, in one file (ODF specification, "Checkpoint").
+
+A checkpoint is a cache. Whatever is in it can be made again from the history of the inputs, and it is used only where
+it is known to be of the same transform, the same engine and the same point in the inputs; anything else, and any
+damage, is as if there were none.
+
+The file is a ZIP archive without compression: `manifest.json`, and Parquet files. Its bytes need not be the same every
+time; the output of the transform is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.data.scalars import U64
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.contract import TransformRequest
+from odfpy.engine.watermark import input_watermark
+from odfpy.errors import OdfError
+
+FORMAT: Final = 1
+"""Version of the file."""
+
+_MANIFEST: Final = "manifest.json"
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class InputPosition:
+    """Up to where an input has been processed: its last row, and its watermark then."""
+
+    offset: U64 | None = None
+    watermark: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows that are kept.
+
+    Attributes:
+        name: of the Parquet file.
+        only_appends: whether all of them have the weight 1.
+    """
+
+    name: str
+    only_appends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a checkpoint is of.
+
+    Attributes:
+        format: version of the file.
+        engine: version of the engine.
+        transform: digest of the queries, see `transform_digest`.
+        inputs: up to where the inputs have been processed, in declared order.
+        rows: what is kept.
+    """
+
+    format: U64
+    engine: str
+    transform: str
+    inputs: tuple[InputPosition, ...]
+    rows: tuple[KeptRows, ...]
+
+
+def transform_digest(transform: TransformSql) -> str:
+    """A digest of what a transform computes, whatever version of the engine it asks for."""
+    tree: Any = to_tree(transform.normalized())
+    tree.pop("version", None)
+    return hashlib.sha3_256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
+
+
+def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRows]) -> Manifest:
+    """The manifest of the checkpoint that a run leaves."""
+    inputs = tuple(
+        InputPosition(
+            source.offset_interval.end if source.offset_interval else source.prev_offset, input_watermark(source)
+        )
+        for source in request.query_inputs
+    )
+    return Manifest(FORMAT, engine, transform_digest(request.transform), inputs, tuple(rows))
+
+
+def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+    """Write a checkpoint.
+
+    Args:
+        path: the file.
+        manifest: what it is of.
+        files: the Parquet files by name.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_MANIFEST), json.dumps(to_tree(manifest), indent=1))
+        for name, file in files.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as target, file.open("rb") as source:
+                while chunk := source.read(_CHUNK):
+                    target.write(chunk)
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """What a checkpoint is of; None when it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found: Manifest = from_tree(Manifest, json.loads(archive.read(_MANIFEST)))
+    except (OSError, OdfError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    return found
+
+
+def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str, tuple[Path, KeptRows]] | None:
+    """The rows that the checkpoint of a request keeps, taken out into a folder; None when it is of no use.
+
+    Args:
+        request: the run that goes on from it.
+        engine: version of this engine.
+        folder: where to put the files.
+    """
+    if request.prev_checkpoint_path is None:
+        return None
+    path = Path(request.prev_checkpoint_path)
+    manifest = read_manifest(path)
+    wanted = tuple(InputPosition(source.prev_offset, source.prev_watermark) for source in request.query_inputs)
+    if manifest is None or (manifest.format, manifest.engine, manifest.inputs) != (FORMAT, engine, wanted):
+        return None
+    if manifest.transform != transform_digest(request.transform):
+        return None
+    found: dict[str, tuple[Path, KeptRows]] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for rows in manifest.rows:
+                target = folder / f"kept-{len(found)}.parquet"
+                with archive.open(rows.name) as source, target.open("wb") as copy:
+                    while chunk := source.read(_CHUNK):
+                        copy.write(chunk)
+                found[rows.name] = target, rows
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+    return found

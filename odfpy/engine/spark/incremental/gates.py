@@ -1,0 +1,228 @@
+"""The rows of a block's gates: those of this pull, those of before, and which of them are kept for the next.
+
+Rows of before come from two places: what the last pull has kept, or the history of the inputs. Kept are rows that can
+matter as long as nothing comes late; when something does, and for queries where all rows matter for ever, history is
+asked. Both give the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.classes.base import RESERVED_PREFIX
+from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
+from odfpy.engine.spark.incremental.parts import Block, Due, Gate, Retention
+from odfpy.engine.spark.incremental.sessions import open_sessions
+from odfpy.engine.spark.incremental.times import Clock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a source.
+
+    Attributes:
+        plan: its columns as queries see them, then offset and operation type.
+        only_appends: whether all of them are known to be appended.
+        count: how many there are.
+    """
+
+    plan: Node
+    only_appends: bool
+    count: int
+
+
+class Stream(Protocol):
+    """A source during a pull."""
+
+    def new(self) -> Rows | None:
+        """The rows of this pull, None when there are none."""
+        ...
+
+    def old(self) -> Rows | None:
+        """The rows of all pulls before, None when there are none.
+
+        Raises:
+            HistoryNeeded: they have not been given.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What a pull works with.
+
+    Attributes:
+        catalyst: the session.
+        streams: the sources, by number.
+        before: the watermarks of then.
+        after: the watermarks of now.
+        scratch: a folder for temporary files.
+        is_first: whether there has been no pull before.
+        kept: the rows that the last pull has kept, by name; None when that is not known.
+    """
+
+    catalyst: Catalyst
+    streams: Sequence[Stream]
+    before: Clock
+    after: Clock
+    scratch: Path
+    is_first: bool
+    kept: Mapping[str, tuple[Path, KeptRows]] | None = None
+
+
+@dataclass
+class GateRows:
+    """The rows of the gates of one block during a pull."""
+
+    pull: Pull
+    block: Block
+    _new: dict[int, Changes | None] = field(default_factory=dict)
+    _history: dict[int, Changes | None] = field(default_factory=dict)
+    _from_history: bool | None = None
+
+    @property
+    def catalyst(self) -> Catalyst:
+        """The session."""
+        return self.pull.catalyst
+
+    def new(self, gate: Gate) -> Changes | None:
+        """The changes of a gate in this pull."""
+        if gate.number not in self._new:
+            self._new[gate.number] = self._through(gate, lambda stream: stream.new())
+        return self._new[gate.number]
+
+    def old(self, gate: Gate) -> Changes | None:
+        """The rows of a gate before this pull: all that can matter in it."""
+        if self.pull.is_first:
+            return None
+        if gate.retention is Retention.NOTHING or self.needs_history():
+            return self.history(gate)
+        return self._kept(gate)
+
+    def history(self, gate: Gate) -> Changes | None:
+        """All rows of a gate before this pull."""
+        if self.pull.is_first:
+            return None
+        if gate.number not in self._history:
+            self._history[gate.number] = self._through(gate, lambda stream: stream.old())
+        return self._history[gate.number]
+
+    # --- What is kept ---
+
+    def name(self, gate: Gate) -> str:
+        """Name of the file with the kept rows of a gate."""
+        return f"block-{self.block.source}-gate-{gate.number}.parquet"
+
+    def _kept(self, gate: Gate) -> Changes | None:
+        found = (self.pull.kept or {}).get(self.name(gate))
+        if found is None:
+            return None
+        path, rows = found
+        plan = self.catalyst.plan(self.catalyst.spark.read.parquet(str(path)))
+        named = [
+            same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
+        ]
+        weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
+        return Changes(self.catalyst.project([*named, weight], plan), rows.only_appends)
+
+    def needs_history(self) -> bool:
+        """Whether rows that are not kept can matter: nothing has been kept, or something comes late."""
+        if self._from_history is None:
+            self._from_history = not self.pull.is_first and (
+                self.pull.kept is None or any(self._is_late(gate) for gate in self.block.part.gates)
+            )
+        return self._from_history
+
+    def _is_late(self, gate: Gate) -> bool:
+        """Whether a gate has a change that rows which are kept no more have to do with."""
+        new = self.new(gate)
+        if new is None or not (gate.late or gate.forget):
+            return False
+        catalyst, clock = self.catalyst, self.pull.before
+        conditions = [due.condition(clock) for due in gate.late]
+        if gate.forget and not new.only_appends:
+            less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
+            conditions += [catalyst.expression("And", less, settled(gate.forget, clock))]
+        late = catalyst.filter(_any(catalyst, conditions), new.plan)
+        return not catalyst.dataframe(late).isEmpty()
+
+    def keep(self, gate: Gate) -> tuple[DataFrame, bool] | None:
+        """The rows of a gate that the next pull may need, with their weights, and whether all of these are 1."""
+        if gate.retention is Retention.NOTHING:
+            return None
+        clock = self.pull.after
+        parts = [part for part in (self.old(gate), self.new(gate)) if part is not None]
+        if gate.forget:
+            stays = self.catalyst.expression("Not", settled(gate.forget, clock))
+            parts = [Changes(self.catalyst.filter(stays, part.plan), part.only_appends) for part in parts]
+        if not parts:
+            return None
+        only_appends = all(part.only_appends for part in parts)
+        if gate.session is not None:
+            return open_sessions(self.catalyst, gate, parts, clock), only_appends
+        return net(self.catalyst, together(self.catalyst, parts)), only_appends
+
+    # --- Through the free part ---
+
+    def _through(self, gate: Gate, take: Callable[[Stream], Rows | None]) -> Changes | None:
+        """Rows of the sources, taken through the free part below a gate."""
+        found: dict[int, Rows | None] = {}
+
+        def leaf(number: int, plan: Node) -> Node:
+            if number not in found:
+                found[number] = take(self.pull.streams[number])
+            return leaf_over(self.catalyst, plan, found[number])
+
+        delta = carried(self.catalyst, gate.plan, leaf)
+        rows = [one for one in found.values() if one is not None]
+        if not rows:
+            return None
+        by_name = {column.name(): column for column in columns(delta.plan)[len(gate.columns) :]}
+        only_appends = all(one.only_appends for one in rows)
+        weight = (
+            self.catalyst.alias(self.catalyst.integer(1), WEIGHT)
+            if only_appends
+            else weight_of(self.catalyst, by_name["__odf_op"])
+        )
+        return Changes(self.catalyst.project([*gate.columns, weight], delta.plan), only_appends)
+
+
+def settled(dues: Sequence[Due], clock: Clock) -> Node:
+    """Whether a row is settled by any of several rules."""
+    return _any(clock.catalyst, [due.condition(clock) for due in dues])
+
+
+def _any(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
+    return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
+
+
+def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
+    """A source over other rows: columns and marks keep their identities.
+
+    Args:
+        catalyst: the session.
+        leaf: the projection that stands for the source in a plan.
+        rows: what to read, None for no rows.
+    """
+    selected = items(leaf.projectList())
+    data = [column for column in selected if not column.name().startswith(RESERVED_PREFIX)]
+    by_name: Mapping[str, Node] = {column.name(): column for column in selected if column not in data}
+    plan = rows.plan if rows is not None else catalyst.empty_like(data)
+    found = columns(plan)
+    named = [same_nulls(catalyst, below, column) for below, column in zip(found, data, strict=False)]
+    marks = [
+        by_name["__odf_input"],
+        catalyst.alias(found[-2], "__odf_offset"),
+        catalyst.alias(found[-1], "__odf_op"),
+    ]
+    return catalyst.project(named + marks, plan)
