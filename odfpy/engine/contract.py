@@ -210,12 +210,21 @@ class AnalyzeRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepAnalysis:
-    """One step: its class of query (for example `row-by-row`), and why it is of that class (odfpy)."""
+    """One step (odfpy).
+
+    Attributes:
+        alias: its name for later steps.
+        query: its text.
+        query_class: for example `row-by-row`.
+        reason: why it is of that class.
+        state: what has to be known of the past.
+    """
 
     alias: str | None
     query: str
     query_class: str
     reason: str
+    state: str = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +236,17 @@ class AnalyzeResponseSuccess:
         output_columns: columns of the output, system columns first.
         output_schema: schema of the slices it would write.
         notes: what the author should know, one sentence each.
+        primary_key: columns by which a row is known in the state of the output, none of them if that has one row at
+            most; None when the query does not tell.
+        watermark: what that of the output follows from, in words; None when it does not advance.
     """
 
     steps: tuple[StepAnalysis, ...]
     output_columns: tuple[str, ...]
     output_schema: DataSchema | None = None
     notes: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] | None = None
+    watermark: str | None = None
 
 
 AnalyzeResponse: TypeAlias = AnalyzeResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Node: TypeAlias = Any
 
@@ -83,12 +83,32 @@ class Catalyst:
 
     def empty_like(self, wanted: Sequence[Node]) -> Node:
         """A relation without rows: columns of the types of others, then an offset and an operation type."""
-        from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+        from pyspark.sql.types import IntegerType, LongType
 
-        fields = [StructField(f"c{at}", _python_type(column.dataType())) for at, column in enumerate(wanted)]
-        return self.empty(
-            StructType([*fields, StructField("__odf_offset", LongType()), StructField("__odf_op", IntegerType())])
-        )
+        from odfpy.engine.spark.types import struct_of
+
+        fields = [(f"c{at}", self.type_of(column)) for at, column in enumerate(wanted)]
+        return self.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
+
+    def type_of(self, expression: Node) -> DataType:
+        """The type of an expression, as Python has it."""
+        from pyspark.sql.types import _parse_datatype_json_string
+
+        return _parse_datatype_json_string(expression.dataType().json())
+
+    def constant_micros(self, plan: Node) -> int | None:
+        """The one time that a plan without input results in, in microseconds since the epoch, rounded down.
+
+        Spark's optimizer computes it; no job is run.
+        """
+        from pyspark.sql import functions
+
+        frame = self.dataframe(plan)
+        value = functions.unix_micros(frame[frame.columns[0]].cast("timestamp"))
+        optimized = frame.select(value.alias("micros"))._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+        literal = optimized.expressions().apply(0).child()
+        found: int | None = literal.value()
+        return found
 
     def name_view(self, name: str, plan: Node) -> None:
         """Let queries of this session see the plan under a name, which may have dots."""
@@ -187,12 +207,6 @@ class Catalyst:
     def one_row(self) -> Node:
         """One row without columns."""
         return self._plan("OneRowRelation")()
-
-
-def _python_type(data_type: Node) -> Any:
-    from pyspark.sql.types import _parse_datatype_json_string
-
-    return _parse_datatype_json_string(data_type.json())
 
 
 # --- Look -------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from odfpy.engine.contract import (
     SqlRequest,
     SqlResponse,
     SqlResponseSuccess,
-    StepAnalysis,
     TransformRequest,
     TransformResponse,
     TransformResponseNeedsHistory,
@@ -25,14 +24,16 @@ from odfpy.engine.responses import answered
 from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyze_query
 from odfpy.engine.spark.catalyst import Catalyst
+from odfpy.engine.spark.converge import write_difference
+from odfpy.engine.spark.describe import described
 from odfpy.engine.spark.emit import write_delta
-from odfpy.engine.spark.event_time import event_time_origins, output_watermark, watermark_passes
+from odfpy.engine.spark.event_time import output_watermark
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.streams import HistoryNeeded
 from odfpy.engine.spark.prepare import prepared
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
 from odfpy.engine.spark.session import request_session, version_of
-from odfpy.engine.spark.stateful import Stateful, stateful_steps, watermark_of, write_changes
+from odfpy.engine.spark.stateful import Stateful, watermark_of, write_changes
 from odfpy.engine.spark.tables import Table, name_table
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.watermark import input_watermark
@@ -58,7 +59,7 @@ def transform(
         return answered(lambda: _transform(spark, request, rows_in_one_task))
     except HistoryNeeded:
         past = (at for at, source in enumerate(request.query_inputs) if source.prev_offset is not None)
-        return TransformResponseNeedsHistory(tuple(past))
+        return TransformResponseNeedsHistory(tuple(past), output=request.query_changed)
 
 
 def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
@@ -69,25 +70,7 @@ def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
 def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     tables = tuple(Table.of(source) for source in request.inputs)
     with prepared(spark, request.transform, request.vocab, tables) as ready:
-        if isinstance(ready, Stateful):
-            advances = ready.watermark is not None
-            steps = stateful_steps(ready)
-        else:
-            advances = watermark_passes(event_time_origins(ready.delta, ready.event_time), ready.delta, tables)
-            steps = tuple(
-                StepAnalysis(found.step.alias, found.step.source.text, "row-by-row", found.reason)
-                for found in ready.steps
-            )
-        note = (
-            f"The watermark will not advance: `{request.vocab.event_time_column}` is not an input's event time, nor "
-            "a function of it that never decreases."
-        )
-        return AnalyzeResponseSuccess(
-            steps=steps,
-            output_columns=tuple(ready.form.schema.names),
-            output_schema=from_arrow(ready.form.schema),
-            notes=() if advances else (note,),
-        )
+        return described(ready, tables)
 
 
 def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task: int) -> TransformResponseSuccess:
@@ -96,7 +79,8 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
     with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         if isinstance(ready, Stateful):
             watermark = watermark_of(ready, request)
-            slices = write_changes(ready, request, version_of(spark))
+            write = write_difference if request.query_changed else write_changes
+            slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
             known = [input_watermark(source) for source in request.query_inputs]
             watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)

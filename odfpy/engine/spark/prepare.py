@@ -24,7 +24,7 @@ from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.lineage import origins
 from odfpy.engine.spark.session import request_session
-from odfpy.engine.spark.stateful import Stateful, stateful
+from odfpy.engine.spark.stateful import Stateful, is_known, stateful
 from odfpy.engine.spark.tables import Table, name_input
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.errors import InvalidQuery
@@ -83,6 +83,9 @@ def prepared(
     texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
         catalyst = Catalyst(request_session(spark))
+        if is_known(catalyst, transform, tables):
+            yield stateful(catalyst, transform, vocab, tables, Path(folder), recorded)
+            return
         for position, table in enumerate(tables):
             name_input(catalyst, table, position, Path(folder))
         steps = classify_transform(catalyst, transform, [table.name for table in tables])

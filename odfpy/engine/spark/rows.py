@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.classes.base import CARRIED, Delta
@@ -33,6 +35,34 @@ def stream(frame: DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         prefetchPartitions=True
     ):
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+
+
+def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) -> int:
+    """Write the rows of a data frame to one Parquet file, in the order of its partitions.
+
+    Args:
+        path: the file.
+        frame: the rows.
+        even_if_empty: whether to write a file when there are no rows.
+
+    Returns:
+        How many rows there are.
+    """
+    schema = arrow_schema(frame.schema)
+    writer: pq.ParquetWriter | None = None
+    rows = 0
+    try:
+        for batch in stream(frame, schema):
+            if writer is None:
+                writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+            writer.write_batch(batch)
+            rows += batch.num_rows
+        if writer is None and even_if_empty:
+            writer = pq.ParquetWriter(path, schema)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
 
 
 def in_input_order(

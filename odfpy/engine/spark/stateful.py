@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import kept_rows, manifest_after, write_checkpoint
-from odfpy.engine.contract import SliceDescription, StepAnalysis, TransformRequest
+from odfpy.engine.contract import SliceDescription, TransformRequest
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.spark.catalyst import Catalyst
@@ -22,12 +23,12 @@ from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.gates import Pull, Stream, leaf_over
-from odfpy.engine.spark.incremental.parts import Block, Part, column_id
+from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.streams import BlockStream, streams_of
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times
-from odfpy.engine.spark.rows import stream
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.watermark import input_watermark
@@ -35,6 +36,12 @@ from odfpy.errors import InvalidQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_KNOWN: Final[dict[object, tuple[Steps, pa.Schema]]] = {}
+"""Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
+
+_MOST_KNOWN: Final = 32
+_ROWS_IN_ONE_PARTITION: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,16 @@ class Stateful:
         return None if time is None or time.windows else time.watermark
 
 
+def is_known(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table]) -> bool:
+    """Whether a transform has been prepared before, over inputs of the same schemas."""
+    return _key_of(catalyst, transform, tables) in _KNOWN
+
+
+def _key_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table]) -> object:
+    inputs = tuple((table.name, table.vocab, table.schema().serialize().to_pybytes()) for table in tables)
+    return catalyst.spark.sparkContext.applicationId, transform, inputs
+
+
 def stateful(
     catalyst: Catalyst,
     transform: TransformSql,
@@ -82,8 +99,16 @@ def stateful(
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
     """
-    steps = steps_of(catalyst, transform, tables)
-    form = output_form(arrow_schema(catalyst.dataframe(steps.last.step.plan).schema), vocab, recorded)
+    key = _key_of(catalyst, transform, tables)
+    known = _KNOWN.pop(key, None)
+    if known is None:
+        steps = steps_of(catalyst, transform, tables)
+        known = steps, arrow_schema(catalyst.dataframe(steps.last.step.plan).schema)
+    _KNOWN[key] = known
+    while len(_KNOWN) > _MOST_KNOWN:
+        del _KNOWN[next(iter(_KNOWN))]
+    steps, result = known
+    form = output_form(result, vocab, recorded)
     if form.operation_type is not None:
         name = vocab.operation_type_column
         raise InvalidQuery(
@@ -93,37 +118,81 @@ def stateful(
     return Stateful(catalyst, steps, form, scratch)
 
 
-def write_changes(ready: Stateful, request: TransformRequest, engine: str) -> tuple[SliceDescription, ...]:
+def write_changes(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> tuple[SliceDescription, ...]:
     """Run a transform over what is new, write what changes in its result, and what is kept for the next run.
+
+    Args:
+        ready: the transform.
+        request: what is new.
+        engine: the version of the engine.
+        rows_in_one_task: makes no difference to the result.
 
     Raises:
         HistoryNeeded: rows of the past are needed that the request does not have.
     """
-    before = [_micros(source.prev_watermark) for source in request.query_inputs]
-    after = [_micros(input_watermark(source)) for source in request.query_inputs]
-    if before == after and all(source.offset_interval is None for source in request.query_inputs):
+    sources = request.query_inputs
+    is_same_time = all(source.prev_watermark == input_watermark(source) for source in sources)
+    if is_same_time and all(source.offset_interval is None for source in sources):
+        if request.prev_checkpoint_path is not None:
+            shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
         return ()
-    catalyst = ready.catalyst
-    streams: list[Stream] = list(streams_of(catalyst, request.query_inputs, ready.scratch))
-    is_first = all(source.prev_offset is None for source in request.query_inputs)
-    kept = kept_rows(request, engine, ready.scratch)
-    pull = Pull(catalyst, streams, Clock(catalyst, before), Clock(catalyst, after), ready.scratch, is_first, kept)
-    runs = []
-    slices = None
-    for block in ready.steps.blocks:
-        run = BlockRun(pull, block)
-        runs.append(run)
-        if block is ready.steps.output:
-            slices = _write(ready, request, _ordered(run.changes(), block, ready.form.sources[0]))
-        else:
-            path = ready.scratch / f"block-{block.source}"
-            streams.append(BlockStream.of(run, path, _ordered(run.changes(), block, None)))
-    if slices is None:
-        slices = _write_last_step(ready, request, streams)
-    files = {name: found for run in runs for name, found in run.keep().items()}
-    manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
-    write_checkpoint(Path(request.new_checkpoint_path), manifest, {name: path for name, (path, _) in files.items()})
+    runs = run_blocks(ready, request, engine, rows_in_one_task)
+    output = ready.steps.output
+    if output is None:
+        slices = _write_last_step(ready, request, runs.pull.streams)
+    else:
+        changed = ordered(runs.blocks[-1].changes(), key_of(output.part), ready.form.sources[0])
+        slices = write_rows(request, ready.form, changed)
+    runs.keep(request, engine)
     return slices
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The blocks of a transform during a pull."""
+
+    pull: Pull
+    blocks: tuple[BlockRun, ...]
+
+    def keep(self, request: TransformRequest, engine: str) -> None:
+        """Write the checkpoint."""
+        files = {name: found for run in self.blocks for name, found in run.keep().items()}
+        manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
+        paths = {name: path for name, (path, _) in files.items()}
+        write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
+
+
+def run_blocks(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> Runs:
+    """Run all blocks but the one that is the output, which is ready to be run."""
+    catalyst, sources = ready.catalyst, request.query_inputs
+    _set_partitions(catalyst, request, min(rows_in_one_task, _ROWS_IN_ONE_PARTITION))
+    before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
+    after = Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
+    streams: list[Stream] = list(streams_of(catalyst, sources, ready.scratch))
+    is_first = all(source.prev_offset is None for source in sources)
+    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept_rows(request, engine, ready.scratch))
+    runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
+    for run in runs:
+        if run.block is not ready.steps.output:
+            path = ready.scratch / f"block-{run.block.source}.parquet"
+            streams.append(BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None)))
+    return Runs(pull, runs)
+
+
+def _set_partitions(catalyst: Catalyst, request: TransformRequest, rows_in_one: int) -> None:
+    """As many partitions as are of use, up to what is set; the result is the same with any number."""
+    rows = 0
+    for source in request.query_inputs:
+        last = source.offset_interval.end if source.offset_interval else source.prev_offset
+        first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
+        rows += 0 if last is None else last + 1 - first
+    name = "spark.sql.shuffle.partitions"
+    most = int(catalyst.spark.conf.get(name) or 1)
+    catalyst.spark.conf.set(name, max(1, min(most, -(-rows // rows_in_one))))
 
 
 def _write_last_step(
@@ -139,21 +208,6 @@ def _write_last_step(
     return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
 
 
-def stateful_steps(ready: Stateful) -> tuple[StepAnalysis, ...]:
-    """What the steps are, as `odf inspect query` shows it."""
-    return tuple(
-        StepAnalysis(found.step.alias, found.step.source.text, *_class_of(found.part)) for found in ready.steps.steps
-    )
-
-
-def _class_of(part: Part) -> tuple[str, str]:
-    if part.free is not None:
-        return "row-by-row", "every result row comes from one row"
-    names = list(dict.fromkeys(trait.name for trait in part.traits))
-    reasons = [f"{trait.reason}; kept: {trait.state}" for trait in part.traits]
-    return " + ".join(names), "; ".join(reasons)
-
-
 def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
     """The watermark of the output after a pull."""
     times = ready.watermark
@@ -163,19 +217,21 @@ def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None
     return None if micros is None else Timestamp.from_millis(micros // MILLISECOND)
 
 
-def _ordered(changed: DataFrame, block: Block, event_time: int | None) -> DataFrame:
-    part = block.part
+def key_of(part: Part) -> list[str] | None:
+    """The columns by which a row is known, in the order of the columns; None when none are known."""
     positions = {column_id(column): at for at, column in enumerate(part.columns)}
-    key = None if part.unique is None else sorted(positions[column] for column in part.unique)
-    names = None if key is None else [f"c{at}" for at in key]
-    return in_order(changed, None if event_time is None else f"c{event_time}", names)
+    return None if part.unique is None else [f"c{at}" for at in sorted(positions[column] for column in part.unique)]
 
 
-def _write(ready: Stateful, request: TransformRequest, frame: DataFrame) -> tuple[SliceDescription, ...]:
+def ordered(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
+    """Changes in their final order, each with its operation type."""
+    return in_order(changed, None if event_time is None else f"c{event_time}", key)
+
+
+def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
+    """Write ordered changes to the slice of a request."""
     schema = arrow_schema(frame.schema)
-    output = OutputSlice(
-        request.new_data_path, ready.form, next_offset=request.next_offset, system_time=request.system_time
-    )
+    output = OutputSlice(request.new_data_path, form, next_offset=request.next_offset, system_time=request.system_time)
     with output:
         for batch in stream(frame, schema):
             output.write(in_one_form(batch), batch.column(OPERATION).cast(pa.int32()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -116,6 +117,13 @@ def _nested_to_spark(arrow: pa.DataType) -> DataType | None:
             fields.append(types.StructField(field.name, inner))
         return types.StructType(fields)
     return None
+
+
+def struct_of(fields: Iterable[tuple[str, DataType]]) -> StructType:
+    """A schema of columns that may be null."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(name, data_type) for name, data_type in fields])
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -11,19 +11,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
+from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.parts import Block, Due, Gate, Retention
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_NEVER: Final = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,13 @@ class Rows:
         plan: its columns as queries see them, then offset and operation type.
         only_appends: whether all of them are known to be appended.
         count: how many there are.
+        least_time: no row has an event time before it, in microseconds; None when that is not known.
     """
 
     plan: Node
     only_appends: bool
     count: int
+    least_time: int | None = None
 
 
 class Stream(Protocol):
@@ -128,12 +135,18 @@ class GateRows:
         if found is None:
             return None
         path, rows = found
-        plan = self.catalyst.plan(self.catalyst.spark.read.parquet(str(path)))
+        plan = self.catalyst.plan(self.catalyst.spark.read.schema(self._kept_schema(gate)).parquet(str(path)))
         named = [
             same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
         return Changes(self.catalyst.project([*named, weight], plan), rows.only_appends)
+
+    def _kept_schema(self, gate: Gate) -> StructType:
+        from pyspark.sql.types import LongType
+
+        fields = [(f"c{at}", self.catalyst.type_of(column)) for at, column in enumerate(gate.columns)]
+        return struct_of([*fields, (WEIGHT, LongType())])
 
     def needs_history(self) -> bool:
         """Whether rows that are not kept can matter: nothing has been kept, or something comes late."""
@@ -146,7 +159,7 @@ class GateRows:
     def _is_late(self, gate: Gate) -> bool:
         """Whether a gate has a change that rows which are kept no more have to do with."""
         new = self.new(gate)
-        if new is None or not (gate.late or gate.forget):
+        if new is None or not (gate.late or gate.forget) or self._on_time(gate, new):
             return False
         catalyst, clock = self.catalyst, self.pull.before
         conditions = [due.condition(clock) for due in gate.late]
@@ -155,6 +168,21 @@ class GateRows:
             conditions += [catalyst.expression("And", less, settled(gate.forget, clock))]
         late = catalyst.filter(_any(catalyst, conditions), new.plan)
         return not catalyst.dataframe(late).isEmpty()
+
+    def _on_time(self, gate: Gate, new: Changes) -> bool:
+        """Whether files tell that all rows of this pull are appended, and later than what was known to be complete."""
+        if not new.only_appends:
+            return False
+        for number in sources_read(gate.plan):
+            watermark, rows = self._watermark(number), self.pull.streams[number].new()
+            if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
+                return False
+        return True
+
+    def _watermark(self, number: int) -> int | None:
+        """The watermark of a source before; that of a block is not known here, but greater than any time."""
+        known = self.pull.before.watermarks
+        return known[number] if number < len(known) else _NEVER
 
     def keep(self, gate: Gate) -> tuple[DataFrame, bool] | None:
         """The rows of a gate that the next pull may need, with their weights, and whether all of these are 1."""
@@ -167,10 +195,10 @@ class GateRows:
             parts = [Changes(self.catalyst.filter(stays, part.plan), part.only_appends) for part in parts]
         if not parts:
             return None
-        only_appends = all(part.only_appends for part in parts)
         if gate.session is not None:
-            return open_sessions(self.catalyst, gate, parts, clock), only_appends
-        return net(self.catalyst, together(self.catalyst, parts)), only_appends
+            return open_sessions(self.catalyst, gate, parts, clock), False
+        everything = together(self.catalyst, parts)
+        return net(self.catalyst, everything), everything.only_appends
 
     # --- Through the free part ---
 

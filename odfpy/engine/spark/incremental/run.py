@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.incremental.changes import Changes, multiset, same_nulls, together
+from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, same_nulls, together
 from odfpy.engine.spark.incremental.difference import difference
 from odfpy.engine.spark.incremental.gates import GateRows, Pull, settled
 from odfpy.engine.spark.incremental.parts import Block, Gate
 from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.rows import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,11 +64,11 @@ class BlockRun:
             if kept is None:
                 continue
             frame, only_appends = kept
+            frame = frame.withColumn(WEIGHT, frame[WEIGHT].cast("long"))
             name = self.rows.name(gate)
-            folder = self.pull.scratch / f"keep-{name}"
-            frame.repartition(1).write.parquet(str(folder))
-            (file,) = folder.glob("*.parquet")
-            found[name] = file, KeptRows(name, only_appends)
+            file = self.pull.scratch / f"keep-{name}"
+            if write_parquet(file, frame):
+                found[name] = file, KeptRows(name, only_appends)
         return found
 
     def _only_settles(self) -> bool:
@@ -89,9 +90,10 @@ class BlockRun:
         frames = [frame for gate in self.block.part.gates for frame in self._touched_at(gate)]
         if not frames:
             return None
-        path = self.pull.scratch / f"touched-{self.block.source}"
-        reduce(lambda one, other: one.union(other), frames).distinct().coalesce(1).write.parquet(str(path))
-        return _Touched(self.pull.catalyst.plan(self.pull.catalyst.spark.read.parquet(str(path))))
+        path = self.pull.scratch / f"touched-{self.block.source}.parquet"
+        keys = reduce(lambda one, other: one.union(other), frames).distinct()
+        write_parquet(path, keys, even_if_empty=True)
+        return _Touched(self.pull.catalyst.plan(self.pull.catalyst.spark.read.schema(keys.schema).parquet(str(path))))
 
     def _touched_at(self, gate: Gate) -> list[DataFrame]:
         catalyst, pull = self.pull.catalyst, self.pull

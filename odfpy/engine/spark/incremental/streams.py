@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.vocabulary import OperationType
@@ -16,10 +15,14 @@ from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.gates import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.rows import write_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class HistoryNeeded(Exception):
@@ -58,8 +61,8 @@ class InputStream:
         marks = [
             found[schema.names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
         ]
-        only_appends = all(_only_appends(path, table.vocab.operation_type_column) for path in table.data_paths)
-        return Rows(self.catalyst.project([*seen, *marks], plan), only_appends, table.num_rows)
+        only_appends, least = _told(table.data_paths, table.vocab.operation_type_column, table.vocab.event_time_column)
+        return Rows(self.catalyst.project([*seen, *marks], plan), only_appends, table.num_rows, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +71,34 @@ class BlockStream:
 
     Attributes:
         run: the block.
-        path: folder with the changes.
+        path: file with the changes, if there are any.
+        schema: of the file.
+        count: how many changes there are.
     """
 
     run: BlockRun
     path: Path
+    schema: StructType
+    count: int
 
     @classmethod
     def of(cls, run: BlockRun, path: Path, changed: DataFrame) -> BlockStream:
         """Keep the changes of a block, which come in order, in one partition."""
         from pyspark.sql import functions
 
-        changed.withColumn(OFFSET, functions.monotonically_increasing_id()).write.parquet(str(path))
-        return cls(run, path)
+        numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
+        count = write_parquet(path, numbered)
+        return cls(run, path, numbered.schema, count)
 
     def new(self) -> Rows | None:
         """The changes."""
-        files = sorted(str(file) for file in self.path.glob("*.parquet"))
-        count = sum(pq.read_metadata(file).num_rows for file in files)
-        if count == 0:
+        if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
-        frame = catalyst.spark.read.parquet(*files)
+        frame = catalyst.spark.read.schema(self.schema).parquet(str(self.path))
         names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
         plan = catalyst.plan(frame.select(*names, OFFSET, OPERATION))
-        return Rows(plan, all(_only_appends(file, OPERATION) for file in files), count)
+        return Rows(plan, _told([str(self.path)], OPERATION, None)[0], self.count)
 
     def old(self) -> Rows | None:
         """The result of the block before this pull."""
@@ -100,17 +106,30 @@ class BlockStream:
         return None if before is None else Rows(before, only_appends=True, count=0)
 
 
-def _only_appends(path: str, column: str) -> bool:
-    """Whether a file tells that it has no rows but appended ones."""
-    with open_parquet(path) as file:
-        metadata = file.metadata
-        names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-        if column not in names:
-            return False
-        at = names.index(column)
-        statistics = [metadata.row_group(group).column(at).statistics for group in range(metadata.num_row_groups)]
+def _told(paths: Sequence[str], operation_type: str, event_time: str | None) -> tuple[bool, int | None]:
+    """What files tell of their rows: whether all are appended, and the least time, in microseconds, if they tell it."""
     wanted = int(OperationType.APPEND)
-    return all(found is not None and found.has_min_max and found.min == found.max == wanted for found in statistics)
+    appends = [bounds == (wanted, wanted) for bounds in _bounds(paths, operation_type)]
+    times = [bounds and _micros(bounds[0]) for bounds in _bounds(paths, event_time)] if event_time else [None]
+    known = [time for time in times if time is not None]
+    return all(appends), min(known) if known and len(known) == len(times) else None
+
+
+def _bounds(paths: Sequence[str], column: str) -> Iterator[tuple[Any, Any] | None]:
+    """The least and the greatest value of a column in each row group, None where the file does not tell."""
+    for path in paths:
+        with open_parquet(path) as file:
+            metadata = file.metadata
+            names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+            for group in range(metadata.num_row_groups):
+                found = metadata.row_group(group).column(names.index(column)).statistics if column in names else None
+                yield (found.min, found.max) if found is not None and found.has_min_max else None
+
+
+def _micros(value: datetime | date) -> int:
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time.min)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
 def streams_of(catalyst: Catalyst, inputs: Sequence[TransformRequestInput], scratch: Path) -> list[InputStream]:

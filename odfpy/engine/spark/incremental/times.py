@@ -172,10 +172,7 @@ def _only_shifts(expression: Node) -> bool:
 
 def evaluated(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
     """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down."""
-    from pyspark.sql import functions
-
     given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
-    plan = catalyst.project([catalyst.alias(expression, "value")], catalyst.project([given], catalyst.one_row()))
-    (row,) = catalyst.dataframe(plan).select(functions.unix_micros(functions.col("value").cast("timestamp"))).collect()
-    value: int | None = row[0]
-    return value
+    return catalyst.constant_micros(
+        catalyst.project([catalyst.alias(expression, "value")], catalyst.project([given], catalyst.one_row()))
+    )

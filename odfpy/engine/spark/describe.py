@@ -1,0 +1,124 @@
+"""What a transform is, in words: classes of its steps, what they keep, and what the output has of key and watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odfpy.data.arrow import from_arrow
+from odfpy.engine.contract import AnalyzeResponseSuccess, StepAnalysis
+from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
+from odfpy.engine.spark.incremental.parts import Part, column_id
+from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times
+from odfpy.engine.spark.stateful import Stateful
+from odfpy.engine.spark.tables import Table
+
+if TYPE_CHECKING:
+    from odfpy.engine.spark.catalyst import Node
+    from odfpy.engine.spark.prepare import Prepared
+
+_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+
+
+def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
+    """The answer to an analysis."""
+    names = [table.name for table in tables]
+    if isinstance(ready, Stateful):
+        steps = tuple(
+            _stateful_step(found.step.alias, found.step.source.text, found.part) for found in ready.steps.steps
+        )
+        watermark = None if ready.watermark is None else in_words(ready.watermark, names)
+        key = primary_key(ready)
+    else:
+        steps = tuple(
+            StepAnalysis(found.step.alias, found.step.source.text, "row-by-row", found.reason, "nothing")
+            for found in ready.steps
+        )
+        watermark, key = _row_by_row_watermark(ready, tables), None
+    note = (
+        f"The watermark will not advance: `{ready.form.vocab.event_time_column}` is not an input's event time, nor "
+        "a function of it that never decreases."
+    )
+    return AnalyzeResponseSuccess(
+        steps=steps,
+        output_columns=tuple(ready.form.schema.names),
+        output_schema=from_arrow(ready.form.schema),
+        notes=() if watermark is not None else (note,),
+        primary_key=key,
+        watermark=watermark,
+    )
+
+
+def primary_key(ready: Stateful) -> tuple[str, ...] | None:
+    """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
+    part = ready.steps.last.part
+    if part.unique is None:
+        return None
+    final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
+    return tuple(final[at] for at, column in enumerate(part.columns) if column_id(column) in part.unique)
+
+
+def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:
+    if part.free is not None:
+        return StepAnalysis(alias, text, "row-by-row", "every result row comes from one row", "nothing")
+    names, reasons, states = (
+        list(dict.fromkeys(getattr(trait, field) for trait in part.traits)) for field in ("name", "reason", "state")
+    )
+    return StepAnalysis(alias, text, " + ".join(names), "; ".join(reasons), "; ".join(states))
+
+
+# --- Watermarks ------------------------------------------------------------------------------------------------------
+
+
+def in_words(times: Times, names: Sequence[str]) -> str:
+    """What a watermark follows from.
+
+    Args:
+        times: the watermark.
+        names: of the inputs.
+    """
+    match times:
+        case Of(source):
+            return f"the watermark of `{names[source]}`"
+        case Least((part,)):
+            return in_words(part, names)
+        case Least(parts):
+            return "the least of: " + ", ".join(dict.fromkeys(in_words(part, names) for part in parts))
+        case Shifted(part, -1_000):
+            return f"just before {in_words(part, names)}"
+        case Shifted(part, micros):
+            return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(part, names)}"
+        case Opened(expression, _, part):
+            return f"{_sql(expression)} at {in_words(part, names)}"
+        case FirstOpenWindow(_, _, part):
+            return f"the start of the first window that is open at {in_words(part, names)}"
+    return "a time that follows from the watermarks of the inputs"
+
+
+def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:
+    found = event_time_origins(ready.delta, ready.event_time)
+    if not watermark_passes(found, ready.delta, tables):
+        return None
+    words = []
+    for origin in found:
+        source = 0 if origin.branch is None else ready.delta.branches[origin.branch].input
+        made = "".join(f"{_sql(step.expression)} at " for step in reversed(origin.steps))
+        words.append(f"{'just before ' if made else ''}{made}the watermark of `{tables[source].name}`")
+    used = " ".join(words)
+    words += [f"the watermark of `{table.name}`" for table in tables if f"`{table.name}`" not in used]
+    distinct = list(dict.fromkeys(words))
+    return distinct[0] if len(distinct) == 1 else "the least of: " + ", ".join(distinct)
+
+
+def _sql(expression: Node) -> str:
+    text: str = expression.child().sql() if hasattr(expression, "child") and _is_alias(expression) else expression.sql()
+    return f"`{text.replace('`', '')}`"
+
+
+def _is_alias(expression: Node) -> bool:
+    return bool(expression.getClass().getSimpleName() == "Alias")
+
+
+def _length(micros: int) -> str:
+    size, unit = next(unit for unit in _UNITS if micros % unit[0] == 0)
+    return f"{micros // size} {unit}"
