@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.canonical import ordered_aggregate
 from odfpy.engine.spark.catalyst import Node, expression_name, items
-from odfpy.engine.spark.incremental.keys import columns_read, is_window
+from odfpy.engine.spark.incremental.keys import columns_read, is_session, is_window
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import (
     MILLISECOND,
@@ -37,7 +37,7 @@ class _Grouping:
 
     @property
     def is_session(self) -> bool:
-        return self.time is not None and self.time.is_session
+        return is_session(self.expression)
 
 
 def aggregate(walk: Walk, plan: Node) -> Part:
@@ -56,6 +56,8 @@ def aggregate(walk: Walk, plan: Node) -> Part:
 def distinct(walk: Walk, plan: Node) -> Part:
     """What is known of DISTINCT: a group for each row."""
     child = walk.part(plan.child())
+    keys = tuple(key for key in child.keys if key.columns)
+    child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
         child = walk.gate(child, child.columns)
     trait = Trait(KEYED, "DISTINCT", "how often each row is there")
@@ -96,11 +98,13 @@ def _first_open(grouping: _Grouping) -> Times | None:
 
 def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping) -> Part:
     catalyst, column = walk.catalyst, session.expression
-    if session.time is None:
-        return _keyed(walk, plan, child, groupings)
+    others = [one for one in groupings if one is not session]
+    if session.time is None:  # of another time than the event time: never complete, so always given
+        below = walk.gate(walk.cut(child), [one.expression for one in others])
+        trait = Trait(KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups")
+        return _grouped(walk, plan, below, groupings, None, trait)
     end = catalyst.field_of(column, "end")
     due = Due(end, session.time.watermark, inclusive=True)
-    others = [one for one in groupings if one is not session]
     start = catalyst.field_of(column, "start")
     late = Due(start, session.time.watermark, inclusive=True)
     below = walk.gate(walk.cut(child), [one.expression for one in others], [due], late=[late], session=(start, end))

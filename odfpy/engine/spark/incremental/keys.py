@@ -32,9 +32,17 @@ def renames(selected: Iterable[Node]) -> dict[int, int]:
 
 def is_window(column: Node) -> bool:
     """Whether Spark has marked a column as a window of time."""
-    if expression_name(column) not in ("Alias", "AttributeReference"):
-        return False
-    return bool(column.metadata().contains(WINDOW_MARK) or column.metadata().contains(SESSION_MARK))
+    return is_session(column) or _has_mark(column, WINDOW_MARK)
+
+
+def is_session(column: Node) -> bool:
+    """Whether Spark has marked a column as a window that grows with the rows that fall into it."""
+    return _has_mark(column, SESSION_MARK)
+
+
+def _has_mark(column: Node, mark: str) -> bool:
+    is_named = expression_name(column) in ("Alias", "AttributeReference")
+    return is_named and bool(column.metadata().contains(mark))
 
 
 def columns_read(expression: Node) -> list[Node]:
@@ -59,13 +67,16 @@ def merged_key(keys: Sequence[Key | None], visible: frozenset[int]) -> Key | Non
 
 
 def expanded_windows(plan: Node, child: Part) -> dict[int, TimeColumn]:
-    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into."""
+    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
+
+    Grouping sets make copies too: a column of theirs that some of them leave out is no time.
+    """
     found = {}
     copies = [items(copy) for copy in items(plan.projections())]
     for at, column in enumerate(columns(plan)):
-        if not column.metadata().contains(WINDOW_MARK):
-            continue
         windows = tuple(copy[at] for copy in copies)
+        if not column.metadata().contains(WINDOW_MARK) or not all(columns_read(window) for window in windows):
+            continue
         read = {column_id(one): one for window in windows for one in columns_read(window)}
         if len(read) == 1 and next(iter(read)) in child.times:
             ((key, reads),) = read.items()

@@ -24,9 +24,9 @@ from odfpy.engine.spark.catalyst import (
 from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.incremental.changes import same_nulls
 from odfpy.engine.spark.incremental.keys import (
-    SESSION_MARK,
     columns_read,
     expanded_windows,
+    is_session,
     is_window,
     key_of,
     merged_key,
@@ -220,7 +220,9 @@ class Walk:
         if expression_name(column) != "Alias":
             return child.times.get(column_id(column))
         expression = column.child()
-        read = columns_read(expression)
+        in_session = is_session(column)
+        # The gap of a session may read other columns; its start does not.
+        read = columns_read(children(expression)[1] if in_session and children(expression) else expression)
         if len(read) != 1 or column_id(read[0]) not in child.times:
             return None
         below = child.times[column_id(read[0])]
@@ -229,8 +231,7 @@ class Walk:
         if below.windows:
             return self._window_field(expression, below)
         if is_window(column):
-            is_session = bool(column.metadata().contains(SESSION_MARK))
-            return TimeColumn(below.watermark, (expression,), read[0], is_session)
+            return TimeColumn(below.watermark, (expression,), read[0], in_session)
         if never_decreases(expression):
             return TimeColumn(Shifted(Opened(expression, read[0], below.watermark), -MILLISECOND))
         return None
