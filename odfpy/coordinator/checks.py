@@ -9,9 +9,10 @@ from typing import Final
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import Source, StateOf, analyze, schema_from_source, sources_of
 from odfpy.coordinator.storage import Storage
-from odfpy.data.evolution import extend_with, new_fields_optional
+from odfpy.data.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
+from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
 from odfpy.engine.dialects import KNOWN
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineNotFound, OdfError
@@ -88,8 +89,17 @@ def check_transform(
     if state.schema is not None and found.output_schema is not None:
         made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
         recorded, result = _without(state.schema, made), _without(found.output_schema, made)
-        extend_with(recorded, new_fields_optional(recorded, result))
-    return found.notes
+        extend_with_result(recorded, new_fields_optional(recorded, result))
+    return (*found.notes, *_on_change(state, found))
+
+
+def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:
+    """What another query means for the rows so far."""
+    if not state.query_changed:
+        return ()
+    if all(step.query_class == ROW_BY_ROW for step in found.steps):
+        return ("another query, row by row: it holds for rows to come, those so far stay as they are",)
+    return ("another query: the next pull corrects the rows so far to what it gives",)
 
 
 def _without(schema: DataSchema, names: Collection[str]) -> DataSchema:

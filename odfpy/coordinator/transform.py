@@ -30,7 +30,7 @@ from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of, watermark_times
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.data.evolution import extend_with, is_equivalent
+from odfpy.data.evolution import extend_with_result, is_equivalent
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -328,7 +328,7 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
     """The schema to record with this run, None when the recorded one holds."""
     if output is None or recorded is None:
         return output
-    extended = extend_with(recorded, output)
+    extended = extend_with_result(recorded, output)
     return None if is_equivalent(recorded, extended) else extended
 
 

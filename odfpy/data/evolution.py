@@ -18,6 +18,9 @@ from odfpy.data.type_text import type_text
 from odfpy.errors import SchemaError
 
 _HINT = "Only optional fields may be added; put data of another shape into a new dataset."
+_QUERY_HINT = (
+    "Give the column the name and the type in the query that it had before, or make a new dataset of the query."
+)
 
 
 def check_evolution(old: DataSchema, new: DataSchema) -> None:
@@ -46,6 +49,14 @@ def extend_with(old: DataSchema, slice_schema: DataSchema) -> DataSchema:
         SchemaError: a required field is missing or new, a type differs; the message names the field.
     """
     return DataSchema(_extend_fields(old.fields, slice_schema.fields, ""), old.extra)
+
+
+def extend_with_result(old: DataSchema, result: DataSchema) -> DataSchema:
+    """The schema of a derivative dataset after the result of its query; errors as for `extend_with`."""
+    try:
+        return extend_with(old, result)
+    except SchemaError as error:
+        raise SchemaError(error.message.replace("the new data", "the result"), hint=_QUERY_HINT) from error
 
 
 def new_fields_optional(old: DataSchema, new: DataSchema) -> DataSchema:

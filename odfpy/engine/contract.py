@@ -7,7 +7,7 @@ offset intervals are inclusive, paths are absolute paths on the machine of the e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
@@ -206,6 +206,10 @@ class AnalyzeRequest:
     transform: Transform
     vocab: DatasetVocabulary
     inputs: tuple[InputSchema, ...]
+
+
+ROW_BY_ROW: Final = "row-by-row"
+"""The class of queries without state."""
 
 
 @dataclass(frozen=True, slots=True)

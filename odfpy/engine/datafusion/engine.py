@@ -193,7 +193,13 @@ def _analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
         output_columns=tuple(analysis.form.schema.names),
         output_schema=from_arrow(analysis.form.schema),
         notes=(note,) if analysis.form.operation_type is None else (),
+        watermark=_watermark_in_words([source.query_alias for source in request.inputs]),
     )
+
+
+def _watermark_in_words(inputs: Sequence[str]) -> str:
+    words = [f"the watermark of `{name}`" for name in inputs]
+    return words[0] if len(words) == 1 else "the least of: " + ", ".join(words)
 
 
 def _transform(request: TransformRequest, engine_version: str) -> TransformResponseSuccess:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.data.arrow import from_arrow, to_arrow
-from odfpy.data.evolution import extend_with
+from odfpy.data.evolution import extend_with_result
 from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import (
     OffsetInterval,
@@ -141,12 +141,9 @@ def _check_fits(recorded: DataSchema, form: OutputForm) -> None:
         for schema in (recorded, from_arrow(form.schema))
     )
     try:
-        extend_with(old, new)
+        extend_with_result(old, new)
     except SchemaError as error:
-        raise InvalidQuery(
-            f"The result does not fit what the dataset has: {error.message}",
-            hint="Give the column its name and type of before, or put the result into a new dataset.",
-        ) from error
+        raise InvalidQuery(f"The result does not fit what the dataset has: {error.message}", hint=error.hint) from error
 
 
 def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | None:

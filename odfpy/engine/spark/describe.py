@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.data.arrow import from_arrow
-from odfpy.engine.contract import AnalyzeResponseSuccess, StepAnalysis
+from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times
@@ -31,7 +31,7 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
         key = primary_key(ready)
     else:
         steps = tuple(
-            StepAnalysis(found.step.alias, found.step.source.text, "row-by-row", found.reason, "nothing")
+            StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
             for found in ready.steps
         )
         watermark, key = _row_by_row_watermark(ready, tables), None
@@ -60,7 +60,7 @@ def primary_key(ready: Stateful) -> tuple[str, ...] | None:
 
 def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:
     if part.free is not None:
-        return StepAnalysis(alias, text, "row-by-row", "every result row comes from one row", "nothing")
+        return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
     names, reasons, states = (
         list(dict.fromkeys(getattr(trait, field) for trait in part.traits)) for field in ("name", "reason", "state")
     )

@@ -1,0 +1,72 @@
+"""The Spark engine in the process of the tests: its operations without worker, socket and sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    AnalyzeResponse,
+    SqlRequest,
+    SqlResponse,
+    TransformRequest,
+    TransformResponse,
+)
+from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.registry import Engine, EngineRegistry
+from odfpy.engine.spark.operations import analyze, sql, transform
+from odfpy.engine.spark.session import version_of
+
+
+@dataclass
+class SparkHere:
+    """The engine.
+
+    Attributes:
+        spark: the session.
+        asked: the requests for runs so far.
+    """
+
+    spark: Any
+    asked: list[TransformRequest]
+    name: str = "spark"
+
+    @property
+    def version(self) -> str:
+        return version_of(self.spark)
+
+    def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
+        return analyze(self.spark, request)
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        self.asked.append(request)
+        return transform(self.spark, request)
+
+    def sql(self, request: SqlRequest) -> SqlResponse:
+        return sql(self.spark, request)
+
+    def preprocess(
+        self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
+    ) -> pa.Table:
+        raise NotImplementedError
+
+
+def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
+    """Let workspaces use a session of this process."""
+    here = SparkHere(spark, [])
+
+    def registry(*_: object, **__: object) -> EngineRegistry:
+        def give() -> Engine:
+            return here
+
+        return EngineRegistry({"spark": give, "datafusion": DataFusionEngine})
+
+    monkeypatch.setattr(EngineRegistry, "standard", registry)
+    return here
