@@ -141,6 +141,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     """Show everything about a dataset but its data."""
     from odfpy.chain.encoding import snapshot_document
     from odfpy.coordinator.config import Config
+    from odfpy.data.primary_key import primary_key_of
 
     session = session_of(context)
     output = session.output_as(form)
@@ -160,6 +161,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     own = Config.of_dataset(dataset.folder).items()
     tree["settings"] = {item.setting.key: item.value for item in own if item.origin != "default"}
     tree["columns"] = list(state.schema.names) if state.schema else None
+    tree["primaryKey"] = primary_key_of(state.schema) if state.schema else None
     tree["manifest"] = snapshot_document(workspace.snapshot(name))["content"]
     output.tree({key: value for key, value in tree.items() if value not in (None, [], {})})
 

@@ -178,11 +178,24 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
     if not output.for_people:
         output.tree({"engine": transform.transform.engine, **to_tree(analysis)})
         return
-    output.text(f"engine  {transform.transform.engine}")
+    output.text(f"engine     {transform.transform.engine}")
     for item in transform.inputs:
-        output.text(f"input   {item.alias}  {item.dataset_ref}")
+        output.text(f"input      {item.alias}  {item.dataset_ref}")
     for step in analysis.steps:
-        output.text(f"\nstep    {step.alias or 'output'}: {step.query_class} ({step.reason})")
+        output.text(f"\nstep       {step.alias or 'output'}: {step.query_class}")
+        output.text(f"  why      {step.reason}")
+        output.text(f"  state    {step.state}")
+        output.text()
         for line in step.query.strip().splitlines():
-            output.text(f"        {line}")
-    output.text(f"\ncolumns {', '.join(analysis.output_columns)}")
+            output.text(f"           {line}")
+    output.text(f"\ncolumns    {', '.join(analysis.output_columns)}")
+    output.text(f"key        {_key(analysis.primary_key)}")
+    output.text(f"watermark  {analysis.watermark or 'does not advance'}")
+    for note in analysis.notes:
+        output.text(f"note       {note}")
+
+
+def _key(columns: tuple[str, ...] | None) -> str:
+    if columns is None:
+        return "none that the query tells"
+    return ", ".join(columns) or "no columns: there is one row at most"

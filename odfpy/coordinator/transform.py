@@ -32,6 +32,7 @@ from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, sl
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.evolution import extend_with_result, is_equivalent
 from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.primary_key import primary_key_of, with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.transform import TransformSql
@@ -328,7 +329,7 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
     """The schema to record with this run, None when the recorded one holds."""
     if output is None or recorded is None:
         return output
-    extended = extend_with_result(recorded, output)
+    extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
     return None if is_equivalent(recorded, extended) else extended
 
 

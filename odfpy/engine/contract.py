@@ -136,7 +136,8 @@ class TransformResponseSuccess:
     Attributes:
         slices: the slices written (odfpy).
         engine_version: version of engine, Spark and settings that made them (odfpy).
-        output_schema: schema of the output with its system columns, also when there were no rows (odfpy).
+        output_schema: schema of the output with its system columns, also when there were no rows; where the query tells
+            the primary key of the output, it is an attribute of the schema (odfpy).
     """
 
     new_offset_interval: OffsetInterval | None = None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.data.arrow import from_arrow
+from odfpy.data.primary_key import with_primary_key
+from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.incremental.parts import Part, column_id
@@ -23,18 +25,18 @@ _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_0
 def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
     """The answer to an analysis."""
     names = [table.name for table in tables]
+    key = primary_key(ready)
     if isinstance(ready, Stateful):
         steps = tuple(
             _stateful_step(found.step.alias, found.step.source.text, found.part) for found in ready.steps.steps
         )
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
-        key = primary_key(ready)
     else:
         steps = tuple(
             StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
             for found in ready.steps
         )
-        watermark, key = _row_by_row_watermark(ready, tables), None
+        watermark = _row_by_row_watermark(ready, tables)
     note = (
         f"The watermark will not advance: `{ready.form.vocab.event_time_column}` is not an input's event time, nor "
         "a function of it that never decreases."
@@ -42,15 +44,22 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
     return AnalyzeResponseSuccess(
         steps=steps,
         output_columns=tuple(ready.form.schema.names),
-        output_schema=from_arrow(ready.form.schema),
+        output_schema=output_schema(ready),
         notes=() if watermark is not None else (note,),
         primary_key=key,
         watermark=watermark,
     )
 
 
-def primary_key(ready: Stateful) -> tuple[str, ...] | None:
+def output_schema(ready: Prepared | Stateful) -> DataSchema:
+    """The schema of the output, with the primary key that the query gives it."""
+    return with_primary_key(from_arrow(ready.form.schema), primary_key(ready))
+
+
+def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
+    if not isinstance(ready, Stateful):
+        return None
     part = ready.steps.last.part
     if part.unique is None:
         return None

@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from odfpy.data.arrow import from_arrow
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -25,7 +24,7 @@ from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyze_query
 from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.converge import write_difference
-from odfpy.engine.spark.describe import described
+from odfpy.engine.spark.describe import described, output_schema
 from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.event_time import output_watermark
 from odfpy.engine.spark.failures import spark_errors
@@ -92,7 +91,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             new_watermark=watermark,
             slices=slices,
             engine_version=version_of(spark),
-            output_schema=from_arrow(ready.form.schema),
+            output_schema=output_schema(ready),
         )
 
 
