@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items, same_column
 
 _BITS: Final = 31
 _MASK: Final = f"{(1 << _BITS) - 1}L"
@@ -89,12 +89,14 @@ def exact_aggregate(
         others: calls of which `can_be_merged` is true, or any others where `needs_zones` is not.
     """
     catalyst = build.catalyst
-    summands = [_summand(build, call, f"__odf_sum{at}") for at, call in enumerate(exact)]
+    summands, of_call = _summands(build, exact)
     groups = [catalyst.alias(grouping, f"__odf_group{at}") for at, grouping in enumerate(groupings)]
     values = [catalyst.alias(summand.value, summand.name) for summand in summands]
-    plan = catalyst.project([*columns(child), *groups, *values], child)
-    for stage in range(4):
-        plan = _select(build, plan, [text for summand in summands for text in _cut(summand, stage)])
+    given = [*columns(child), *groups, *values]
+    plan = catalyst.plan(catalyst.dataframe(catalyst.project(given, child)))
+    # Spark may give columns other identities where parts of a plan occur twice in it.
+    others = [_renamed(build, call, list(zip(columns(child), columns(plan), strict=False))) for call in others]
+    plan = _select(build, plan, [text for summand in summands for text in _cut(summand)])
     keys = [group.name() for group in groups]
     floats = [summand for summand in summands if summand.is_float]
     sums = [f"sum({name}) as {name}" for summand in summands for name in summand.columns()]
@@ -106,27 +108,48 @@ def exact_aggregate(
     if floats:
         plan = _select(build, plan, [_zone_sum(summand) for summand in floats])
         plan = _grouped(build, plan, keys, _merges(build, summands, others), [])
-    plan = _select(build, plan, [_total(summand, call) for summand, call in zip(summands, exact, strict=True)])
+    totals = [f"{_total(of_call[at], call)} as __odf_result{at}" for at, call in enumerate(exact)]
+    plan = _select(build, plan, totals)
     found = {column.name(): column for column in columns(plan)}
     return (
         plan,
         [found[key] for key in keys],
-        [found[f"{summand.name}_result"] for summand in summands],
+        [found[f"__odf_result{at}"] for at in range(len(exact))],
         [found[column.name()] for column in rest],
     )
 
 
-def _summand(build: Builder, call: Node, name: str) -> Summand:
-    value = children(build.replacement(call.aggregateFunction()))[0]
-    is_float = value.dataType().typeName() in _FLOATS
-    condition = call.filter()
-    if condition.isDefined():
-        value = build.only_if(condition.get(), value)
-    return Summand(build.cast(value, "double" if is_float else "bigint"), is_float, name)
+def _renamed(build: Builder, call: Node, pairs: list[tuple[Node, Node]]) -> Node:
+    """A call that reads columns under the identities that they have now."""
+
+    def found(part: Node) -> Node | None:
+        if expression_name(part) != "AttributeReference":
+            return None
+        return next((now for before, now in pairs if same_column(part, before)), None)
+
+    return build.substitute(call, found)
+
+
+def _summands(build: Builder, calls: list[Node]) -> tuple[list[Summand], list[Summand]]:
+    """The different arguments of calls, and that of each call."""
+    found: list[Summand] = []
+    of_call = []
+    for call in calls:
+        value = children(build.replacement(call.aggregateFunction()))[0]
+        is_float = value.dataType().typeName() in _FLOATS
+        if call.filter().isDefined():
+            value = build.only_if(call.filter().get(), value)
+        value = build.cast(value, "double" if is_float else "bigint")
+        same = next((other for other in found if other.value.semanticEquals(value)), None)
+        if same is None:
+            same = Summand(value, is_float, f"__odf_sum{len(found)}")
+            found.append(same)
+        of_call.append(same)
+    return found, of_call
 
 
 def _select(build: Builder, plan: Node, made: list[str]) -> Node:
-    """SELECT *, made FROM plan."""
+    """SELECT *, made FROM plan, where a column may be made of those before it."""
     catalyst = build.catalyst
     return catalyst.plan(catalyst.dataframe(plan).selectExpr("*", *made)) if made else plan
 
@@ -143,35 +166,32 @@ def _grouped(build: Builder, plan: Node, keys: list[str], made: list[str], more:
     )
 
 
-def _cut(summand: Summand, stage: int) -> list[str]:
-    """Columns to be made of a value, step by step; each of them is exact."""
+def _cut(summand: Summand) -> list[str]:
+    """Columns to be made of a value, one after the other; each of them is exact."""
     x = summand.name
     if not summand.is_float:
-        return [[], [], [], [f"shiftright({x}, 32) as {x}_1", f"{x} & 4294967295L as {x}_2"]][stage]
+        return [f"shiftright({x}, 32) as {x}_1", f"{x} & 4294967295L as {x}_2"]
     usual = f"{x} is null or {x} = 0 or (abs({x}) >= {_LEAST} and abs({x}) < {_TWO_62})"
-    odd = f"isnan({x}) or abs({x}) = double('infinity')"
-    scale = f"pow(2D, -32 * {x}_zone)"
-    match stage:
-        case 0:
-            other = f"when {odd} then {_NOT_FINITE} else cast(floor((log2(abs({x})) + 2) / 64) as int)"
-            return [f"case when {usual} then 0 {other} end as {x}_zone"]
-        case 1:
-            near = f"when 0 then coalesce({x}, 0D) when {_NOT_FINITE} then 0D else {x} * {scale} * {scale}"
-            return [f"case {x}_zone {near} end as {x}_near", f"if({x}_zone = {_NOT_FINITE}, {x}, null) as {x}_odd"]
-        case 2:
-            whole = f"cast({x}_near as bigint)"
-            return [f"{whole} as {x}_whole", f"cast(({x}_near - {whole}) * {_TWO_62} as bigint) as {x}_below"]
-        case _:
-            parts = (f"{x}_whole", f"{x}_below")
-            pieces = (piece for part in parts for piece in (f"shiftright({part}, {_BITS})", f"{part} & {_MASK}"))
-            return [f"{piece} as {name}" for piece, name in zip(pieces, summand.columns(), strict=True)]
+    odd = f"when isnan({x}) or abs({x}) = double('infinity') then {_NOT_FINITE}"
+    scaled = f"{x} * pow(2D, -32 * {x}_zone) * pow(2D, -32 * {x}_zone)"
+    return [
+        f"case when {usual} then 0 {odd} else cast(floor((log2(abs({x})) + 2) / 64) as int) end as {x}_zone",
+        f"case {x}_zone when 0 then coalesce({x}, 0D) when {_NOT_FINITE} then 0D else {scaled} end as {x}_near",
+        f"if({x}_zone = {_NOT_FINITE}, {x}, null) as {x}_odd",
+        f"cast({x}_near as bigint) as {x}_whole",
+        f"cast(({x}_near - {x}_whole) * {_TWO_62} as bigint) as {x}_below",
+        f"shiftright({x}_whole, {_BITS}) as {x}_1",
+        f"{x}_whole & {_MASK} as {x}_2",
+        f"shiftright({x}_below, {_BITS}) as {x}_3",
+        f"{x}_below & {_MASK} as {x}_4",
+    ]
 
 
 def _zone_sum(summand: Summand) -> str:
     """The sum of a zone: carries go up, so that all pieces but the first are positive, then they are put together."""
-    x, (*_, last) = summand.name, summand.columns()
-    carried, digits = last, []
-    for name in reversed(summand.columns()[:-1]):
+    x, (*above, carried) = summand.name, summand.columns()
+    digits = []
+    for name in reversed(above):
         digits.append(f"({carried} & {_MASK})")
         carried = f"({name} + shiftright({carried}, {_BITS}))"
     weight = 2.0**_BITS
@@ -179,9 +199,9 @@ def _zone_sum(summand: Summand) -> str:
     for digit in reversed(digits):
         weight /= 2.0**_BITS
         total = f"({total} + {digit} * {weight!r}D)"
-    scale = f"pow(2D, 32 * {x}_zone)"
-    others = f"when {_NOT_FINITE} then {x}_odd else {total} * {scale} * {scale}"
-    return f"case {x}_zone when 0 then {total} {others} end as {x}_part"
+    return (
+        f"if({x}_zone = {_NOT_FINITE}, {x}_odd, {total} * pow(2D, 32 * {x}_zone) * pow(2D, 32 * {x}_zone)) as {x}_part"
+    )
 
 
 def _merges(build: Builder, summands: list[Summand], others: list[Node]) -> list[str]:
@@ -209,4 +229,4 @@ def _total(summand: Summand, call: Node) -> str:
         total = f"try_add(try_multiply({high}, 4294967296L), {low})"
     else:
         total = f"{high} * 4294967296L + {low}"
-    return f"if({x}_n = 0, null, {total}{f' / {x}_n' if is_mean else ''}) as {x}_result"
+    return f"if({x}_n = 0, null, {total}{f' / {x}_n' if is_mean else ''})"

