@@ -86,17 +86,24 @@ class _Sides:
         return self._walk.gate(side, keys, [due] if due else [], forget=forget, late=late)
 
     def _left_rules(self) -> tuple[list[Due], list[Due]]:
-        """When rows on the left can have no more partners; and when new ones may have partners that are forgotten."""
-        if self._interval is None or self._left_times is None:
+        """When rows on the left are needed no more; and when new ones may have partners that are forgotten."""
+        interval, times = self._interval, self._left_times
+        if interval is None or times is None:
             return [], []
         forget = self._due_left()
-        return [forget] if forget else [], [Due(self._interval.left, self._left_times.watermark, inclusive=True)]
+        if forget is not None and self._kind in _RIGHT_KEPT:
+            forget = _no_sooner(forget, self._due_right(), interval.greatest, less=True)
+        return [forget] if forget else [], [Due(interval.left, times.watermark, inclusive=True)]
 
     def _right_rules(self) -> tuple[list[Due], list[Due]]:
-        if self._interval is None or self._right_times is None:
+        """The same of rows on the right."""
+        interval, times = self._interval, self._right_times
+        if interval is None or times is None:
             return [], []
         forget = self._due_right()
-        return [forget] if forget else [], [Due(self._interval.right, self._right_times.watermark, inclusive=True)]
+        if forget is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
+            forget = _no_sooner(forget, self._due_left(), interval.least)
+        return [forget] if forget else [], [Due(interval.right, times.watermark, inclusive=True)]
 
     def _due_left(self) -> Due | None:
         """When a row on the left has no partner to expect any more."""
@@ -218,6 +225,21 @@ class _Sides:
             by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b in self._pairs)
             return Trait(KEYED, f"joined by {by}", "the rows of both sides")
         return Trait("recompute", "every row is compared with every row", "nothing; all rows are read again")
+
+
+def _no_sooner(forget: Due, other: Due | None, shift: int | None, *, less: bool = False) -> Due | None:
+    """When rows may be forgotten that rows of the other side need, to know that they have a partner.
+
+    Args:
+        forget: when rows can have no more partners.
+        other: when rows of the other side can have no more partners; None when always.
+        shift: by how much a row is at least later than its partners, or earlier; in microseconds.
+        less: whether it is earlier.
+    """
+    if other is None or shift is None:
+        return None
+    settled = Shifted(other.limit, -shift if less else shift)
+    return Due(forget.value, Least((forget.limit, settled)), forget.inclusive)
 
 
 def _settled(due: Due | None, clock: Clock) -> Node:
