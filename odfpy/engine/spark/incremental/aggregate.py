@@ -204,19 +204,16 @@ def _output_time(
 
 
 def _aggregate_time(function: Node, child: Part, first_open: Times | None) -> TimeColumn | None:
-    """The greatest or least time of a group.
+    """The greatest or least time of a group, which in a window is not before the window.
 
-    In a window it is not before the window; elsewhere the greatest grows with later rows.
+    Elsewhere any later row may change a group, so that a row with an old time is taken back.
     """
-    name = expression_name(function)
-    if name not in ("aggregate.Max", "aggregate.Min"):
+    if first_open is None or expression_name(function) not in ("aggregate.Max", "aggregate.Min"):
         return None
     argument = function.child()
     if expression_name(argument) != "AttributeReference" or column_id(argument) not in child.times:
         return None
-    if first_open is not None:
-        return TimeColumn(first_open)
-    return TimeColumn(child.times[column_id(argument)].watermark) if name == "aggregate.Max" else None
+    return TimeColumn(first_open)
 
 
 def _time_of(grouping: Node, child: Part) -> TimeColumn | None:

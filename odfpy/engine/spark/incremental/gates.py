@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.classes.row_by_row import carried
@@ -22,6 +23,7 @@ from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.parts import Block, Due, Gate, Retention
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.order import may_hide
 from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
@@ -237,6 +239,9 @@ def _any(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
     """A source over other rows: columns and marks keep their identities.
 
+    Numbers come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
+    rows have been grouped on their way.
+
     Args:
         catalyst: the session.
         leaf: the projection that stands for the source in a plan.
@@ -247,7 +252,13 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
     by_name: Mapping[str, Node] = {column.name(): column for column in selected if column not in data}
     plan = rows.plan if rows is not None else catalyst.empty_like(data)
     found = columns(plan)
-    named = [same_nulls(catalyst, below, column) for below, column in zip(found, data, strict=False)]
+    build = Builder(catalyst)
+    named = []
+    for below, column in zip(found, data, strict=False):
+        same = same_nulls(catalyst, below, column)
+        named.append(
+            same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if may_hide(below.dataType()) else same
+        )
     marks = [
         by_name["__odf_input"],
         catalyst.alias(found[-2], "__odf_offset"),

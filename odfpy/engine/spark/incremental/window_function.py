@@ -7,7 +7,7 @@ from typing import Final
 
 from odfpy.engine.spark.canonical import ordered_limit, ordered_window
 from odfpy.engine.spark.catalyst import Node, columns, expression_name, items, operator_name
-from odfpy.engine.spark.incremental.parts import Moment, Part, Trait, column_id
+from odfpy.engine.spark.incremental.parts import Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.walk import Walk
 
 RUNNING: Final = "window function"
@@ -32,9 +32,39 @@ def window(walk: Walk, plan: Node) -> Part:
         build=lambda moment: ordered_window(
             walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
         ),
+        times=_final_times(plan, child),
         unique=_numbered(plan, partition) or child.unique,
         traits=(*child.traits, trait),
     )
+
+
+def _final_times(plan: Node, child: Part) -> dict[int, TimeColumn]:
+    """The time that rows are ordered by, if no later row changes what an earlier one gets.
+
+    Any other function takes back rows with old times, so that no watermark holds.
+    """
+    order = items(plan.orderSpec())
+    if not order or "DESC" in order[0].direction().sql() or expression_name(order[0].child()) != "AttributeReference":
+        return {}
+    first = column_id(order[0].child())
+    time = child.times.get(first)
+    if time is None or not all(_looks_back(made.child()) for made in items(plan.windowExpressions())):
+        return {}
+    return {first: time}
+
+
+def _looks_back(window: Node) -> bool:
+    """Whether a function looks at rows up to the current one (and those that are equal in order) only."""
+    function = window.windowFunction()
+    match expression_name(function):
+        case "RowNumber" | "Rank" | "DenseRank":
+            return True
+        case "Lag":
+            return bool(function.inputOffset().foldable() and function.inputOffset().eval(None) > 0)
+        case "aggregate.AggregateExpression" | "NthValue":
+            upper = window.windowSpec().frameSpecification().upper()
+            return expression_name(upper) in ("CurrentRow", "UnboundedPreceding")
+    return False
 
 
 def _numbered(plan: Node, partition: list[Node]) -> frozenset[int] | None:
@@ -63,4 +93,4 @@ def limit(walk: Walk, plan: Node) -> Part:
             node = operator.withNewChildren(seq([node]))
         return ordered_limit(walk.catalyst, node)
 
-    return replace(child, build=build, traits=(*child.traits, trait))
+    return replace(child, build=build, times={}, traits=(*child.traits, trait))
