@@ -23,7 +23,8 @@ _OTHER: Final[dict[str, str]] = {
     "RecursiveQuery": "a recursive query",
 }
 _SUBQUERY = re.compile(r"^\s*Subquery:$", re.MULTILINE)
-_ONLY: Final = "this release processes queries row by row only"
+_ONLY: Final = "the engine datafusion processes queries row by row only"
+_INSTEAD: Final = "Write it for `engine: spark`, which has aggregates, windows and joins."
 
 
 def operators(plan: Any) -> Iterator[tuple[str, Any]]:
@@ -83,9 +84,9 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
         )
     other = next((name for name in found if name not in _ROW_OPERATORS), None)
     if other is not None:
-        raise UnsupportedQuery(f"The query has {_OTHER.get(other, other)}; {_ONLY}{source.whole()}")
+        raise UnsupportedQuery(f"The query has {_OTHER.get(other, other)}; {_ONLY}{source.whole()}", hint=_INSTEAD)
     if _SUBQUERY.search(plan.display_indent()):
-        raise UnsupportedQuery(f"The query has a subquery in an expression; {_ONLY}{source.whole()}")
+        raise UnsupportedQuery(f"The query has a subquery in an expression; {_ONLY}{source.whole()}", hint=_INSTEAD)
     words = {"Filter": "filter", "Union": "UNION ALL", "Unnest": "unnest"}
     used = ["projection", *(word for name, word in words.items() if name in found)]
     return "every result row comes from one input row: " + ", ".join(used)
