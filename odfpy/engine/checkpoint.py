@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,8 @@ FORMAT: Final = 1
 
 _MANIFEST: Final = "manifest.json"
 _CHUNK: Final = 1 << 20
+_DAMAGE: Final = (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error)
+"""What Python's reader of archives raises for bytes that are not what they should be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def read_manifest(path: Path) -> Manifest | None:
     try:
         with zipfile.ZipFile(path) as archive:
             found: Manifest = from_tree(Manifest, json.loads(archive.read(_MANIFEST)))
-    except (OSError, OdfError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OdfError, *_DAMAGE):
         return None
     return found
 
@@ -143,6 +147,6 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
                     while chunk := source.read(_CHUNK):
                         copy.write(chunk)
                 found[rows.name] = target, rows
-    except (OSError, KeyError, zipfile.BadZipFile):
+    except _DAMAGE:
         return None
     return found
