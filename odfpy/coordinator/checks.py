@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from odfpy.chain.events import SetTransform
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import Source, StateOf, analyze, schema_from_source, sources_of
 from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.transform import OUR_ENGINES
 from odfpy.data.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
@@ -90,7 +92,15 @@ def check_transform(
         made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
         recorded, result = _without(state.schema, made), _without(found.output_schema, made)
         extend_with_result(recorded, new_fields_optional(recorded, result))
-    return (*found.notes, *_on_change(state, found))
+    return (*found.notes, *_on_change(state, found), *_on_version(transform, engines))
+
+
+def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
+    """A remark where the author asks for a version of the engine that this is not."""
+    asked, engine = transform.transform.version, engines.get(transform.transform.engine)
+    if asked is None or asked.startswith(OUR_ENGINES) or asked in engine.version:
+        return ()
+    return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 
 
 def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:

@@ -97,7 +97,10 @@ def _check_names(names: Sequence[str], vocab: DatasetVocabulary) -> None:
     if twice is not None:
         raise InvalidQuery(f"The result has two columns `{twice}`", hint="Rename one of them with AS.")
     if vocab.event_time_column not in names:
+        window = next((name for name in ("window", "session_window") if name in names), None)
         hint = did_you_mean(vocab.event_time_column, names)
+        if window is not None:
+            hint = f"Select `{window}.start` or `{window}.end` AS {vocab.event_time_column}."
         raise InvalidQuery(
             f"The result has no event time: no column `{vocab.event_time_column}` among {', '.join(names)}",
             hint=hint or f"Select the time that a row is about AS {vocab.event_time_column}.",

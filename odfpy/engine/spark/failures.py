@@ -13,6 +13,9 @@ from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfEr
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _NONDETERMINISTIC = re.compile("NON_?DETERMINISTIC")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_POSITION = re.compile(r"; line \d+ pos \d+$")
+_WINDOW = re.compile("name `(session_)?window`")
+_NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
 
@@ -60,11 +63,15 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     message = _message(cause)
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
-    if not condition or condition.startswith(_OUR_FAULT):
+    is_analysis = cause.getClass().getSimpleName().endswith("AnalysisException")
+    if (not condition and not is_analysis) or condition.startswith(_OUR_FAULT):
         return EngineError(f"Spark: {message.splitlines()[0]}")
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
+    sentence = _POSITION.sub("", sentence)
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
+    if condition.startswith("UNRESOLVED_COLUMN") and _WINDOW.search(sentence):
+        hint = _NO_WINDOW
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
 

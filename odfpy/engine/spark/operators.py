@@ -132,16 +132,19 @@ def obstacle(operator: Operator) -> Obstacle | None:
     if name == "Sample":
         return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
     if name == "Sort":
-        hint = "Leave ORDER BY out: rows are stored in the order of the inputs, and sorted when they are read."
-        return Obstacle(node, "ORDER BY", hint)
+        hint = "Leave ORDER BY out: stored rows have an order of their own, and are sorted when they are read."
+        return Obstacle(node, "ORDER BY without LIMIT", hint)
     if name in _NO_INPUT:
-        hint = "Select from an input; constants may stand beside its columns."
-        return Obstacle(node, "rows that come from no input, and would be added again by every pull", hint)
+        hint = (
+            "Select from an input; constants may stand beside its columns, tables of them are a dataset of their own."
+        )
+        return Obstacle(node, "rows that come from no input", hint)
     if name.startswith("Repartition"):
         return Obstacle(
             node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
         )
-    return Obstacle(node, _LATER.get(name, name))
+    instead = "Write it as a join, or as a step of its own." if name == "LateralJoin" else None
+    return Obstacle(node, _LATER.get(name, name), instead)
 
 
 def sort_below(node: Node) -> Node | None:

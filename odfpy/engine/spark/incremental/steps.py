@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_names
@@ -14,6 +15,7 @@ from odfpy.engine.spark.determinism import check_deterministic
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.operators import OPERATORS
 from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of
+from odfpy.engine.spark.incremental.refusals import hidden_columns_told
 from odfpy.engine.spark.incremental.times import Of
 from odfpy.engine.spark.incremental.walk import Source, Walk, source_of, source_plan
 from odfpy.engine.spark.tables import Table, visible_columns
@@ -60,10 +62,11 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
     sources = [_name_input(catalyst, table, number) for number, table in enumerate(tables)]
     known = [table.name for table in tables]
     check_aliases(transform.steps, known)
+    hidden = {name for table in tables for name in _hidden(table.vocab)}
     found: list[StepPart] = []
     blocks: list[Block] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
-        with spark_errors([text]):
+        with hidden_columns_told(hidden), spark_errors([text]):
             step = analyzed_step(catalyst, query.alias, text, known)
             check_names(step)
             check_deterministic(catalyst, step.plan, step.operators, text)
@@ -80,6 +83,10 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
                 catalyst.name_view(query.alias, plan)
                 known.append(query.alias)
     return Steps(tuple(found), tuple(blocks))
+
+
+def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:
+    return vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
 
 
 def _name_input(catalyst: Catalyst, table: Table, number: int) -> Source:

@@ -21,7 +21,6 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
-from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.incremental.changes import same_nulls
 from odfpy.engine.spark.incremental.keys import (
     columns_read,
@@ -46,8 +45,8 @@ from odfpy.engine.spark.incremental.parts import (
     block_of,
     column_id,
 )
+from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Least, Opened, Shifted, never_decreases
-from odfpy.errors import UnsupportedQuery
 
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
@@ -121,7 +120,7 @@ class Walk:
                 return self._made(plan)
             case "Union":
                 return self._union(plan)
-        raise UnsupportedQuery(f"{name} cannot be processed incrementally{place(plan, self.source)}")
+        raise not_incremental(plan, self.source)
 
     # --- Gates and blocks ---
 
@@ -335,10 +334,7 @@ class Walk:
                 if name not in _SUBQUERIES:
                     continue
                 if name != _SCALAR or items(node.children()):
-                    raise UnsupportedQuery(
-                        f"This subquery cannot be processed incrementally{place(node, self.source)}",
-                        hint="Write it as a join, or as a step of its own.",
-                    )
+                    raise misplaced_subquery(node, self.source)
                 part = self.part(node.plan())
                 found.append((node, part if part.free is None else self.gate(part, ())))
         return tuple(found)
@@ -353,9 +349,7 @@ class Walk:
 
     def _refuse_subqueries(self, plan: Node) -> None:
         if self._subqueries(items(plan.expressions())):
-            raise UnsupportedQuery(
-                f"A subquery cannot stand here{place(plan, self.source)}", hint="Write it as a step of its own."
-            )
+            raise misplaced_subquery(plan, self.source)
 
 
 Operator = Callable[[Walk, Node], Part]

@@ -1,0 +1,60 @@
+"""What queries with state cannot have, in words: operators, and columns that are no part of the state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.catalyst import Node, operator_name
+from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.operators import Operator, obstacle
+from odfpy.errors import InvalidQuery, UnsupportedQuery
+
+if TYPE_CHECKING:
+    from odfpy.engine.source_text import SourceText
+
+_UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved")
+
+
+def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
+    """The error for an operator that no class of queries has."""
+    found = obstacle(Operator(operator_name(plan), plan, ()))
+    what = operator_name(plan) if found is None else found.what
+    return UnsupportedQuery(
+        f"{what[0].upper()}{what[1:]} cannot be processed incrementally{place(plan, source)}",
+        hint=None if found is None else found.hint,
+    )
+
+
+def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
+    """The error for a subquery where none can be, or of a kind that cannot be there."""
+    return UnsupportedQuery(
+        f"This subquery cannot be processed incrementally{place(node, source)}",
+        hint="Write it as a join, or as a step of its own.",
+    )
+
+
+@contextmanager
+def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
+    """Say of columns that inputs have, and queries with state do not see, why that is.
+
+    Args:
+        hidden: their names.
+
+    Raises:
+        InvalidQuery: what the block raises, with a better message.
+    """
+    try:
+        yield
+    except InvalidQuery as error:
+        unknown = _UNKNOWN.search(error.message)
+        if unknown is None or unknown.group(2) not in hidden:
+            raise
+        told = f"`{unknown.group(2)}` is not seen by queries with state"
+        at = error.message.find(" (line")
+        raise InvalidQuery(
+            told + (error.message[at:] if at >= 0 else ""),
+            hint="It says how a row came into the input, and no row of the input's state has one. Use a data column.",
+        ) from error
