@@ -1,0 +1,93 @@
+"""Checkpoints are a cache: with them, without them, and with some of them lost, every pull gives the same slice."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pytest
+from support.engine_requests import Source, success, transform_request
+
+from odfpy.engine.contract import TransformResponseNeedsHistory
+from odfpy.engine.spark import operations
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+COLUMNS = (pa.field("k", pa.string()), pa.field("v", pa.int64()))
+QUERIES = {
+    "window": "select window.end as event_time, k, count(*) as n, sum(v) as s from a group by window(event_time, '6 hours'), k",
+    "session": "select session_window.end as event_time, k, count(*) as n from a group by session_window(event_time, '2 hours'), k",
+    "outer join": (
+        "select a.event_time, a.k, a.v, b.v as w from a left join b on a.k = b.k"
+        " and b.event_time >= a.event_time and b.event_time < a.event_time + interval 3 hours"
+    ),
+    "steps": [
+        ("daily", "select window.start as event_time, k, sum(v) as s from a group by window(event_time, '6 hours'), k"),
+        (None, "select event_time, k, sum(s) over (partition by k order by event_time) as total from daily"),
+    ],
+}
+
+
+@dataclass
+class Pulls:
+    """The pulls of one derivative."""
+
+    spark: object
+    folder: object
+    query: object
+    asked: int = 0
+
+    def pull(self, number, inputs, checkpoint):
+        """One pull; the logical hash of its slice, and its checkpoint."""
+        folder = self.folder / str(number)
+        folder.mkdir(parents=True)
+        given = inputs(history=False)
+        request = replace(
+            transform_request(folder, self.query, *given), prev_checkpoint_path=checkpoint and str(checkpoint)
+        )
+        response = operations.transform(self.spark, request)
+        if isinstance(response, TransformResponseNeedsHistory):
+            self.asked += 1
+            response = operations.transform(self.spark, replace(request, query_inputs=inputs(history=True)))
+        made = success(response).slices
+        return made[0].logical_hash if made else None, folder / "out" / "checkpoint"
+
+
+def random_rows(dice, first_hour, *, late):
+    hours = [first_hour + dice.randrange(6) for _ in range(8)]
+    if late:
+        hours += [dice.randrange(first_hour) for _ in range(2)] if first_hour else []
+    times = [START + timedelta(hours=hour, minutes=dice.randrange(60)) for hour in hours]
+    return [("+A", time, dice.choice("xyz"), dice.randrange(100)) for time in times]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_pull_gives_the_same_with_and_without_a_checkpoint(spark, tmp_path, name):
+    dice = random.Random(name)
+    sources = [Source(tmp_path, alias, COLUMNS) for alias in ("a", "b")]
+    sources = sources if "join" in name else sources[:1]
+    kept = Pulls(spark, tmp_path / "kept", QUERIES[name])
+    fresh = Pulls(spark, tmp_path / "fresh", QUERIES[name])
+    checkpoint, watermark = None, None
+    for number in range(5):
+        is_late = number == 3
+        starts = [source.end for source in sources]
+        for source in sources:
+            source.add(random_rows(dice, number * 6, late=is_late))
+        now = str(START + timedelta(hours=number * 6 + 5)).replace(" ", "T")
+
+        def inputs(*, history, starts=starts, before=watermark, now=now):
+            return tuple(
+                source.input(start, watermark=now, prev_watermark=before, history=history)
+                for source, start in zip(sources, starts, strict=True)
+            )
+
+        before = kept.asked
+        found, checkpoint = kept.pull(number, inputs, checkpoint)
+        assert (kept.asked > before) == is_late
+        assert found == fresh.pull(number, inputs, None)[0]
+        watermark = now
+    assert fresh.asked == 4
