@@ -28,10 +28,11 @@ from odfpy.sandbox.view import View, is_in, view_of_python
 
 _LOG: Final = 2
 _LARGEST_LOG_GROWTH: Final = 64 << 20
+_LEAST_PROCESSES: Final = 4096
 _WATCH_SECONDS: Final = 1.0
 _END_SECONDS: Final = 15.0
 _DEATH_SECONDS: Final = 1.0
-_ANSWER_SECONDS: Final = 10.0
+_ANSWER_SECONDS: Final = 30.0  # a machine may be very busy; a client is patient for 60
 _HINT: Final = "`odf system diagnose` says what is missing; `odf config set engine.sandbox best-effort` goes without."
 # What there is besides, where only files can be confined and the engine sees the machine as it is.
 _SEEN_BY_ALL: Final = ("/proc", "/sys", "/dev", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
@@ -63,8 +64,11 @@ class ConfinedHost:
         self._run = run
         self._scratch = scratch
         self._limits = Limits(
-            memory=settings.most_memory or memory_of_machine() * 9 // 10, disk=settings.most_disk
-        )  # fmt: skip
+            memory=settings.most_memory or memory_of_machine() * 9 // 10,
+            disk=settings.most_disk,
+            # Each Python of a task has as many threads as there are processors.
+            processes=max(_LEAST_PROCESSES, 256 * (os.cpu_count() or 1)),
+        )
         self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
         self._more: tuple[str, ...] = ()
         self._cell: Cell | None = None
@@ -83,6 +87,7 @@ class ConfinedHost:
         self._questions, questions = socket.socketpair()
         self._jobs = Channel(ours)
         options = self.cache.options if self.cache else ()
+        self._had_cache = bool(options)
         scratch, settings, java = self._scratch, self._settings, self.java
 
         def work() -> int:
@@ -164,7 +169,7 @@ class ConfinedHost:
             raise EngineUnavailable(words)
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
-        if self.cache is not None and self.cache.path.exists() and not self.uses_cache:
+        if self.cache is not None and self._had_cache and not self.uses_cache:
             self.cache.discard()  # Java could not run from it
         inner = {member.inner_pid: member.pid for member in family_of(self._cell.pid)}
         self._java_pid = inner.get(started.java_pid)

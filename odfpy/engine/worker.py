@@ -275,7 +275,7 @@ def main(arguments: list[str]) -> int:
     settings: EngineSettings = from_tree(EngineSettings, json.loads(settings_text))
     scratch = run.make_scratch()
     os.environ["TMPDIR"] = str(scratch)
-    os.chdir(scratch)
+    os.chdir("/")  # not where those whom it confines can put files
     host = ConfinedHost(settings, find_java(), run, scratch)
     host.launch()
     worker = Worker(host, settings, run, lock)

@@ -174,7 +174,7 @@ def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Cell:
 def _warden(keeper: socket.socket, work: Callable[[], int], view: View, limits: Limits) -> int:
     user, group = os.getuid(), os.getgid()
     try:
-        syscalls.unshare(_NAMESPACES)
+        _leave_namespaces()
         syscalls.die_with_parent(signal.SIGKILL)
         _be_the_same(user, group)
         _connect_to_oneself()
@@ -190,6 +190,13 @@ def _warden(keeper: socket.socket, work: Callable[[], int], view: View, limits: 
         trouble = _words(error)
     _send(keeper, trouble or init)
     return 1 if trouble else _serve(keeper, tree, init)
+
+
+def _leave_namespaces() -> None:
+    try:
+        syscalls.unshare(_NAMESPACES)
+    except OSError as error:
+        raise SandboxError(f"user namespaces are not allowed here ({error.strerror})") from error
 
 
 def _be_the_same(user: int, group: int) -> None:

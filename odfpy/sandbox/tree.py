@@ -85,6 +85,9 @@ class Tree:
     def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
         """Show files for a request; `revoke` takes them away.
 
+        What is mounted in a folder is not shown with it: our own tree may be, and what is unmounted there would vanish
+        here.
+
         Args:
             reads: files or folders to read.
             folders: folders to write to.
@@ -111,10 +114,10 @@ class Tree:
             self._grant_group(group, [path for path in wanted if is_in(path, group)])
         for path in wanted:
             if not any(is_in(path, group) for group in groups):
-                self._granted.append(self._show(path, _READ_ONLY))
+                self._granted.append(self._show(path, _READ_ONLY, recursive=False))
         for folder in writable:
             if not self.view.shows(folder):
-                self._granted.append(self._show(folder, _WRITABLE))
+                self._granted.append(self._show(folder, _WRITABLE, recursive=False))
 
     def revoke(self) -> None:
         """Take away what was granted."""
@@ -131,7 +134,7 @@ class Tree:
             for path in paths:
                 place = stage + path[len(group) :]
                 _make_place(place, path)
-                mount(path, place, None, MS_BIND | MS_REC)
+                mount(path, place, None, MS_BIND)
             restrict_mount(stage, _READ_ONLY)
             place = self._in_root(group)
             os.makedirs(place, exist_ok=True)  # noqa: PTH103

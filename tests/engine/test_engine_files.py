@@ -26,6 +26,7 @@ from odfpy.errors import EngineError
 
 KNOWN = {
     "TransformRequestInput": ["data_paths", "schema_file", "history_paths"],
+    "OutputSoFar": ["schema_file", "data_paths"],
     "TransformRequest": ["prev_checkpoint_path", "new_checkpoint_path", "new_data_path"],
     "InputSchema": ["schema_file"],
     "SqlTable": ["schema_file", "data_paths"],

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from odfpy.engine.admin import engine_status, stop_engine
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.java import find_java
+from odfpy.engine.messages import Status
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.host import SparkHost
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import CACHE_SINCE, StartupCache
 
@@ -86,23 +89,28 @@ def test_a_draft_that_java_cannot_use_is_not_accepted(cache: StartupCache):
     assert not cache.path.exists()
 
 
+def status_once_used(tmp_path: Path) -> Status:
+    """How a fresh engine is, in its sandbox, after a query."""
+    engine = SparkEngine(tmp_path / "run", EngineSettings(memory="1g", master="local[2]"))
+    try:
+        assert engine.sql(SqlRequest("SELECT 1", (), str(tmp_path / "result"))) == SqlResponseSuccess(1)
+        status = engine_status(engine.run.path)
+        assert status is not None
+        return status
+    finally:
+        stop_engine(engine.run.path, force=True)
+
+
 @pytest.mark.spark
-def test_spark_starts_without_a_cache_that_does_not_fit(
+def test_a_cache_that_does_not_fit_is_dropped_and_spark_starts_without_it(
     tmp_path: Path, cache: StartupCache, monkeypatch: pytest.MonkeyPatch
 ):
     assert cache.is_wanted
     cache.path.write_bytes(b"no cache" * 1000)
+    cache.path.with_suffix(".failed").touch()  # so that no other one is made at once
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    with (tmp_path / "log").open("wb") as log:
-        host = SparkHost(EngineSettings(memory="1g"), JAVA, scratch, log.fileno(), cache.options)
-        host.start_java()
-        try:
-            assert host.death() is None
-            assert not host.uses_cache
-        finally:
-            host.end()
+    assert not status_once_used(tmp_path).startup_cache
+    assert not cache.path.exists()
 
 
 @pytest.mark.spark
@@ -119,12 +127,5 @@ def test_a_training_run_makes_a_cache_that_java_runs_from(
     assert [line.partition("(")[0] for line in answers] == [
         "AnalyzeResponseSuccess", "TransformResponseSuccess", "SqlResponseSuccess",
     ] * 2  # fmt: skip
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    with (tmp_path / "log").open("wb") as log:
-        host = SparkHost(EngineSettings(memory="1g"), JAVA, scratch, log.fileno(), cache.options)
-        host.start_java()
-        try:
-            assert host.uses_cache
-        finally:
-            host.end()
+    assert status_once_used(tmp_path).startup_cache
+    assert cache.path.exists()

@@ -93,6 +93,14 @@ def test_a_thousand_files_are_granted_at_once_and_those_beside_what_is_always_se
     world.prison.revoke()
 
 
+def test_a_folder_around_its_own_can_be_granted_and_taken_away(world: World):
+    world.prison.grant([], [world.root])
+    assert world.prison.tells(inside(world.root / "key")) == "secret"
+    world.prison.revoke()
+    assert world.prison.tells(inside(world.root / "key")).startswith(MISSING)
+    assert world.prison.tells("os.path.isdir('/usr/bin') and open('/dev/null', 'w').write('x')") == 1
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", str(Path.home()), "/proc/1/root/etc/passwd"])
 def test_nothing_of_the_machine_is_there(world: World, path: str):
     assert world.prison.tells(f"os.path.isfile({path!r})") is False

@@ -24,7 +24,7 @@ SETTINGS = EngineSettings(memory="512m", master="local[2]", startup_cache=False)
 def test_where_it_is_required_the_engine_does_not_start(tmp_path: Path):
     engine = SparkEngine(tmp_path / "run", replace(SETTINGS, sandbox=SandboxMode.REQUIRED))
     worker = start_exploited(engine.run, engine.settings, "refuse")
-    with pytest.raises(EngineUnavailable, match=r"not permitted: unshare.*diagnose.*best-effort"):
+    with pytest.raises(EngineUnavailable, match=r"user namespaces are not allowed here.*diagnose.*best-effort"):
         engine.sql(SqlRequest("SELECT 1", (), str(tmp_path / "result")))
     assert worker.wait() == 1
 
