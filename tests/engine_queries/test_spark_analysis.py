@@ -186,6 +186,9 @@ NONDETERMINISTIC = {
 }
 
 OF_ORDER_CASES = {
+    "select event_time from t where id in (select [rand()] from t)": "is random",
+    "select event_time, (select [first(id)] from t) as f from t": "depends on the order of the rows in a group",
+    "select event_time, (select id from t [limit 1]) as f from t": "LIMIT without a total order",
     "select max(event_time) as event_time, [first(id)] as r from t": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [last_value(id)] as r from t group by name": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [any_value(id)] as r from t": "depends on the order of the rows in a group",
@@ -222,27 +225,13 @@ OF_ORDER_CASES = {
 }
 
 UNSUPPORTED = {
-    "select event_time, count(*) as n from t [group by event_time]": "a keyed aggregate",
-    "[select count(*) as n from t]": "a keyed aggregate",
-    "select max(event_time) as event_time from t [group by window(event_time, '1 day')]": "an event-time window",
-    "select max(event_time) as event_time from t [group by session_window(event_time, '1 day')]": "an event-time window",
-    "[select distinct event_time, id from t]": "DISTINCT",
-    "[select event_time from t union select event_time from t]": "DISTINCT",
-    "[select event_time from t except select event_time from t]": "EXCEPT",
-    "[select event_time from t intersect all select event_time from t]": "INTERSECT",
-    "select x.event_time from t x [join t y on x.id = y.id]": "a join",
-    "select x.event_time [from t x, t y] where x.id = y.id": "a join",
-    "select event_time, item [from t, lateral explode(items) as e(item)]": "a lateral join",
-    "[select event_time, row_number() over (partition by id order by event_time) as r from t]": "a window function",
-    "select event_time, id from t [order by id limit 3]": "a top-N",
-    "select event_time, id from t [order by id]": "ORDER BY",
-    "select event_time from t where id [in (select id from t)]": "a subquery",
-    "[select event_time from t where exists (select id from t)]": "a subquery",
-    "select event_time, [(select max(id) from t)] as m from t": "a subquery",
-    "[select timestamp'2024-01-01' as event_time]": "rows that come from no input",
-    "select event_time, id from t union all [select timestamp'2024-01-01', 1]": "rows that come from no input",
-    "select event_time, id from [values (timestamp'2024-01-01', 1) as v(event_time, id)]": "rows that come from no input",
-    "select timestamp_seconds(id) as event_time from [range(3)]": "rows that come from no input",
+    "select event_time, item [from t, lateral explode(items) as e(item)]": "A lateral join",
+    "select event_time, id from t [order by id]": "ORDER BY without LIMIT",
+    "select max(event_time) as event_time, id from t group by id [order by id]": "ORDER BY without LIMIT",
+    "[select timestamp'2024-01-01' as event_time]": "Rows that come from no input",
+    "select event_time, id from t union all [select timestamp'2024-01-01', 1]": "Rows that come from no input",
+    "select event_time, id from [values (timestamp'2024-01-01', 1) as v(event_time, id)]": "Rows that come from no input",
+    "select timestamp_seconds(id) as event_time from [range(3)]": "Rows that come from no input",
     "select event_time, id from t [distribute by id]": "DISTRIBUTE BY",
 }
 

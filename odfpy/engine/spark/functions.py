@@ -12,7 +12,8 @@ from typing import Final
 
 DETERMINISTIC: Final = frozenset(
     """
-    Alias AttributeReference Literal Cast KnownNotNull KnownNullable With CommonExpressionDef CommonExpressionRef
+    Alias AttributeReference OuterReference Literal Cast KnownNotNull KnownNullable
+    With CommonExpressionDef CommonExpressionRef
     LambdaFunction NamedLambdaVariable SortOrder GeneratorOuter PipeExpression TryEval
     GetStructField GetArrayStructFields GetArrayItem GetMapValue CreateNamedStruct CreateArray CreateMap
 

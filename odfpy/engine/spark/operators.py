@@ -143,7 +143,7 @@ def obstacle(operator: Operator) -> Obstacle | None:
         return Obstacle(
             node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
         )
-    instead = "Write it as a join, or as a step of its own." if name == "LateralJoin" else None
+    instead = "Write LATERAL VIEW explode(...), a join, or a step of its own." if name == "LateralJoin" else None
     return Obstacle(node, _LATER.get(name, name), instead)
 
 

@@ -17,7 +17,7 @@ _COLLECTED: Final = ("aggregate.CollectList", "aggregate.CollectSet")
 _ORDER_OF_NO_USE: Final = ("SortArray", "Size", "ArraySize", "ArrayMin", "ArrayMax")
 _GIVE_VALUES: Final = ("aggregate.Min", "aggregate.Max", "aggregate.Mode", *_COLLECTED)
 _ONE_OF_EQUAL: Final = ("Distinct", "Deduplicate", "Intersect", "Except")
-_NAMES: Final = re.compile("#\\d+|'")
+_NAMES: Final = re.compile("#\\d+L?|'")
 
 
 @dataclass(frozen=True, slots=True)
