@@ -17,7 +17,7 @@ from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
 from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.functions import why_unsafe
-from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
+from odfpy.engine.spark.operators import QUERY_OPERATORS, nested_queries, obstacle, operators, with_subqueries
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"
@@ -124,13 +124,15 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
 
 def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
     check_names(step)
-    check_deterministic(catalyst, step.plan, step.operators, step.source)
-    check_ordered(step.operators, step.source)
+    for plan in nested_queries(step.plan):
+        inside = tuple(operators(plan))
+        check_deterministic(catalyst, plan, inside, step.source)
+        check_ordered(inside, step.source)
     for query_class in CLASSES:
         reason = query_class.classify(step)
         if reason is not None:
             return ClassifiedStep(step, query_class, reason)
-    found = [what for operator in step.operators if (what := obstacle(operator)) is not None]
+    found = [what for operator in with_subqueries(step.plan) if (what := obstacle(operator)) is not None]
     for what in found:
         if not what.deterministic:
             message = f"{what.what} does not give the same rows every time{place(what.node, step.source)}"

@@ -37,6 +37,18 @@ SETTINGS: Final[dict[str, str]] = {
     "spark.sql.runSQLOnFiles": "false",
     # The plan follows from the query alone, not from how much data came or how it was cut.
     "spark.sql.adaptive.enabled": "false",
+    # No filter that is made while a join runs, if the sizes of files suggest it: it would leave out the same rows, but
+    # also some on which an expression fails. (Which kind of join is chosen by size makes no such difference.)
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    # Nor do plans follow from statistics that were collected at some time.
+    "spark.sql.cbo.enabled": "false",
+    # Frames of windows are added up row by row, in their order, not as a tree of partial results.
+    "spark.sql.window.segmentTree.enabled": "false",
+    # ORDER BY with LIMIT keeps the first rows of each task and merges these, however large it is: a sort of all rows
+    # would be gathered in the order in which tasks end.
+    "spark.sql.execution.topKSortFallbackThreshold": "2147483632",
+    # A column of a SELECT may be made of one before it; the engine's own plans are written so.
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
     # Two equal keys of a map are an error, whichever came first.
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     # Bytes are bytes, missing and damaged files are errors, and a column is known by its name.
