@@ -46,7 +46,7 @@ TIMETABLE_ORIGIN = "LGA"
 STATUS_DAY = "2013-02-08"
 STATUS_ROUTES = {("LGA", "BOS"), ("LGA", "DCA"), ("LGA", "ORD")}
 IN_THE_AIR_DAYS = ("2013-02-10", "2013-02-11")
-IN_THE_AIR_CARRIER = "B6"
+JETBLUE = "B6"
 EVENING = 18
 DAY_STARTS = timedelta(hours=5)  # midnight in New York in winter, as UTC
 
@@ -98,6 +98,7 @@ def main() -> None:
     write_timetable(into / "timetable", flights)
     write_flight_status(into / "flight-status", flights)
     write_in_the_air(into / "in-the-air", flights)
+    write_arrivals(into / "arrivals", flights)
     write_penguins(into / "penguins", penguins)
 
     written = sorted(path for path in into.rglob("*") if path.is_file())
@@ -214,7 +215,7 @@ def write_in_the_air(folder: Path, flights: list[Flight]) -> None:
     changes: list[TimedRow] = []
     for flight in flights:
         row = flight.row
-        if flight.date not in IN_THE_AIR_DAYS or row["carrier"] != IN_THE_AIR_CARRIER:
+        if flight.date not in IN_THE_AIR_DAYS or row["carrier"] != JETBLUE:
             continue
         if flight.departed is None or flight.landed is None:
             continue
@@ -222,6 +223,22 @@ def write_in_the_air(folder: Path, flights: list[Flight]) -> None:
         changes.append((flight.departed, {"op": 0, "event_time": utc(flight.departed), **leg}))
         changes.append((flight.landed, {"op": 1, "event_time": utc(flight.landed), **leg}))
     for end, rows in windows(changes, start):
+        write_csv(folder / f"{end}.csv", rows)
+
+
+def write_arrivals(folder: Path, flights: list[Flight]) -> None:
+    """Where JetBlue's flights landed, and when: a stream of its own, a file for each day."""
+    start = datetime.fromisoformat(BLIZZARD[0]) + DAY_STARTS
+    evening = start - timedelta(hours=24 - EVENING)
+    landings: list[TimedRow] = []
+    for flight in flights:
+        row = flight.row
+        if flight.scheduled < evening or flight.date > BLIZZARD[-1] or row["carrier"] != JETBLUE or not flight.landed:
+            continue
+        leg = {"carrier": row["carrier"], "flight": row["flight"], "origin": row["origin"], "dest": row["dest"]}
+        landed = {"event_time": utc(flight.landed), "flight_date": flight.date, **leg, "arr_delay": row["arr_delay"]}
+        landings.append((flight.landed, landed))
+    for end, rows in windows(landings, start, hours=24):
         write_csv(folder / f"{end}.csv", rows)
 
 
@@ -234,8 +251,8 @@ def write_penguins(folder: Path, penguins: list[Row]) -> None:
 # --- Helpers ---------------------------------------------------------------------------------------------------------
 
 
-def windows(changes: list[TimedRow], start: datetime) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """Cut timed rows into windows of six hours: the time of its end, when its file would appear, and its rows."""
+def windows(changes: list[TimedRow], start: datetime, hours: int = 6) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """Cut timed rows into windows of some hours: the time of its end, when its file would appear, and its rows."""
     end = start
     # Equal times keep the order of the source, so a correction's two rows stay together.
     waiting = sorted(changes, key=lambda change: change[0])
@@ -244,7 +261,7 @@ def windows(changes: list[TimedRow], start: datetime) -> Iterator[tuple[str, lis
         waiting = [(time, row) for time, row in waiting if time > end]
         if now:
             yield f"{end:%Y-%m-%dT%H%M}", now
-        end += timedelta(hours=6)
+        end += timedelta(hours=hours)
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
