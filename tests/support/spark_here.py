@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,5 +69,6 @@ def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
 
         return EngineRegistry({"spark": give, "datafusion": DataFusionEngine})
 
+    monkeypatch.setattr(logging.getLogger("SQLQueryContextLogger"), "disabled", True)  # the worker's log has this
     monkeypatch.setattr(EngineRegistry, "standard", registry)
     return here
