@@ -55,7 +55,7 @@ def aggregate(walk: Walk, plan: Node) -> Part:
 
 def distinct(walk: Walk, plan: Node) -> Part:
     """What is known of DISTINCT: a group for each row."""
-    child = walk.part(plan.child())
+    child = walk.whole(walk.part(plan.child()))
     keys = tuple(key for key in child.keys if key.columns)
     child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
@@ -124,6 +124,7 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
 
 def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
     ids = {column_id(one.expression) for one in groupings if expression_name(one.expression) == "AttributeReference"}
+    child = walk.whole(child)
     if child.free is None:
         keys = tuple(key for key in child.keys if key.columns & ids)
         child = replace(child, keys=keys) if keys else walk.cut(child)
@@ -145,9 +146,9 @@ def _grouped(
     keys = []
     for key in child.keys:
         names: set[int] = set()
-        for at, one in enumerate(groupings):
+        for one in groupings:
             if _is_key(key, one.expression, child):
-                names |= shown[at]
+                names |= _same_as(one.expression, outputs)
         keys.append(Key(frozenset(names), key.at))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
@@ -177,14 +178,18 @@ def _is_key(key: Key, expression: Node, child: Part) -> bool:
     return bool(gate.keys[key.at[gate.number]].semanticEquals(expression))
 
 
+def _same_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+    """Ids of outputs that have the value of a grouping expression."""
+    values = ((one, one.child() if expression_name(one) == "Alias" else one) for one in outputs)
+    return frozenset(column_id(output) for output, value in values if value.semanticEquals(grouping))
+
+
 def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
-    """Ids of outputs that have the value of a grouping expression, or the start or end that tells a window."""
-    found = set()
-    for output in outputs:
+    """Ids of outputs that tell the value of a grouping expression: those that have it, or start or end of a window."""
+    found = set(_same_as(grouping, outputs))
+    for output in outputs if is_window(grouping) else ():
         value = output.child() if expression_name(output) == "Alias" else output
-        if expression_name(value) == "GetStructField" and is_window(grouping):
-            value = value.child()
-        if value.semanticEquals(grouping):
+        if expression_name(value) == "GetStructField" and value.child().semanticEquals(grouping):
             found.add(column_id(output))
     return frozenset(found)
 

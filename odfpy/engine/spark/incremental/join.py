@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items
 from odfpy.engine.spark.incremental.keys import columns_read, key_of, merged_key
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
@@ -78,6 +78,7 @@ class _Sides:
     def _gated(
         self, side: Part, keys: list[Node], due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]
     ) -> Part:
+        side = self._walk.whole(side)
         if side.free is None and (settles or not any(key_of(side, key) for key in keys)):
             side = self._walk.cut(side)
         if side.free is None:
@@ -309,8 +310,20 @@ def _ordered(conjunct: Node) -> list[tuple[Node, Node]]:
             a, b = children(conjunct)
             return [(a, b), (b, a)]
         case "Between":
-            return [(conjunct.lower(), conjunct.input()), (conjunct.input(), conjunct.upper())]
+            value, lower, upper = _between(conjunct)
+            return [(lower, value), (value, upper)]
     return []
+
+
+def _between(condition: Node) -> tuple[Node, Node, Node]:
+    """A value and its bounds: those of the comparisons that stand for BETWEEN, which alone follow a plan's changes."""
+    comparisons = condition.replacement()
+    value = None
+    if expression_name(comparisons) == "With":
+        (definition,) = items(comparisons.defs())
+        value, comparisons = definition.child(), comparisons.child()
+    (first, lower), (_, upper) = (children(comparison) for comparison in children(comparisons))
+    return first if value is None else value, lower, upper
 
 
 def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) -> _Interval | None:

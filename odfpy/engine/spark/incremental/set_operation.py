@@ -11,7 +11,7 @@ from odfpy.engine.spark.incremental.walk import Walk
 
 def set_operation(walk: Walk, plan: Node) -> Part:
     """What is known of EXCEPT or INTERSECT, with or without ALL."""
-    parts = [walk.part(child) for child in children(plan)]
+    parts = [walk.whole(walk.part(child)) for child in children(plan)]
     parts = [part if part.free is None else walk.gate(part, part.columns) for part in parts]
     outputs = tuple(columns(plan))
     keys = []

@@ -46,7 +46,15 @@ from odfpy.engine.spark.incremental.parts import (
     column_id,
 )
 from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
-from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Least, Opened, Shifted, never_decreases
+from odfpy.engine.spark.incremental.times import (
+    MILLISECOND,
+    FirstOpenWindow,
+    Least,
+    Opened,
+    Shifted,
+    never_decreases,
+    shift_of,
+)
 
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
@@ -173,6 +181,13 @@ class Walk:
         plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
         return replace(part, free=plan, build=None, keys=(), gates=())
 
+    def whole(self, part: Part) -> Part:
+        """A part of which all rows can be made again, for an operator that looks at several of them.
+
+        Where gates keep only rows that can still change what is made of each of them, that is a block's result.
+        """
+        return self.cut(part) if any(gate.retention is Retention.OPEN for gate in part.gates) else part
+
     # --- Row by row ---
 
     def _project(self, plan: Node) -> Part:
@@ -231,9 +246,12 @@ class Walk:
             return self._window_field(expression, below)
         if is_window(column):
             return TimeColumn(below.watermark, (expression,), read[0], in_session)
-        if never_decreases(expression):
+        if not never_decreases(expression):
+            return None
+        shift = shift_of(self.catalyst, expression, read[0])
+        if shift is None:
             return TimeColumn(Shifted(Opened(expression, read[0], below.watermark), -MILLISECOND))
-        return None
+        return TimeColumn(Shifted(below.watermark, shift))
 
     def _window_field(self, expression: Node, window: TimeColumn) -> TimeColumn | None:
         if expression_name(expression) != "GetStructField" or len(children(children(expression)[0])) > 0:
@@ -335,12 +353,13 @@ class Walk:
                     continue
                 if name != _SCALAR or items(node.children()):
                     raise misplaced_subquery(node, self.source)
-                part = self.part(node.plan())
+                part = self.whole(self.part(node.plan()))
                 found.append((node, part if part.free is None else self.gate(part, ())))
         return tuple(found)
 
     def _with_subqueries(self, child: Part, subqueries: Sequence[Part]) -> Part:
         """A part that is looked at together with whole tables: everything is touched."""
+        child = self.whole(child)
         part = child if child.free is None else self.gate(child, ())
         gates = tuple(gate for sub in subqueries for gate in sub.gates)
         traits = tuple(trait for sub in subqueries for trait in sub.traits)

@@ -16,7 +16,7 @@ _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 def window(walk: Walk, plan: Node) -> Part:
     """What is known of a window operator: rows of one partition are looked at together."""
-    child = walk.part(plan.child())
+    child = walk.whole(walk.part(plan.child()))
     partition = items(plan.partitionSpec())
     ids = {column_id(one) for one in partition if expression_name(one) == "AttributeReference"}
     if child.free is None:
