@@ -28,6 +28,8 @@ ENVIRONMENT = {**os.environ, "XDG_CONFIG_HOME": str(DEMO / "config")}
 
 FIRST_DAYS = ("2013-02-08", "2013-02-09", "2013-02-10")
 LAST_DAY = "2013-02-11"
+LATE_DAY = "2013-02-09"
+DAILY = "org.nycflights.daily-delays"
 TOP = "org.nycflights.disruptions"
 GRAPH = ("org.nycflights.flights", "org.nycflights.weather", "org.nycflights.delayed-flights", TOP)
 
@@ -53,6 +55,7 @@ def main() -> int:
         make_a_workspace()
         get_data_in()
         new_data_arrives()
+        data_arrives_late()
         ask_questions()
         verify()
         share()
@@ -97,6 +100,19 @@ def new_data_arrives() -> None:
     lay_out(LAST_DAY)
     odf(ALICE, "pull", "--recursive", TOP)
     odf(ALICE, "pull", "--recursive", TOP)
+
+
+def data_arrives_late() -> None:
+    """An aggregate by windows of time, and its correction."""
+    tell(
+        "Derivatives may look at many rows: here, delays by day and airline. A day is told of once it is over; that is"
+        " what watermarks are for. Then a flight turns up that was missing two days ago. What was said of that day is"
+        " corrected (op 2 is what it was, op 3 what it is); nothing is rewritten."
+    )
+    odf(ALICE, "pull", "--recursive", DAILY)
+    (ALICE / "data" / "flights" / "2013-02-12.csv").write_text("".join(late_flight()))
+    odf(ALICE, "pull", "--recursive", DAILY)
+    odf(ALICE, "tail", DAILY, "-n", "2")
 
 
 def ask_questions() -> None:
@@ -153,7 +169,17 @@ def lay_out(*days: str) -> None:
             folder = ALICE / "data" / topic
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, folder)
+            if file.name == f"{LATE_DAY}.csv":
+                flight = late_flight()[1]
+                (folder / file.name).write_text(file.read_text().replace(flight, ""))
     print("\n".join(f"  data/{path.relative_to(ALICE / 'data')}" for path in sorted(ALICE.glob("data/*/*"))) + "\n")
+
+
+def late_flight() -> tuple[str, str]:
+    """The header of the files of flights, and the line of one flight, which is kept for later."""
+    header, *lines = (SNAPSHOTS / "data" / "flights" / f"{LATE_DAY}.csv").read_text().splitlines(keepends=True)
+    year, month, day = (str(int(part)) for part in LATE_DAY.split("-"))
+    return header, next(line for line in lines if line.startswith(f"{year},{month},{day},"))
 
 
 def tell(text: str) -> None:
