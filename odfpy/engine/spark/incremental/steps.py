@@ -16,8 +16,9 @@ from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.operators import OPERATORS
 from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of
 from odfpy.engine.spark.incremental.refusals import hidden_columns_told
+from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
 from odfpy.engine.spark.incremental.times import Of
-from odfpy.engine.spark.incremental.walk import Source, Walk, source_of, source_plan
+from odfpy.engine.spark.incremental.walk import Walk
 from odfpy.engine.spark.tables import Table, visible_columns
 from odfpy.engine.spark.types import spark_schema
 

@@ -7,7 +7,7 @@ the parts consist of operators only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from odfpy.engine.source_text import SourceText
@@ -21,7 +21,6 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
-from odfpy.engine.spark.incremental.changes import same_nulls
 from odfpy.engine.spark.incremental.keys import (
     columns_read,
     expanded_windows,
@@ -46,6 +45,7 @@ from odfpy.engine.spark.incremental.parts import (
     column_id,
 )
 from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
+from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
 from odfpy.engine.spark.incremental.times import (
     MILLISECOND,
     FirstOpenWindow,
@@ -58,19 +58,6 @@ from odfpy.engine.spark.incremental.times import (
 
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A source as a query sees it: an input, or a block before.
-
-    Attributes:
-        times: columns that have times, by position.
-        unique: positions of columns by which a row is known.
-    """
-
-    times: Mapping[int, TimeColumn]
-    unique: frozenset[int] | None = None
 
 
 class Walk:
@@ -373,27 +360,6 @@ class Walk:
 
 Operator = Callable[[Walk, Node], Part]
 Subqueries = Sequence[tuple[Node, Part]]
-
-
-def source_of(part: Part) -> Source:
-    """A part as a source of later blocks."""
-    positions = {column_id(column): at for at, column in enumerate(part.columns)}
-    times = {positions[key]: time for key, time in part.times.items() if key in positions}
-    unique = frozenset(positions[key] for key in part.unique) if part.unique is not None else None
-    return Source(times, unique)
-
-
-def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
-    """A source as a plan without rows: its columns under given identities, and what every row carries."""
-    empty = catalyst.empty_like(outputs)
-    inner = columns(empty)
-    named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
-    carried = [
-        catalyst.alias(catalyst.integer(number), "__odf_input"),
-        catalyst.alias(inner[-2], "__odf_offset"),
-        catalyst.alias(inner[-1], "__odf_op"),
-    ]
-    return catalyst.project(named + carried, empty)
 
 
 def _bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, moment: Moment) -> list[Node]:

@@ -1,0 +1,44 @@
+"""What a query reads: inputs, and blocks before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.incremental.changes import same_nulls
+from odfpy.engine.spark.incremental.parts import Part, TimeColumn, column_id
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as a query sees it: an input, or a block before.
+
+    Attributes:
+        times: columns that have times, by position.
+        unique: positions of columns by which a row is known.
+    """
+
+    times: Mapping[int, TimeColumn]
+    unique: frozenset[int] | None = None
+
+
+def source_of(part: Part) -> Source:
+    """A part as a source of later blocks."""
+    positions = {column_id(column): at for at, column in enumerate(part.columns)}
+    times = {positions[key]: time for key, time in part.times.items() if key in positions}
+    unique = frozenset(positions[key] for key in part.unique) if part.unique is not None else None
+    return Source(times, unique)
+
+
+def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
+    """A source as a plan without rows: its columns under given identities, and what every row carries."""
+    empty = catalyst.empty_like(outputs)
+    inner = columns(empty)
+    named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
+    carried = [
+        catalyst.alias(catalyst.integer(number), "__odf_input"),
+        catalyst.alias(inner[-2], "__odf_offset"),
+        catalyst.alias(inner[-1], "__odf_op"),
+    ]
+    return catalyst.project(named + carried, empty)
