@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.scalars import U64
+from odfpy.data.slice import slice_schema
 from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import OdfError
@@ -65,7 +65,7 @@ class Manifest:
     Attributes:
         format: version of the file.
         engine: version of the engine.
-        transform: digest of the queries, see `transform_digest`.
+        transform: digest of queries and columns, see `transform_digest`.
         inputs: up to where the inputs have been processed, in declared order.
         rows: what is kept.
     """
@@ -77,11 +77,18 @@ class Manifest:
     rows: tuple[KeptRows, ...]
 
 
-def transform_digest(transform: TransformSql) -> str:
-    """A digest of what a transform computes, whatever version of the engine it asks for."""
-    tree: Any = to_tree(transform.normalized())
+def transform_digest(request: TransformRequest) -> str:
+    """A digest of what a transform computes and over which columns, whatever version of the engine it asks for.
+
+    A column that an input gets may be one more that is kept, in the place where another one was.
+    """
+    tree: Any = to_tree(request.transform.normalized())
     tree.pop("version", None)
-    return hashlib.sha3_256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
+    schemas = [
+        [(field.name, str(field.type)) for field in slice_schema(source.schema_file, vocab=source.vocab)]
+        for source in request.query_inputs
+    ]
+    return hashlib.sha3_256(json.dumps([tree, schemas], sort_keys=True).encode()).hexdigest()
 
 
 def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRows]) -> Manifest:
@@ -92,7 +99,7 @@ def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRo
         )
         for source in request.query_inputs
     )
-    return Manifest(FORMAT, engine, transform_digest(request.transform), inputs, tuple(rows))
+    return Manifest(FORMAT, engine, transform_digest(request), inputs, tuple(rows))
 
 
 def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
@@ -136,7 +143,7 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
     wanted = tuple(InputPosition(source.prev_offset, source.prev_watermark) for source in request.query_inputs)
     if manifest is None or (manifest.format, manifest.engine, manifest.inputs) != (FORMAT, engine, wanted):
         return None
-    if manifest.transform != transform_digest(request.transform):
+    if manifest.transform != transform_digest(request):
         return None
     found: dict[str, tuple[Path, KeptRows]] = {}
     try:

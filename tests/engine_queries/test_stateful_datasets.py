@@ -246,6 +246,23 @@ def test_checkpoints_may_be_gone_or_damaged_or_of_another_version(
     assert recorded.transform.version == "odfpy-spark/another"
 
 
+def test_a_column_that_an_input_gets_does_not_take_the_place_of_one_that_is_kept(workspace: Workspace) -> None:
+    derive(
+        workspace,
+        "with t as (select *, upper(name) as u from source)"
+        " select window.start as event_time, count(distinct u) as n from t group by window(event_time, '1 day')",
+    )
+    pull(workspace)
+    wider = root("one", APPEND).replace(
+        "- {name: name,", "- {name: more, type: {kind: Option, inner: Int64}}\n            - {name: name,"
+    )
+    workspace.add(load_snapshots(wider, "one.yaml"), replace=True)
+    feed(workspace, "one", "5 a", day=5)
+    pull(workspace)
+    assert "more" in workspace.storage.get("one").state.schema.names
+    assert state(workspace) == ["1 2", "3 1"]
+
+
 def test_a_version_that_is_asked_for_is_remarked_on(workspace: Workspace) -> None:
     assert (
         "asks for version 2.4 of spark; it will be run with odfpy-" in derive(workspace, ROWS, version="2.4").notes[0]
