@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
+from support.engine_page import QueryExample, changes_of, query_examples
 from support.merge_page import Example, examples, made_of
 from support.watermark_page import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
 from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
+from odfpy.coordinator.workspace import Workspace
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+QUERIES = list(query_examples((REPOSITORY / "docs" / "engine.md").read_text(encoding="utf-8")))
 POLICIES = list(policy_examples((REPOSITORY / "docs" / "watermarks.md").read_text(encoding="utf-8")))
 EXAMPLES = list(examples((REPOSITORY / "docs" / "merge-strategies.md").read_text(encoding="utf-8")))
 
@@ -40,6 +44,22 @@ def test_the_table_of_a_watermark_policy_is_what_comes_of_it(
 ) -> None:
     made = table_of(example, tmp_path, lambda now: monkeypatch.setattr(time, "time_ns", lambda: now.nanos))
     assert example.table == made
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace for all queries, so that one engine runs them."""
+    workspace = Workspace.init(tmp_path_factory.mktemp("queries"))
+    yield workspace
+    workspace.engine_stop(force=True)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("example", QUERIES, ids=lambda example: example.name)
+def test_the_table_of_a_class_of_queries_is_what_comes_of_its_query(
+    example: QueryExample, workspace: Workspace
+) -> None:
+    assert example.table == changes_of(example, workspace, QUERIES.index(example))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
