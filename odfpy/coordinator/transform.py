@@ -24,6 +24,7 @@ from odfpy.chain.events import (
     OffsetInterval,
     SetDataSchema,
     SetTransform,
+    TransformInput,
 )
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time, unchanged
@@ -103,18 +104,27 @@ def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform
     return state.set_transform
 
 
+def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
+    """An input of a transform.
+
+    Raises:
+        DatasetNotFound: it is not in the workspace.
+    """
+    try:
+        return storage.get(item.dataset_ref)
+    except DatasetNotFound as error:
+        raise DatasetNotFound(
+            f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
+            hint="Pull it first, from a repository that has it.",
+        ) from error
+
+
 def new_intervals(storage: Storage, set_transform: SetTransform, state: ChainState) -> list[InputInterval]:
     """What is new in each input since the last run."""
     previous = {item.dataset_id: item for item in state.query_inputs}
     intervals = []
     for item in set_transform.inputs:
-        try:
-            source = storage.get(item.dataset_ref)
-        except DatasetNotFound as error:
-            raise DatasetNotFound(
-                f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
-                hint="Pull it first, from a repository that has it.",
-            ) from error
+        source = input_of(storage, item)
         before = previous.get(source.handle.id)
         last_block = before.last_block_hash if before else None
         last_offset = before.last_offset if before else None

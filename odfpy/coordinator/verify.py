@@ -30,6 +30,7 @@ from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import (
     EngineFor,
     InputInterval,
+    input_of,
     make_request,
     require_transform,
     run,
@@ -292,7 +293,7 @@ def _replay(
     """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
     set_transform = require_transform(this.dataset, before)
     inputs = [
-        InputInterval(storage.get(item.dataset_id), declared.alias or "", item)
+        InputInterval(input_of(storage, declared), declared.alias or "", item)
         for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
     ]
     with storage.scratch() as scratch:
