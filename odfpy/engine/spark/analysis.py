@@ -63,7 +63,10 @@ def each_step(
         InvalidQuery: a query does not parse, or names what is not there; and whatever `look` raises.
     """
     if transform.temporal_tables:
-        raise UnsupportedQuery("Temporal table joins are not supported by this release; a later one brings them")
+        raise UnsupportedQuery(
+            "Temporal tables are for derivative datasets: rows that are read have no versions yet",
+            hint="Leave `temporalTables` out, and join in a dataset that is derived from this one.",
+        )
     steps = transform.steps
     check_aliases(steps, inputs)
     known, found = list(inputs), []

@@ -83,7 +83,7 @@ def prepared(
     texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
         catalyst = Catalyst(request_session(spark))
-        if is_known(catalyst, transform, tables):
+        if transform.temporal_tables or is_known(catalyst, transform, vocab, tables):
             yield stateful(catalyst, transform, vocab, tables, Path(folder), recorded)
             return
         for position, table in enumerate(tables):

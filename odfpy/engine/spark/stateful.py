@@ -22,7 +22,8 @@ from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
-from odfpy.engine.spark.incremental.gates import Pull, Stream, leaf_over
+from odfpy.engine.spark.incremental.gates import Pull, Stream
+from odfpy.engine.spark.incremental.leaves import leaf_over
 from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.steps import Steps, steps_of
@@ -68,14 +69,14 @@ class Stateful:
         return None if time is None or time.windows else time.watermark
 
 
-def is_known(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table]) -> bool:
+def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> bool:
     """Whether a transform has been prepared before, over inputs of the same schemas."""
-    return _key_of(catalyst, transform, tables) in _KNOWN
+    return _key_of(catalyst, transform, vocab, tables) in _KNOWN
 
 
-def _key_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table]) -> object:
+def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> object:
     inputs = tuple((table.name, table.vocab, table.schema().serialize().to_pybytes()) for table in tables)
-    return catalyst.spark.sparkContext.applicationId, transform, inputs
+    return catalyst.spark.sparkContext.applicationId, transform, vocab, inputs
 
 
 def stateful(
@@ -99,10 +100,10 @@ def stateful(
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
     """
-    key = _key_of(catalyst, transform, tables)
+    key = _key_of(catalyst, transform, vocab, tables)
     known = _KNOWN.pop(key, None)
     if known is None:
-        steps = steps_of(catalyst, transform, tables)
+        steps = steps_of(catalyst, transform, tables, vocab.event_time_column)
         known = steps, arrow_schema(catalyst.dataframe(steps.last.step.plan).schema)
     _KNOWN[key] = known
     while len(_KNOWN) > _MOST_KNOWN:

@@ -8,5 +8,6 @@ those keys as they were before and as they are now, and emit the difference.
     walk        from an analyzed plan to parts, one module for each kind of operator beside it
     changes     changelogs as multisets of rows
     difference  what to emit, in which order
+    temporal    inputs as versions that are valid for some time; as_of joins with them
     run         one pull of a block
 """

@@ -14,7 +14,6 @@ from odfpy.engine.spark.incremental.changes import WEIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 OPERATION: Final = "__odf_op"
 OFFSET: Final = "__odf_offset"
@@ -79,15 +78,18 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
 def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:
     from pyspark.sql import functions
 
-    types = {field.name: field.dataType for field in rows.schema.fields}
-    ordered = [name for name in names if name != first]
     keys = [functions.col(first)] if first is not None else []
-    return keys + [_sortable(functions.col(name), types[name]) for name in ordered]
+    return keys + [sortable(rows, name) for name in names if name != first]
 
 
-def _sortable(column: Column, data_type: DataType) -> Column:
+def sortable(rows: DataFrame, name: str) -> Column:
     """What a column is sorted by; maps, which have no order, by their entries."""
     from pyspark.sql import functions
     from pyspark.sql.types import MapType
 
-    return functions.array_sort(functions.map_entries(column)) if isinstance(data_type, MapType) else column
+    column = functions.col(name)
+    return (
+        functions.array_sort(functions.map_entries(column))
+        if isinstance(rows.schema[name].dataType, MapType)
+        else column
+    )

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.keys import sources_read
+from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
+from odfpy.engine.spark.incremental.log import log_of, log_over
 from odfpy.engine.spark.incremental.parts import Block, Due, Gate, Retention
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
-from odfpy.engine.spark.order import may_hide
+from odfpy.engine.spark.incremental.versions import differing
 from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
@@ -31,23 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _NEVER: Final = 1 << 63
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a source.
-
-    Attributes:
-        plan: its columns as queries see them, then offset and operation type.
-        only_appends: whether all of them are known to be appended.
-        count: how many there are.
-        least_time: no row has an event time before it, in microseconds; None when that is not known.
-    """
-
-    plan: Node
-    only_appends: bool
-    count: int
-    least_time: int | None = None
 
 
 class Stream(Protocol):
@@ -107,7 +90,8 @@ class GateRows:
     def new(self, gate: Gate) -> Changes | None:
         """The changes of a gate in this pull."""
         if gate.number not in self._new:
-            self._new[gate.number] = self._through(gate, lambda stream: stream.new())
+            before = self.old(gate) if gate.log is not None else None
+            self._new[gate.number] = self._through(gate, lambda stream: stream.new(), before)
         return self._new[gate.number]
 
     def old(self, gate: Gate) -> Changes | None:
@@ -158,10 +142,19 @@ class GateRows:
             )
         return self._from_history
 
+    def counted(self, gate: Gate) -> Changes | None:
+        """The changes of a gate in this pull, as far as they can make a difference to what looks them up."""
+        new = self.new(gate)
+        if new is None or gate.looked_up is None or gate.looked_up.valid is None:
+            return new
+        return Changes(differing(self.catalyst, gate.columns, new.plan, gate.looked_up.valid), only_appends=False)
+
     def _is_late(self, gate: Gate) -> bool:
         """Whether a gate has a change that rows which are kept no more have to do with."""
-        new = self.new(gate)
-        if new is None or not (gate.late or gate.forget) or self._on_time(gate, new):
+        if not (gate.late or gate.forget):
+            return False
+        new = self.counted(gate)
+        if new is None or self._on_time(gate, new):
             return False
         catalyst, clock = self.catalyst, self.pull.before
         conditions = [due.condition(clock) for due in gate.late]
@@ -204,19 +197,23 @@ class GateRows:
 
     # --- Through the free part ---
 
-    def _through(self, gate: Gate, take: Callable[[Stream], Rows | None]) -> Changes | None:
+    def _through(
+        self, gate: Gate, take: Callable[[Stream], Rows | None], before: Changes | None = None
+    ) -> Changes | None:
         """Rows of the sources, taken through the free part below a gate."""
         found: dict[int, Rows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:
                 found[number] = take(self.pull.streams[number])
-            return leaf_over(self.catalyst, plan, found[number])
+            return (leaf_over if gate.log is None else log_over)(self.catalyst, plan, found[number])
 
         delta = carried(self.catalyst, gate.plan, leaf)
         rows = [one for one in found.values() if one is not None]
         if not rows:
             return None
+        if gate.log is not None:
+            return log_of(self.catalyst, gate, delta.plan, before)
         by_name = {column.name(): column for column in columns(delta.plan)[len(gate.columns) :]}
         only_appends = all(one.only_appends for one in rows)
         weight = (
@@ -234,34 +231,3 @@ def settled(dues: Sequence[Due], clock: Clock) -> Node:
 
 def _any(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
-
-
-def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
-    """A source over other rows: columns and marks keep their identities.
-
-    Numbers come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
-    rows have been grouped on their way.
-
-    Args:
-        catalyst: the session.
-        leaf: the projection that stands for the source in a plan.
-        rows: what to read, None for no rows.
-    """
-    selected = items(leaf.projectList())
-    data = [column for column in selected if not column.name().startswith(RESERVED_PREFIX)]
-    by_name: Mapping[str, Node] = {column.name(): column for column in selected if column not in data}
-    plan = rows.plan if rows is not None else catalyst.empty_like(data)
-    found = columns(plan)
-    build = Builder(catalyst)
-    named = []
-    for below, column in zip(found, data, strict=False):
-        same = same_nulls(catalyst, below, column)
-        named.append(
-            same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if may_hide(below.dataType()) else same
-        )
-    marks = [
-        by_name["__odf_input"],
-        catalyst.alias(found[-2], "__odf_offset"),
-        catalyst.alias(found[-1], "__odf_op"),
-    ]
-    return catalyst.project(named + marks, plan)

@@ -7,11 +7,12 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.incremental.as_of import as_of_join
+from odfpy.engine.spark.incremental.comparisons import conjuncts_of, equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.keys import columns_read, key_of, merged_key
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
@@ -44,8 +45,11 @@ def join(walk: Walk, plan: Node) -> Part:
     left, right = (walk.part(child) for child in children(plan))
     kind = str(plan.joinType().toString())
     condition = plan.condition()
-    conjuncts = list(_conjuncts(condition.get())) if condition.isDefined() else []
-    pairs = _equal_pairs(conjuncts, left, right)
+    conjuncts = list(conjuncts_of(condition.get())) if condition.isDefined() else []
+    temporal = as_of_join(walk, plan, kind, left, right, conjuncts)
+    if temporal is not None:
+        return temporal
+    pairs = equal_pairs(conjuncts, left, right)
     interval = _interval(walk, conjuncts, left, right)
     sides = _Sides(walk, plan, kind, left, right, pairs, interval)
     return sides.part()
@@ -247,42 +251,11 @@ def _settled(due: Due | None, clock: Clock) -> Node:
     return clock.catalyst.boolean(True) if due is None else due.condition(clock)
 
 
-def _conjuncts(condition: Node) -> Iterator[Node]:
-    if expression_name(condition) == "And":
-        for child in children(condition):
-            yield from _conjuncts(child)
-    else:
-        yield condition
-
-
-def _sides_of(expression: Node, left: Part, right: Part) -> str:
-    ids = {column_id(column) for column in columns_read(expression)}
-    if not ids:
-        return "none"
-    if ids <= {column_id(column) for column in left.columns}:
-        return "left"
-    return "right" if ids <= {column_id(column) for column in right.columns} else "both"
-
-
-def _equal_pairs(conjuncts: list[Node], left: Part, right: Part) -> list[tuple[Node, Node]]:
-    found = []
-    for conjunct in conjuncts:
-        if expression_name(conjunct) not in ("EqualTo", "EqualNullSafe"):
-            continue
-        a, b = children(conjunct)
-        match (_sides_of(a, left, right), _sides_of(b, left, right)):
-            case ("left", "right"):
-                found.append((a, b))
-            case ("right", "left"):
-                found.append((b, a))
-    return found
-
-
 def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _Interval | None:
     """The bounds on right time minus left time that a condition sets; between one pair of times."""
     found: _Interval | None = None
     for conjunct in conjuncts:
-        for smaller, greater in _ordered(conjunct):
+        for smaller, greater, _ in ordered_pairs(conjunct):
             bound = _bound(walk, smaller, greater, left, right)
             if bound is None:
                 continue
@@ -295,35 +268,6 @@ def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _In
             if bound.greatest is not None:
                 found.greatest = bound.greatest if found.greatest is None else min(found.greatest, bound.greatest)
     return found
-
-
-def _ordered(conjunct: Node) -> list[tuple[Node, Node]]:
-    """What a condition says of two expressions, as pairs of which the first is not greater."""
-    match expression_name(conjunct):
-        case "GreaterThan" | "GreaterThanOrEqual":
-            a, b = children(conjunct)
-            return [(b, a)]
-        case "LessThan" | "LessThanOrEqual":
-            a, b = children(conjunct)
-            return [(a, b)]
-        case "EqualTo":
-            a, b = children(conjunct)
-            return [(a, b), (b, a)]
-        case "Between":
-            value, lower, upper = _between(conjunct)
-            return [(lower, value), (value, upper)]
-    return []
-
-
-def _between(condition: Node) -> tuple[Node, Node, Node]:
-    """A value and its bounds: those of the comparisons that stand for BETWEEN, which alone follow a plan's changes."""
-    comparisons = condition.replacement()
-    value = None
-    if expression_name(comparisons) == "With":
-        (definition,) = items(comparisons.defs())
-        value, comparisons = definition.child(), comparisons.child()
-    (first, lower), (_, upper) = (children(comparison) for comparison in children(comparisons))
-    return first if value is None else value, lower, upper
 
 
 def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) -> _Interval | None:

@@ -53,6 +53,8 @@ def columns_read(expression: Node) -> list[Node]:
 
 def key_of(part: Part, column: Node) -> Key | None:
     """The key of a part that a column has, if it has one."""
+    if expression_name(column) != "AttributeReference":
+        return None
     return next((key for key in part.keys if column_id(column) in key.columns), None)
 
 

@@ -85,6 +85,22 @@ class Retention(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class LookedUp:
+    """How rows of a gate are found by rows of another one, without which they give nothing.
+
+    Attributes:
+        by: number of the other gate, whose rows wait.
+        condition: which rows belong together, an expression over the columns of both.
+        valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
+            a difference; None where every change counts for as long as the row is valid.
+    """
+
+    by: int
+    condition: Node
+    valid: tuple[Node, Node] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A free part on which an operator of another kind stands.
 
@@ -99,6 +115,9 @@ class Gate:
         forget: when rows are kept no more.
         late: changes that come when this holds may have to do with rows that are kept no more.
         session: where rows are kept by the sessions they belong to, start and end of a session of a single row.
+        looked_up: where rows of another gate look up those of this one.
+        log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
+            its last columns are then those of `odfpy.engine.spark.incremental.log`.
     """
 
     number: int
@@ -111,6 +130,8 @@ class Gate:
     forget: tuple[Due, ...] = ()
     late: tuple[Due, ...] = ()
     session: tuple[Node, Node] | None = None
+    looked_up: LookedUp | None = None
+    log: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +140,24 @@ class Key:
 
     Attributes:
         columns: ids of the output columns that have its value.
-        at: which of its keys it is at each gate, by number of the gate.
+        at: which of its keys it is at each gate, by number of the gate; gates that are looked up may lack it.
     """
 
     columns: frozenset[int]
     at: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """A column that says from when or until when a row of a temporal table is valid.
+
+    Attributes:
+        is_end: whether it is the end.
+        watermark: no version begins or ends at or before it later.
+    """
+
+    is_end: bool
+    watermark: Times
 
 
 class Moment(Protocol):
@@ -155,6 +189,7 @@ class Part:
         times: columns that have times, by id.
         unique: ids of columns by which a row is known among all others, or None.
         traits: what its operators need, from the sources up.
+        validity: columns of a temporal table that say when its rows are valid, by id, while the part is free.
     """
 
     columns: tuple[Node, ...]
@@ -165,6 +200,7 @@ class Part:
     times: Mapping[int, TimeColumn] = field(default_factory=dict)
     unique: frozenset[int] | None = None
     traits: tuple[Trait, ...] = ()
+    validity: Mapping[int, Validity] = field(default_factory=dict)
 
     def built(self, moment: Moment) -> Node:
         """The plan for a moment."""
@@ -180,13 +216,14 @@ class Block:
     Attributes:
         source: number of the source that its changes are.
         part: the part; never free.
-        keys: for each gate, the expressions by which its rows are looked up; empty where everything is touched.
+        keys: for each gate, the expressions by which its rows are found, None for a key that it lacks; empty where
+            everything is touched.
         alias: name of the step that it is, None for a part of one.
     """
 
     source: int
     part: Part
-    keys: Mapping[int, tuple[Node, ...]]
+    keys: Mapping[int, tuple[Node | None, ...]]
     alias: str | None = None
 
 
@@ -197,5 +234,8 @@ def column_id(column: Node) -> int:
 
 def block_of(part: Part, source: int, alias: str | None = None) -> Block:
     """The block of a part, looked up by all keys that the part has."""
-    keys = {gate.number: tuple(gate.keys[key.at[gate.number]] for key in part.keys) for gate in part.gates}
+    keys = {
+        gate.number: tuple(gate.keys[key.at[gate.number]] if gate.number in key.at else None for key in part.keys)
+        for gate in part.gates
+    }
     return Block(source, part, keys, alias)

@@ -19,7 +19,7 @@ from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, same_nulls, together
 from odfpy.engine.spark.incremental.difference import difference
 from odfpy.engine.spark.incremental.gates import GateRows, Pull, settled
-from odfpy.engine.spark.incremental.parts import Block, Gate
+from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.rows import write_parquet
 
@@ -74,7 +74,9 @@ class BlockRun:
     def _only_settles(self) -> bool:
         """Whether nothing of before can change, so that what settles now is all there is to emit."""
         gates = self.block.part.gates
-        return self.pull.is_first or (all(gate.waits for gate in gates) and not self.rows.needs_history())
+        return self.pull.is_first or (
+            all(gate.waits or gate.looked_up is not None for gate in gates) and not self.rows.needs_history()
+        )
 
     def _result(self, moment: _Moment) -> DataFrame:
         part, catalyst = self.block.part, self.pull.catalyst
@@ -98,14 +100,24 @@ class BlockRun:
     def _touched_at(self, gate: Gate) -> list[DataFrame]:
         catalyst, pull = self.pull.catalyst, self.pull
         found = []
-        old, new = self.rows.old(gate), self.rows.new(gate)
-        if new is not None:
+        old, new = self.rows.old(gate), self.rows.counted(gate)
+        if new is not None and gate.looked_up is not None and None in self.block.keys[gate.number]:
+            found += self._looking_up(gate.looked_up, new)
+        elif new is not None:
             found.append(self._keys(gate, new, settled(gate.due, pull.after) if gate.waits else None))
         if gate.due:
             was_open = catalyst.expression("Not", settled(gate.due, pull.before))
             settles = catalyst.expression("And", settled(gate.due, pull.after), was_open)
             found += [self._keys(gate, rows, settles) for rows in (old, new) if rows is not None]
         return found
+
+    def _looking_up(self, looked_up: LookedUp, changed: Changes) -> list[DataFrame]:
+        """The keys of rows that look up what has changed."""
+        catalyst = self.pull.catalyst
+        gate = next(one for one in self.block.part.gates if one.number == looked_up.by)
+        found = [part for part in (self.rows.old(gate), self.rows.new(gate)) if part is not None]
+        plans = [catalyst.semi_join(part.plan, changed.plan, looked_up.condition) for part in found]
+        return [self._keys(gate, Changes(plan, False), settled(gate.due, self.pull.after)) for plan in plans]
 
     def _keys(self, gate: Gate, rows: Changes, condition: Node | None) -> DataFrame:
         catalyst = self.pull.catalyst
@@ -147,10 +159,12 @@ class _Moment:
         if gate.waits:
             plan = catalyst.filter(settled(gate.due, self.clock), plan)
         keys = self.run.block.keys[gate.number]
-        if self.touched is None or not keys:
+        if self.touched is None:
             return plan
-        pairs = zip(keys, columns(self.touched.plan), strict=True)
-        same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs]
+        pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()
+        same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs if key is not None]
+        if not same:
+            return plan
         return catalyst.semi_join(
             plan, self.touched.plan, reduce(lambda one, other: catalyst.expression("And", one, other), same)
         )

@@ -1,26 +1,28 @@
-"""What a query reads: inputs, and blocks before it."""
+"""Sources as queries see them: inputs, temporal tables, and blocks before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.incremental.changes import same_nulls
-from odfpy.engine.spark.incremental.parts import Part, TimeColumn, column_id
+from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Validity, column_id
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source as a query sees it: an input, or a block before.
+    """A source as a query sees it.
 
     Attributes:
         times: columns that have times, by position.
         unique: positions of columns by which a row is known.
+        validity: columns that say when a row is valid, by position.
     """
 
     times: Mapping[int, TimeColumn]
     unique: frozenset[int] | None = None
+    validity: Mapping[int, Validity] = field(default_factory=dict)
 
 
 def source_of(part: Part) -> Source:

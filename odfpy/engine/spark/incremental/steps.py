@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.dataset.transform import TransformSql
+from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_names
 from odfpy.engine.spark.catalyst import Catalyst, columns
@@ -14,9 +14,10 @@ from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.determinism import check_deterministic
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.operators import OPERATORS
-from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of
+from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of, column_id
 from odfpy.engine.spark.incremental.refusals import hidden_columns_told
 from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
+from odfpy.engine.spark.incremental.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.times import Of
 from odfpy.engine.spark.incremental.walk import Walk
 from odfpy.engine.spark.tables import Table, visible_columns
@@ -54,52 +55,96 @@ class Steps:
         return None if self.last.part.free is not None else self.blocks[-1]
 
 
-def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table]) -> Steps:
+def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str) -> Steps:
     """Analyze a transform of which a step is not row by row. The session must not know its inputs yet.
+
+    Args:
+        catalyst: the session.
+        transform: the queries.
+        tables: the inputs, in declared order.
+        event_time: what steps call the event time.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.
     """
-    sources = [_name_input(catalyst, table, number) for number, table in enumerate(tables)]
-    known = [table.name for table in tables]
-    check_aliases(transform.steps, known)
+    names = [table.name for table in tables]
+    check_aliases(transform.steps, names)
+    known = _Known(catalyst, declared_tables(transform.temporal_tables or (), names, transform.steps), len(tables))
+    parts = [_input(catalyst, table, number) for number, table in enumerate(tables)]
+    known.sources += [_source_of_input(table, number) for number, table in enumerate(tables)]
+    for table, part in zip(tables, parts, strict=True):
+        known.name(table.name, part, table.vocab.event_time_column)
     hidden = {name for table in tables for name in _hidden(table.vocab)}
     found: list[StepPart] = []
-    blocks: list[Block] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
         with hidden_columns_told(hidden), spark_errors([text]):
-            step = analyzed_step(catalyst, query.alias, text, known)
+            step = analyzed_step(catalyst, query.alias, text, known.names)
             check_names(step)
             check_deterministic(catalyst, step.plan, step.operators, text)
-            walk = Walk(catalyst, text, sources, blocks, OPERATORS)
-            part = walk.part(catalyst.without_subqueries(step.plan))
+            walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
+            part = walk.start(catalyst.without_subqueries(step.plan))
             found.append(StepPart(step, part))
-            plan = step.plan
+            is_last = query is transform.steps[-1]
             if part.free is None:
-                number = len(sources)
-                blocks.append(block_of(part, number, query.alias))
-                sources.append(source_of(part))
-                plan = catalyst.project(part.columns, source_plan(catalyst, part.columns, number))
-            if query is not transform.steps[-1] and query.alias is not None:
-                catalyst.name_view(query.alias, plan)
-                known.append(query.alias)
-    return Steps(tuple(found), tuple(blocks))
+                part = known.add(part, block_of(part, len(known.sources), query.alias), source_of(part))
+            if not is_last and query.alias is not None:
+                known.name(query.alias, part, event_time)
+    return Steps(tuple(found), tuple(known.blocks))
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the queries of a transform can name so far, and the blocks that make it.
+
+    Attributes:
+        temporal: temporal tables by name.
+        num_inputs: how many of the sources are inputs.
+    """
+
+    catalyst: Catalyst
+    temporal: Mapping[str, TemporalTable]
+    num_inputs: int
+    sources: list[Source] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def name(self, name: str, part: Part, event_time: str) -> None:
+        """Let queries see a free part under a name, as a temporal table if it is one."""
+        if name in self.temporal:
+            number = len(self.sources)
+            table = temporal_table(self.catalyst, self.temporal[name], part, event_time, number, self.num_inputs)
+            part = self.add(table.block.part, table.block, table.source)
+        self.catalyst.name_view(name, self.catalyst.project(part.columns, part.free))
+        self.names.append(name)
+
+    def add(self, part: Part, block: Block, source: Source) -> Part:
+        """A block, and its part as one that reads its changes."""
+        number = len(self.sources)
+        self.blocks.append(block)
+        self.sources.append(source)
+        plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
+        return replace(part, free=plan, build=None, keys=(), gates=())
 
 
 def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:
     return vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
 
 
-def _name_input(catalyst: Catalyst, table: Table, number: int) -> Source:
-    """Let queries see an input: its data columns, since state has neither offsets nor operation types."""
+def _input(catalyst: Catalyst, table: Table, number: int) -> Part:
+    """An input: its data columns, since state has neither offsets nor operation types."""
     schema = table.schema()
-    visible = visible_columns(schema, table.vocab)
     empty = columns(catalyst.empty(spark_schema(schema, table.name)))
     seen = []
-    for at in visible:
+    for at in visible_columns(schema, table.vocab):
         column = empty[at]
         seen.append(column if schema.field(at).nullable else catalyst.alias(catalyst.never_null(column), column.name()))
     plan = source_plan(catalyst, [column.toAttribute() for column in seen], number)
-    catalyst.name_view(table.name, catalyst.project(columns(plan)[: len(seen)], plan))
-    event_time = schema.names.index(table.vocab.event_time_column)
+    outputs = tuple(columns(plan)[: len(seen)])
+    time = next(column for column in outputs if column.name() == table.vocab.event_time_column)
+    return Part(outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(Of(number))})
+
+
+def _source_of_input(table: Table, number: int) -> Source:
+    visible = visible_columns(table.schema(), table.vocab)
+    event_time = table.schema().names.index(table.vocab.event_time_column)
     return Source({visible.index(event_time): TimeColumn(Of(number))})

@@ -13,7 +13,7 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
 from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
-from odfpy.engine.spark.incremental.gates import Rows
+from odfpy.engine.spark.incremental.leaves import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.rows import write_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
@@ -58,9 +58,8 @@ class InputStream:
         plan = scan(self.catalyst, table, self.scratch)
         found = columns(plan)
         seen = [found[at] for at in visible_columns(schema, table.vocab)]
-        marks = [
-            found[schema.names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
-        ]
+        names = (table.vocab.system_time_column, table.vocab.offset_column, table.vocab.operation_type_column)
+        marks = [found[schema.names.index(name)] for name in names]
         only_appends, least = _told(table.data_paths, table.vocab.operation_type_column, table.vocab.event_time_column)
         return Rows(self.catalyst.project([*seen, *marks], plan), only_appends, table.num_rows, least)
 

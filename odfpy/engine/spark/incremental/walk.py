@@ -36,6 +36,7 @@ from odfpy.engine.spark.incremental.parts import (
     Due,
     Gate,
     Key,
+    LookedUp,
     Moment,
     Part,
     Retention,
@@ -55,6 +56,7 @@ from odfpy.engine.spark.incremental.times import (
     never_decreases,
     shift_of,
 )
+from odfpy.engine.spark.incremental.uses import Uses, uses_of
 
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
@@ -88,6 +90,19 @@ class Walk:
         self._operators = operators
         self._definitions: dict[int, Node] = {}
         self._gates = 0
+        self._used: Uses | None = None
+
+    def start(self, plan: Node) -> Part:
+        """What is known of the plan of the step; errors as for `part`."""
+        self._plan = plan
+        return self.part(plan)
+
+    @property
+    def used(self) -> Uses:
+        """What the step does with columns."""
+        if self._used is None:
+            self._used = uses_of(self._plan)
+        return self._used
 
     def part(self, plan: Node) -> Part:
         """What is known of a plan.
@@ -129,6 +144,7 @@ class Walk:
         forget: Sequence[Due] = (),
         late: Sequence[Due] = (),
         session: tuple[Node, Node] | None = None,
+        looked_up: LookedUp | None = None,
     ) -> Part:
         """A free part as a gate: what stands on it falls apart by some keys. Arguments as the attributes of `Gate`."""
         if forget or session:
@@ -146,13 +162,14 @@ class Walk:
             tuple(forget),
             tuple(late),
             session,
+            looked_up,
         )
         self._gates += 1
         found = tuple(
             Key(frozenset([column_id(key)] if expression_name(key) == "AttributeReference" else []), {gate.number: at})
             for at, key in enumerate(keys)
         )
-        return replace(part, free=None, build=lambda moment: moment.rows(gate), keys=found, gates=(gate,))
+        return replace(part, free=None, build=lambda moment: moment.rows(gate), keys=found, gates=(gate,), validity={})
 
     def _reads_block(self, plan: Node) -> bool:
         """Whether a free part reads the changes of a block, of which there is no history at hand."""
@@ -166,7 +183,7 @@ class Walk:
         self._blocks.append(block_of(part, number))
         self._sources.append(source_of(part))
         plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
-        return replace(part, free=plan, build=None, keys=(), gates=())
+        return replace(part, free=plan, build=None, keys=(), gates=(), validity={})
 
     def whole(self, part: Part) -> Part:
         """A part of which all rows can be made again, for an operator that looks at several of them.
@@ -209,7 +226,9 @@ class Walk:
                 times[column_id(column)] = time
         catalyst = self.catalyst
         if child.free is not None:
-            return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique)
+            valid = {key: child.validity[key] for key in child.validity.keys() & ids}
+            valid |= {new: child.validity[old] for new, old in same.items() if old in child.validity}
+            return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
 
         def build(moment: Moment) -> Node:
             return catalyst.project(_bound(catalyst, selected, subqueries, moment), child.built(moment))
@@ -253,9 +272,9 @@ class Walk:
         outputs = tuple(column.toAttribute() for column in selected)
         source = self._sources[number]
         unique = frozenset(column_id(outputs[at]) for at in source.unique) if source.unique is not None else None
-        return Part(
-            outputs, plan, times={column_id(outputs[at]): time for at, time in source.times.items()}, unique=unique
-        )
+        times = {column_id(outputs[at]): time for at, time in source.times.items()}
+        validity = {column_id(outputs[at]): valid for at, valid in source.validity.items()}
+        return Part(outputs, plan, times=times, unique=unique, validity=validity)
 
     def _filter(self, plan: Node) -> Part:
         catalyst = self.catalyst

@@ -1,0 +1,228 @@
+"""Joins with a temporal table as of the time of a row.
+
+    FROM facts f JOIN rates r ON f.cur = r.cur AND f.event_time >= r.valid_from AND f.event_time < r.valid_to
+
+A row of the other side, here called a fact, waits until the watermarks of both sides have passed its time: then the
+versions of that time are known, and it is given, once. Afterwards it is corrected when it is, or when a version of its
+time is: no other facts are looked at. Any condition that compares `valid_from` with one time of the fact is such a
+join (`BETWEEN` and other conditions too), inner or outer on the side of the facts, EXISTS and NOT EXISTS; without an
+equality each fact is compared with all versions of its time. Anything else is a join like others.
+
+Kept are facts that wait, and versions that end after all facts that have been given: others cannot be in force for any
+fact that comes, unless it is late; then history is asked. A query that shows `valid_to`, or computes with it, has
+results that change when a version ends, however old the fact is: the watermark does not pass through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, subtree
+from odfpy.engine.spark.incremental.comparisons import equal_pairs, ordered_pairs
+from odfpy.engine.spark.incremental.keys import columns_read
+from odfpy.engine.spark.incremental.parts import (
+    Due,
+    Key,
+    LookedUp,
+    Moment,
+    Part,
+    TimeColumn,
+    Trait,
+    Validity,
+    column_id,
+)
+from odfpy.engine.spark.incremental.times import MILLISECOND, Least, Opened, Shifted, Times, never_decreases, shift_of
+from odfpy.engine.spark.incremental.walk import Walk
+
+TEMPORAL: Final = "temporal-table join"
+_FACTS_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
+_FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
+_ONE_SIDE: Final = ("LeftSemi", "LeftAnti")
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """The time of a fact for which a version is looked up.
+
+    Attributes:
+        value: the expression that is compared, without casts that do not change it.
+        watermark: facts with a value at or before it do not come later.
+        column: the column that it is, up to a shift; None for other functions of a column.
+        shift: how much later the value is than the column, in microseconds.
+    """
+
+    value: Node
+    watermark: Times
+    column: Node | None
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """How a condition compares the time of a fact with the validity of a version.
+
+    Attributes:
+        moment: the time of the fact.
+        begin: column with the beginning.
+        end: column with the end, if it is compared with the same time.
+        is_exact: whether the condition is that the version is valid, end not included, and says no more of it.
+        shows_end: whether the query makes another use of the end.
+    """
+
+    moment: _Moment
+    begin: Node
+    end: Node | None
+    is_exact: bool
+    shows_end: bool
+
+
+def as_of_join(walk: Walk, plan: Node, kind: str, left: Part, right: Part, conjuncts: Sequence[Node]) -> Part | None:
+    """What is known of a join with a temporal table, None when it is none."""
+    for facts, versions, kinds in ((left, right, _FACTS_LEFT), (right, left, _FACTS_RIGHT)):
+        if kind not in kinds or not versions.validity or versions.free is None:
+            continue
+        bounds = _bounds(walk, conjuncts, facts, versions)
+        if bounds is not None:
+            pairs = equal_pairs(conjuncts, left, right)
+            if facts is right:
+                pairs = [(mine, other) for other, mine in pairs]
+            return _joined(walk, plan, kind, walk.cut(facts), versions, bounds, pairs, facts is left)
+    return None
+
+
+def _joined(
+    walk: Walk,
+    plan: Node,
+    kind: str,
+    facts: Part,
+    versions: Part,
+    bounds: _Bounds,
+    pairs: list[tuple[Node, Node]],
+    facts_are_left: bool,
+) -> Part:
+    moment, known = bounds.moment, versions.validity[column_id(bounds.begin)].watermark
+    limit = Least((moment.watermark, known))
+    if moment.column is not None and moment.shift:
+        limit = Least((moment.watermark, Shifted(known, -moment.shift)))
+    given = Due(moment.value, limit, inclusive=True)
+    mine = walk.gate(
+        facts, [*(fact for fact, _ in pairs), moment.value], [given], waits=True, forget=[given], late=[given]
+    )
+    valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
+    looked_up = LookedUp(mine.gates[0].number, plan.condition().get(), valid)
+    # Versions can be forgotten that have ended before every fact that waits or comes in time.
+    past = limit if not moment.shift else Shifted(limit, moment.shift)
+    ended = [Due(bounds.end, past, inclusive=True)] if bounds.end is not None else []
+    began = [Due(bounds.begin, past, inclusive=True)]
+    others = walk.gate(versions, [version for _, version in pairs], forget=ended, late=began, looked_up=looked_up)
+    sides = (mine, others) if facts_are_left else (others, mine)
+    return Part(
+        tuple(columns(plan)),
+        build=lambda at: _built(at, plan, sides),
+        keys=_keys(kind, mine, others, moment, pairs),
+        gates=(*mine.gates, *others.gates),
+        times={} if moment.column is None or bounds.shows_end else {column_id(moment.column): TimeColumn(limit)},
+        unique=_unique(kind, facts, versions, bounds, pairs),
+        traits=(*facts.traits, *versions.traits, _trait(bounds, moment, pairs)),
+    )
+
+
+def _built(at: Moment, plan: Node, sides: tuple[Part, Part]) -> Node:
+    return plan.withNewChildren(at.clock.catalyst.seq([side.built(at) for side in sides]))
+
+
+def _keys(
+    kind: str, facts: Part, versions: Part, moment: _Moment, pairs: Sequence[tuple[Node, Node]]
+) -> tuple[Key, ...]:
+    """Equal columns, and the time of the fact, which versions do not have."""
+    (mine,), (other,) = facts.gates, versions.gates
+    found = []
+    for at, pair in enumerate(pairs):
+        shown = pair if kind in ("Inner", "Cross") else pair[:1]
+        ids = [column_id(column) for column in shown if expression_name(column) == "AttributeReference"]
+        found.append(Key(frozenset(ids), {mine.number: at, other.number: at}))
+    ids = [column_id(moment.value)] if expression_name(moment.value) == "AttributeReference" else []
+    return (*found, Key(frozenset(ids), {mine.number: len(pairs)}))
+
+
+def _unique(
+    kind: str, facts: Part, versions: Part, bounds: _Bounds, pairs: Sequence[tuple[Node, Node]]
+) -> frozenset[int] | None:
+    """A fact is one row if only one version can be in force for it."""
+    if kind in _ONE_SIDE:
+        return facts.unique
+    if facts.unique is None or versions.unique is None:
+        return None
+    equal = {column_id(version) for _, version in pairs if expression_name(version) == "AttributeReference"}
+    if bounds.is_exact and versions.unique - {column_id(bounds.begin)} <= equal:
+        return facts.unique
+    return facts.unique | versions.unique if kind in ("Inner", "Cross") else None
+
+
+def _trait(bounds: _Bounds, moment: _Moment, pairs: Sequence[tuple[Node, Node]]) -> Trait:
+    by = " and ".join(f"{fact.sql()} = {version.sql()}" for fact, version in pairs)
+    reason = f"joined as of {moment.value.sql()}" + (f" by {by}" if by else "")
+    ending = "versions that end after all rows that have been given" if bounds.end is not None else "all versions"
+    return Trait(TEMPORAL, reason, f"rows that the watermarks have not passed, and {ending}")
+
+
+# --- What a condition says -------------------------------------------------------------------------------------------
+
+
+def _bounds(walk: Walk, conjuncts: Sequence[Node], facts: Part, versions: Part) -> _Bounds | None:
+    ours = {column_id(column) for column in facts.columns}
+    compared: list[tuple[Node, Node, bool, bool]] = []  # column of validity, time, whether it is the end, strictness
+    for conjunct in conjuncts:
+        for smaller, greater, strict in ordered_pairs(conjunct):
+            for column, time, is_end in ((smaller, greater, False), (greater, smaller, True)):
+                known = _validity(column, versions)
+                read = {column_id(one) for one in columns_read(time)}
+                if known is not None and known.is_end == is_end and len(read) == 1 and read <= ours:
+                    compared.append((column, time, is_end, strict))
+    begin = next((one for one in compared if not one[2]), None)
+    moment = None if begin is None else _moment(walk, begin[1], facts)
+    if begin is None or moment is None:
+        return None
+    end = next((one for one in compared if one[2] and one[1].semanticEquals(begin[1])), None)
+    mentions = sum(
+        1
+        for conjunct in conjuncts
+        for name, node in subtree(conjunct)
+        if name == "AttributeReference" and column_id(node) in versions.validity
+    )
+    ends = [key for key, valid in versions.validity.items() if valid.is_end]
+    is_exact = end is not None and mentions == 2 and not begin[3] and end[3]
+    return _Bounds(
+        moment, begin[0], None if end is None else end[0], is_exact, any(_shows(walk, key, compared) for key in ends)
+    )
+
+
+def _shows(walk: Walk, end: int, compared: Sequence[tuple[Node, Node, bool, bool]]) -> bool:
+    """Whether a query makes more of the end of versions than to compare it here."""
+    here = sum(1 for column, _, _, _ in compared if column_id(column) == end)
+    return end in walk.used.used or walk.used.compared.get(end, 0) != here
+
+
+def _validity(column: Node, versions: Part) -> Validity | None:
+    return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
+
+
+def _moment(walk: Walk, expression: Node, facts: Part) -> _Moment | None:
+    """The time of a fact, if it has a watermark."""
+    value = expression
+    while expression_name(value) == "Cast" and children(value)[0].dataType().typeName() == "date":
+        (value,) = children(value)  # a date is compared as its midnight
+    (read,) = columns_read(value)
+    time = facts.times.get(column_id(read))
+    if time is None or time.windows:
+        return None
+    if expression_name(value) == "AttributeReference":
+        return _Moment(value, time.watermark, value)
+    shift = shift_of(walk.catalyst, value, read)
+    if shift is not None:
+        return _Moment(read, time.watermark, read, shift)
+    if never_decreases(value):
+        return _Moment(value, Shifted(Opened(value, read, time.watermark), -MILLISECOND), None)
+    return None

@@ -1,0 +1,72 @@
+"""What the condition of a join says: its parts, equalities between the two sides, and which of two is not greater."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from odfpy.engine.spark.catalyst import Node, children, expression_name, items
+from odfpy.engine.spark.incremental.keys import columns_read
+from odfpy.engine.spark.incremental.parts import Part, column_id
+
+
+def conjuncts_of(condition: Node) -> Iterator[Node]:
+    """The conditions that all have to hold."""
+    if expression_name(condition) == "And":
+        for child in children(condition):
+            yield from conjuncts_of(child)
+    else:
+        yield condition
+
+
+def _sides_of(expression: Node, left: Part, right: Part) -> str:
+    ids = {column_id(column) for column in columns_read(expression)}
+    if not ids:
+        return "none"
+    if ids <= {column_id(column) for column in left.columns}:
+        return "left"
+    return "right" if ids <= {column_id(column) for column in right.columns} else "both"
+
+
+def equal_pairs(conjuncts: Sequence[Node], left: Part, right: Part) -> list[tuple[Node, Node]]:
+    """Expressions of the left side that have to equal some of the right side."""
+    found = []
+    for conjunct in conjuncts:
+        if expression_name(conjunct) not in ("EqualTo", "EqualNullSafe"):
+            continue
+        a, b = children(conjunct)
+        match (_sides_of(a, left, right), _sides_of(b, left, right)):
+            case ("left", "right"):
+                found.append((a, b))
+            case ("right", "left"):
+                found.append((b, a))
+    return found
+
+
+def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
+    """What a condition says of two expressions: the first is not greater than the second, or (strictly) is less."""
+    name = expression_name(conjunct)
+    match name:
+        case "GreaterThan" | "GreaterThanOrEqual":
+            a, b = children(conjunct)
+            return [(b, a, name == "GreaterThan")]
+        case "LessThan" | "LessThanOrEqual":
+            a, b = children(conjunct)
+            return [(a, b, name == "LessThan")]
+        case "EqualTo":
+            a, b = children(conjunct)
+            return [(a, b, False), (b, a, False)]
+        case "Between":
+            value, lower, upper = between(conjunct)
+            return [(lower, value, False), (value, upper, False)]
+    return []
+
+
+def between(condition: Node) -> tuple[Node, Node, Node]:
+    """A value and its bounds: those of the comparisons that stand for BETWEEN, which alone follow a plan's changes."""
+    comparisons = condition.replacement()
+    value = None
+    if expression_name(comparisons) == "With":
+        (definition,) = items(comparisons.defs())
+        value, comparisons = definition.child(), comparisons.child()
+    (first, lower), (_, upper) = (children(comparison) for comparison in children(comparisons))
+    return first if value is None else value, lower, upper
