@@ -167,14 +167,16 @@ class DryRun:
         state = dataset.state
         intervals = new_intervals(self.puller.storage, require_transform(dataset, state), state)
         first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
-        notes = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
+        notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
+        if state.query_changed:
+            notes += ("another query than before: with state, it would correct the rows so far",)
         without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
         if set(without_data) - set(first):
             waiting = f"waiting for the first data of {', '.join(without_data)}"
             return _plan(str(dataset.handle), (), (*notes, waiting))
         new = [item for item in intervals if item.interval.new_block_hash is not None]
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
-        if first and (without_data or not inputs):
+        if (first and without_data) or ((first or state.query_changed) and not inputs):
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         return _plan(str(dataset.handle), inputs, notes)
 

@@ -11,6 +11,7 @@ from support.fixtures import KAMU
 from support.static_server import endless, send, static_server
 from support.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.dry_run import Expectation, PlannedInput, PullPlan
 from odfpy.coordinator.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
@@ -225,6 +226,17 @@ def test_a_derivative_says_how_many_records_of_which_input_are_new(folder: Path)
     assert one(planned(workspace, "derived")).expectation is Expectation.UP_TO_DATE
     feed(workspace, "root", "1 a", "2 b", "3 c", day=2)
     assert [(item.name, item.num_records) for item in one(planned(workspace, "derived")).inputs] == [("root", 1)]
+
+
+def test_another_query_may_change_the_rows_so_far(folder: Path) -> None:
+    workspace = workspace_with(folder, root(), derivative())
+    feed(workspace, "root", "1 a", "2 b")
+    list(workspace.pull(["derived"]))
+    other = derivative(query="select op, event_time, id, lower(name) as name from source")
+    workspace.add(load_snapshots(other, "other"), replace=True)
+    plan = one(planned(workspace, "derived"))
+    assert plan.expectation is Expectation.UNKNOWN
+    assert "another query than before" in plan.notes[0]
 
 
 def test_what_comes_first_may_bring_more(folder: Path) -> None:
