@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -61,6 +61,7 @@ class Source:
     vocab: DatasetVocabulary = DEFAULT_VOCABULARY
     event_time: pa.DataType = TIME
     row_group: int | None = None
+    write: Mapping[str, Any] = field(default_factory=dict)
     slices: list[tuple[str, int, int]] = field(default_factory=list)
 
     @property
@@ -86,7 +87,7 @@ class Source:
         # A later slice has a name that comes first, so that nothing relies on the order of names.
         path = self.folder / f"{self.alias}-{999 - len(self.slices)}"
         group = self.row_group or len(rows)
-        pq.write_table(pa.table([*system, *data], schema=self.schema), path, row_group_size=group)
+        pq.write_table(pa.table([*system, *data], schema=self.schema), path, **{"row_group_size": group, **self.write})
         self.slices.append((str(path), start, start + len(rows) - 1))
         return self
 
@@ -98,8 +99,16 @@ class Source:
     def paths(self) -> tuple[str, ...]:
         return tuple(path for path, _, _ in self.slices)
 
-    def input(self, start: int = 0, end: int | None = None, watermark: str | None = None) -> TransformRequestInput:
-        """Rows `start` to `end`, exclusive; an empty interval is none."""
+    def input(
+        self,
+        start: int = 0,
+        end: int | None = None,
+        watermark: str | None = None,
+        *,
+        prev_watermark: str | None = None,
+        history: bool = False,
+    ) -> TransformRequestInput:
+        """Rows `start` to `end`, exclusive; an empty interval is none. With `history`, the slices before are given."""
         stop = self.end if end is None else end
         interval = OffsetInterval(start, stop - 1) if stop > start else None
         paths = tuple(path for path, first, last in self.slices if interval and first < stop and last >= start)
@@ -112,6 +121,9 @@ class Source:
             data_paths=paths,
             schema_file=self.schema_file(),
             explicit_watermarks=(Watermark(Timestamp(0), Timestamp.parse(watermark)),) if watermark else (),
+            history_paths=tuple(path for path, first, _ in self.slices if first < start) if history else None,
+            prev_offset=start - 1 if start else None,
+            prev_watermark=Timestamp.parse(prev_watermark) if prev_watermark else None,
         )
 
     def analyzed(self) -> InputSchema:

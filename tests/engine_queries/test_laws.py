@@ -1,0 +1,245 @@
+"""The laws of queries with state, over random inputs (design: "Streams and states").
+
+Whatever arrives, in whatever cuts: the state of the output is what plain Spark says of the state of the inputs, as far
+as the watermarks have closed it; only what is there is retracted; and what comes in time gives nothing before the
+output's watermark. A run of all tests tries a few queries with two examples each; `ODF_LAWS=200` all of them with 200.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.query_cases import Case, Pull, Runner, Tuned, instant
+from support.query_oracle import Oracle, state_of
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = int(os.environ.get("ODF_LAWS", "2"))
+QUICK = {
+    "spark__sql__codegen__wholeStage": "false",
+    "spark__sql__codegen__factoryMode": "NO_CODEGEN",
+    "spark__sql__shuffle__partitions": "1",
+}
+FIELDS = [pa.field("k", pa.string()), pa.field("v", pa.int32())]
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+
+
+def query(name, text, closed=None, inputs="a", **more):
+    """A query over `a`, or `a` and `b`, which are alike."""
+    steps = list(text.items()) if isinstance(text, dict) else [(None, text)]
+    steps = [(alias or None, query) for alias, query in steps]
+    return Case(name, "", steps, dict.fromkeys(inputs, FIELDS), closed or {}, (), **more)
+
+
+WINDOWS = (
+    "SELECT window.start AS event_time, k, count(*) AS n, sum(v) AS s FROM a GROUP BY window(event_time, '6 hours'), k"
+)
+IN_6_HOURS = "b.event_time >= a.event_time AND b.event_time <= a.event_time + INTERVAL 6 HOURS"
+
+QUERIES = [
+    query("windows", WINDOWS, {"result": "event_time + interval 6 hours <= :a"}),
+    query(
+        "sliding windows",
+        "SELECT window.end AS event_time, max(v) AS m, min(k) AS k FROM a GROUP BY window(event_time, '6 hours', '3 hours')",
+        {"result": "event_time <= :a"},
+    ),
+    query(
+        "sessions",
+        "SELECT session_window.end AS event_time, session_window.start AS since, k, count(*) AS n FROM a "
+        "GROUP BY session_window(event_time, '3 hours'), k",
+        {"result": "event_time <= :a"},
+    ),
+    query("groups", "SELECT k, max(event_time) AS event_time, sum(v) AS s, count(DISTINCT v) AS n FROM a GROUP BY k"),
+    query("distinct", "SELECT DISTINCT date_trunc('day', event_time) AS event_time, k FROM a"),
+    query(
+        "top-2",
+        "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY v DESC, event_time) AS n FROM a) WHERE n <= 2",
+    ),
+    query("running sum", "SELECT event_time, k, v, sum(v) OVER (PARTITION BY k ORDER BY event_time, v) AS s FROM a"),
+    query(
+        "windows, running sum",
+        f"SELECT event_time, k, s, sum(s) OVER (PARTITION BY k ORDER BY event_time) AS t FROM ({WINDOWS})",
+        {"a": "date_trunc('day', event_time) + make_interval(0, 0, 0, 0, 6 + 6 * int(hour(event_time) / 6)) <= :a"},
+    ),
+    query(
+        "windows, top-1",
+        {
+            "w": WINDOWS,
+            "": "SELECT event_time, k, s FROM w QUALIFY row_number() OVER (PARTITION BY event_time ORDER BY s DESC, k) = 1",
+        },
+        {"w": "event_time + interval 6 hours <= :a"},
+    ),
+    query(
+        "interval join",
+        f"SELECT a.event_time, a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k AND {IN_6_HOURS}",
+        inputs="ab",
+    ),
+    query(
+        "interval left join",
+        f"SELECT a.event_time, a.k, a.v, b.v AS w FROM a LEFT JOIN b ON a.k = b.k AND {IN_6_HOURS}",
+        {"result": "w IS NOT NULL OR event_time + interval 6 hours <= :b"},
+        "ab",
+    ),
+    query(
+        "interval full join",
+        f"SELECT coalesce(a.event_time, b.event_time) AS event_time, a.v AS v, b.v AS w FROM a FULL JOIN b ON a.k = b.k AND {IN_6_HOURS}",
+        {
+            "result": "(v IS NOT NULL AND w IS NOT NULL) OR (w IS NULL AND event_time + interval 6 hours <= :b) "
+            "OR (v IS NULL AND event_time <= :a)"
+        },
+        "ab",
+    ),
+    query(
+        "interval anti join",
+        f"SELECT event_time, k, v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND {IN_6_HOURS})",
+        {"result": "event_time + interval 6 hours <= :b"},
+        "ab",
+    ),
+    query(
+        "join, windows",
+        "SELECT window.start AS event_time, count(*) AS n, sum(w) AS s FROM "
+        f"(SELECT a.event_time, b.v AS w FROM a JOIN b ON a.k = b.k AND {IN_6_HOURS}) GROUP BY window(event_time, '6 hours')",
+        {"result": "event_time + interval 6 hours <= least(:a, :b - interval 6 hours)"},
+        "ab",
+    ),
+    query(
+        "full join",
+        "SELECT coalesce(a.event_time, b.event_time) AS event_time, a.v, b.v AS w FROM a FULL JOIN b ON a.k = b.k",
+        inputs="ab",
+    ),
+    query("except", "SELECT event_time, k FROM a EXCEPT SELECT event_time, k FROM b", inputs="ab"),
+    query("intersect all", "SELECT event_time, k FROM a INTERSECT ALL SELECT event_time, k FROM b", inputs="ab"),
+    query("not in", "SELECT event_time, k, v FROM a WHERE v NOT IN (SELECT v FROM b)", inputs="ab"),
+    query("first three", "SELECT event_time, k, v FROM a ORDER BY v DESC, event_time LIMIT 3"),
+]
+
+
+# --- Random inputs ----------------------------------------------------------------------------------------------------
+
+hours = st.integers(0, 30)
+keys = st.sampled_from(["x", "y", None])
+values = st.integers(0, 3)
+
+
+@st.composite
+def histories(draw, inputs, *, in_time=False):
+    """Pulls: rows, corrections and retractions of rows that are there and of some that never were, watermarks."""
+    there = {alias: [] for alias in inputs}
+    marks = dict.fromkeys(inputs, -1)
+    pulls = []
+    for _ in range(draw(st.integers(1, 4))):
+        arrived = {alias: [] for alias in inputs}
+        for alias in inputs:
+            for _ in range(draw(st.integers(0, 4))):
+                what = (
+                    "append" if in_time else draw(st.sampled_from(["append"] * 4 + ["retract", "correct", "nothing"]))
+                )
+                least = marks[alias] + 1 if in_time else 0
+                row = (
+                    START + timedelta(hours=draw(st.integers(least, least + 12) if in_time else hours)),
+                    draw(keys),
+                    draw(values),
+                )
+                if what in ("retract", "correct") and there[alias]:
+                    old = there[alias].pop(draw(st.integers(0, len(there[alias]) - 1)))
+                    arrived[alias].append(("-R" if what == "retract" else "-C", *old))
+                    if what == "retract":
+                        continue
+                    arrived[alias].append(("+C", *row))
+                    there[alias].append(row)
+                elif what == "nothing":
+                    arrived[alias].append(("-R", row[0], "never", row[2]))
+                else:
+                    arrived[alias].append(("+A", *row))
+                    there[alias].append(row)
+        for alias in inputs:
+            marks[alias] += draw(st.integers(0, 12))
+        known = {
+            alias: (START + timedelta(hours=mark)).strftime("%Y-%m-%dT%H:%M")
+            for alias, mark in marks.items()
+            if mark >= 0
+        }
+        pulls.append(Pull(arrived, known))
+    return pulls
+
+
+def run(spark, case, pulls, after):
+    """All pulls; `after` gets the runner's rows so far after each of them."""
+    with TemporaryDirectory() as folder:
+        runner = Runner(Tuned(spark, **QUICK), case, Path(folder))
+        oracle = Oracle(Tuned(spark, **QUICK), Path(folder))
+        for number, pull in enumerate(pulls):
+            after(number, runner.pull(pull), oracle)
+
+
+TRIED = QUERIES if EXAMPLES > 2 else [QUERIES[0], QUERIES[7], QUERIES[10]]
+laws = settings(max_examples=EXAMPLES, derandomize=EXAMPLES <= 2, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("case", TRIED, ids=lambda case: case.name)
+def test_the_state_of_the_output_is_the_batch_answer(case, spark):
+    @laws
+    @given(histories(tuple(case.inputs)))
+    def law(pulls):
+        found = replace(case, pulls=pulls)
+        emitted, given_rows = [], {alias: [] for alias in case.inputs}
+
+        def after(number, made, oracle):
+            emitted.extend(made.rows)
+            for alias, rows in pulls[number].rows.items():
+                given_rows[alias] += rows
+            assert state_of(emitted) == oracle.answer(found, given_rows, found.watermarks(number + 1))
+
+        run(spark, found, pulls, after)
+
+    law()
+
+
+@pytest.mark.parametrize("case", TRIED if EXAMPLES > 2 else TRIED[1:2], ids=lambda case: case.name)
+def test_what_comes_in_time_gives_nothing_before_the_watermark(case, spark):
+    @laws
+    @given(histories(tuple(case.inputs), in_time=True))
+    def law(pulls):
+        reached = [None]
+
+        def after(_, made, __):
+            if reached[0] is not None:
+                assert all(_time(row[1]) > instant(reached[0]) for row in made.rows), (made.lines, reached)
+            assert reached[0] is None or (made.reaches is not None and made.reaches >= reached[0])
+            reached[0] = made.reaches
+
+        run(spark, replace(case, pulls=pulls), pulls, after)
+
+    law()
+
+
+def _time(value):
+    return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=timezone.utc)
+
+
+def test_rows_that_are_only_appended_are_the_same_rows_in_any_cut(spark):
+    case = QUERIES[0]
+
+    @laws
+    @given(histories(tuple(case.inputs), in_time=True))
+    def law(pulls):
+        def rows_in(cuts):
+            rows = Counter()
+            run(spark, replace(case, pulls=cuts), cuts, lambda _, made, __: rows.update(made.lines))
+            return rows
+
+        whole = Pull(
+            {alias: [row for pull in pulls for row in pull.rows[alias]] for alias in case.inputs}, pulls[-1].watermarks
+        )
+        assert rows_in(pulls) == rows_in([whole])
+
+    law()
