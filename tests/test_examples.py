@@ -48,7 +48,7 @@ def events(kind: type) -> list[Any]:
 
 
 def test_every_manifest_is_named_after_its_dataset():
-    assert [path.stem for path in MANIFESTS] == sorted(str(snapshot.name) for snapshot in snapshots())
+    assert sorted(path.stem for path in MANIFESTS) == sorted(str(snapshot.name) for snapshot in snapshots())
 
 
 def test_every_merge_strategy_is_shown():
@@ -333,7 +333,27 @@ def test_flights_are_late_once_they_have_landed_and_missing_once_they_cannot_lan
 
 
 @pytest.mark.spark
+def test_a_flight_has_the_weather_that_was_in_force(story: Story):
+    readings: dict[str, list[Row]] = {}
+    for row in story.rows("org.nycflights.weather"):
+        readings.setdefault(row["origin"], []).append(row)
+    watermarks = [story.second[f"org.nycflights.{name}"].watermark for name in ("flights", "weather")]
+    known_until = min(watermark.to_datetime() for watermark in watermarks if watermark is not None)
+    expected = []
+    for flight in story.rows("org.nycflights.flights"):
+        before = [row for row in readings[flight["origin"]] if row["observed_at"] <= flight["event_time"]]
+        if before and flight["event_time"] <= known_until:
+            expected.append(
+                (flight["event_time"], flight["origin"], flight["carrier"], flight["flight"], before[-1]["visib"])
+            )
+    rows = story.rows("org.nycflights.flights-in-weather")
+    assert {row["op"] for row in rows} == {0}
+    assert len(rows) == 3318
+    assert sorted(data_of(rows, "event_time", "origin", "carrier", "flight", "visibility")) == sorted(expected)
+
+
+@pytest.mark.spark
 def test_all_of_it_verifies(story: Story):
     reports = list(story.workspace.verify(all=True))
     assert {str(report.handle): report.findings for report in reports if report.findings} == {}
-    assert sum(report.transforms_replayed for report in reports) >= 16
+    assert sum(report.transforms_replayed for report in reports) >= 18
