@@ -470,7 +470,7 @@ def stories(draw):
     return [*told[:-1], (*told[-1][:2], marks)]
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(commits=stories())
 def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_factory, commits):
     table = (TemporalTable("rates", ("cur",)),)

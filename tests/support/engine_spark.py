@@ -15,6 +15,10 @@ from odfpy.engine.spark.jvm import connect, java_command, java_environment, spar
 from odfpy.engine.spark.session import open_session
 
 
+QUICK = ("-XX:TieredStopAtLevel=1",)
+"""Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again."""
+
+
 @contextmanager
 def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
     """A session as the engine's worker has it; Java ends with the block."""
@@ -25,7 +29,7 @@ def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
     before = SparkContext._gateway, SparkContext._jvm
     SparkContext._gateway = SparkContext._jvm = None
     process = spawn(
-        java_command(java, home, folder, memory="1g"),
+        java_command(java, home, folder, memory="1g", options=QUICK),
         java_environment(os.environ, home, folder, connection),
         sys.stderr.fileno(),
     )
