@@ -59,7 +59,7 @@ class Pulls:
 def random_rows(dice, first_hour, *, late):
     hours = [first_hour + dice.randrange(6) for _ in range(8)]
     if late:
-        hours += [dice.randrange(first_hour) for _ in range(2)] if first_hour else []
+        hours += [dice.randrange(first_hour - 6) for _ in range(2)]
     times = [START + timedelta(hours=hour, minutes=dice.randrange(60)) for hour in hours]
     return [("+A", time, dice.choice("xyz"), dice.randrange(100)) for time in times]
 

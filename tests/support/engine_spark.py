@@ -14,7 +14,6 @@ from odfpy.engine.java import find_java
 from odfpy.engine.spark.jvm import connect, java_command, java_environment, spark_home, spawn
 from odfpy.engine.spark.session import open_session
 
-
 QUICK = ("-XX:TieredStopAtLevel=1",)
 """Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again."""
 
