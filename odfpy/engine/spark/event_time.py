@@ -11,19 +11,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, expression_name
+from odfpy.engine.spark.catalyst import Catalyst, Node
 from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.incremental.times import MILLISECOND, NEVER_DECREASING, evaluated, never_decreases
 from odfpy.engine.spark.lineage import Origin, origins
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.watermark import least_watermark
 
-_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
-_NEVER_DECREASING: Final = frozenset(
-    """
-    Alias AttributeReference KnownNotNull ParseToDate TruncDate TruncTimestamp LastDay AddMonths
-    DatetimeSub DateAdd DateSub DateAddInterval DateAddYMInterval TimestampAddInterval TimestampAddYMInterval TimeAdd
-    """.split()  # noqa: SIM905
-)
+_PASSES: Final = NEVER_DECREASING - {"TimestampAdd"}
+"""Without what did not pass a watermark when datasets row by row were begun: their chains must replay as they are."""
 
 
 def event_time_origins(delta: Delta, column: Node) -> list[Origin]:
@@ -64,19 +60,7 @@ def _input_of(origin: Origin, delta: Delta) -> int:
 def _is_monotone(origin: Origin, delta: Delta, tables: Sequence[Table]) -> bool:
     if origin.branch is None or origin.column != tables[_input_of(origin, delta)].vocab.event_time_column:
         return False
-    return all(_never_decreases(step.expression) for step in origin.steps)
-
-
-def _never_decreases(expression: Node) -> bool:
-    """Whether an expression never decreases when the one column that it reads grows."""
-    name = expression_name(expression)
-    if name == "Cast":
-        (child,) = children(expression)
-        if expression.dataType().typeName() not in _TIMES or child.dataType().typeName() not in _TIMES:
-            return False
-    elif name not in _NEVER_DECREASING:
-        return False
-    return all(_never_decreases(child) for child in children(expression) if not child.references().isEmpty())
+    return all(never_decreases(step.expression, _PASSES) for step in origin.steps)
 
 
 def _passed(catalyst: Catalyst, origin: Origin, watermark: Timestamp | None) -> Timestamp | None:
@@ -86,21 +70,8 @@ def _passed(catalyst: Catalyst, origin: Origin, watermark: Timestamp | None) -> 
     """
     if watermark is None or not origin.steps:
         return watermark
-    micros: int | None = watermark.millis * 1000
+    micros: int | None = watermark.millis * MILLISECOND
     for step in origin.steps:
         if micros is not None:
-            given = catalyst.alias(catalyst.time(micros, step.reads.dataType()), step.reads.name(), step.reads.exprId())
-            micros = _micros(
-                catalyst, catalyst.project([step.expression], catalyst.project([given], catalyst.one_row()))
-            )
-    return None if micros is None else Timestamp.from_millis(micros // 1000 - 1)
-
-
-def _micros(catalyst: Catalyst, plan: Node) -> int | None:
-    """The one time that a plan results in, in microseconds since the epoch."""
-    from pyspark.sql import functions
-
-    frame = catalyst.dataframe(plan)
-    (row,) = frame.select(functions.unix_micros(frame[frame.columns[0]].cast("timestamp"))).collect()
-    value: int | None = row[0]
-    return value
+            micros = evaluated(catalyst, step.expression.child(), step.reads, micros)
+    return None if micros is None else Timestamp.from_millis(micros // MILLISECOND - 1)

@@ -6,7 +6,7 @@ All times are microseconds since the epoch; None is a watermark that is not know
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -16,13 +16,15 @@ MILLISECOND: Final = 1_000
 """The grain of event times, in microseconds."""
 
 _TIMES: Final = ("date", "timestamp", "timestamp_ntz")
-_NEVER_DECREASING: Final = frozenset(
+NEVER_DECREASING: Final = frozenset(
     """
     Alias AttributeReference KnownNotNull ParseToDate TruncDate TruncTimestamp LastDay AddMonths
     DatetimeSub DateAdd DateSub DateAddInterval DateAddYMInterval TimestampAdd TimestampAddInterval
     TimestampAddYMInterval TimeAdd
     """.split()  # noqa: SIM905
 )
+"""Expressions that never decrease when the one time that they read grows; casts between times beside them."""
+
 _SHIFTS: Final = frozenset("DatetimeSub TimestampAdd TimestampAddInterval TimeAdd".split())  # noqa: SIM905
 _SAMPLES: Final = (0, 951_739_200_000_000, 1_709_164_800_000_000)  # 1970-01-01 and two ends of February
 
@@ -137,16 +139,16 @@ def is_time(expression: Node) -> bool:
     return expression.dataType().typeName() in _TIMES
 
 
-def never_decreases(expression: Node) -> bool:
+def never_decreases(expression: Node, known: Container[str] = NEVER_DECREASING) -> bool:
     """Whether an expression is a time that never decreases when the one time that it reads grows."""
     name = expression_name(expression)
     if name == "Cast":
         (child,) = children(expression)
         if not is_time(expression) or not is_time(child):
             return False
-    elif name not in _NEVER_DECREASING:
+    elif name not in known:
         return False
-    return all(never_decreases(child) for child in children(expression) if not child.references().isEmpty())
+    return all(never_decreases(child, known) for child in children(expression) if not child.references().isEmpty())
 
 
 def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
