@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from support.engine_spark import engine_spark
 from support.lane_inputs import FORMATS, STRATEGIES, Shape
+from support.lane_requests import following, lane_request, locally
 
 from odfpy.chain.sources import (
     MergeAppend,
@@ -36,25 +37,19 @@ from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data import schema as odf
 from odfpy.data.schema import DataField, DataSchema, Option
 from odfpy.data.slice import read_slice
-from odfpy.data.timestamp import Timestamp
-from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import JobRequest
 from odfpy.engine.jobs import result_of, run_job
 from odfpy.errors import BadValue, IngestError, OdfError
 from odfpy.ingest.lanes.client import JOB, ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import write_table
-from odfpy.ingest.lanes.source import Source, open_table
-from odfpy.ingest.normalize import coerce_inferred_event_time
-from odfpy.ingest.pipeline import IngestedData, ingest_rows
-from odfpy.ingest.read import read, schema_of
-from odfpy.state.current import ScannedState
+from odfpy.ingest.lanes.source import Source
+from odfpy.ingest.pipeline import IngestedData
 
 pytestmark = pytest.mark.spark
 
 TIME = "2024-01-01T00:00:00Z"
 FEATURE = '{"type": "Feature", "properties": {"b": 1, "a": "]}"}, "geometry": {"type": "Point", "coordinates": [1, 2]}}'
-SYSTEM_TIME, SOURCE_TIME = Timestamp.parse("2025-01-01T00:00:00Z"), Timestamp.parse("2024-01-03T12:00:00Z")
 
 # --- Lanes -----------------------------------------------------------------------------------------------------------
 
@@ -73,56 +68,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def request_for(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path) -> LaneRequest:
-    return LaneRequest(
-        read=step,
-        path=str(path),
-        name=path.name,
-        strategy=strategy,
-        vocab=DEFAULT_VOCABULARY,
-        schema=None,
-        slices=(),
-        next_offset=0,
-        system_time=SYSTEM_TIME,
-        source_event_time=SOURCE_TIME,
-        watermark=SOURCE_TIME,
-        out=str(out),
-        part_bytes=4_000,
-        slice_rows=20,
-        partitions=2,
-    )
+    return lane_request(step, path, strategy, out, part_bytes=4_000, slice_rows=20, partitions=2)
 
 
 def on_spark(spark: Any, request: LaneRequest) -> IngestedData:
     job = JobRequest(JOB, json.dumps(to_tree(request)), str(Path(request.out).parent))
     return ingested_data(from_tree(LaneResult, json.loads(result_of(run_job(spark, job)))), request)
-
-
-def locally(request: LaneRequest) -> IngestedData:
-    if request.read is None:
-        rows = open_table(request.path)
-    else:
-        rows = read(request.read, Path(request.path), name=request.name)
-        rows = rows if schema_of(request.read) else coerce_inferred_event_time(rows, request.vocab)
-    return ingest_rows(
-        rows,
-        strategy=request.strategy,
-        vocab=request.vocab,
-        schema=request.schema,
-        next_offset=request.next_offset,
-        system_time=request.system_time,
-        source_event_time=request.source_event_time,
-        watermark=request.watermark,
-        out=Path(request.out),
-        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
-        slice_rows=request.slice_rows,
-    )
-
-
-def following(request: LaneRequest, after: IngestedData) -> LaneRequest:
-    """The same with a dataset that has what came of it."""
-    slices = tuple(str(item.path) for item in after.slices)
-    rows_now = request.next_offset + sum(item.info.num_rows for item in after.slices)
-    return replace(request, schema=after.schema, slices=slices, next_offset=rows_now)
 
 
 def cut_into(parts: int, request: LaneRequest) -> LaneRequest:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.lane_requests import following, lane_request, locally
 
 from odfpy.chain.sources import (
     MergeChangelogStream,
@@ -26,16 +27,12 @@ from odfpy.chain.sources import (
     ReadParquet,
 )
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.data.timestamp import Timestamp
-from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.errors import IngestError, IntegrityError
 from odfpy.ingest.lanes.client import ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.spark import ingest
-from odfpy.ingest.pipeline import IngestedData, ingest_rows
-from odfpy.state.current import ScannedState
+from odfpy.ingest.pipeline import IngestedData
 
-SYSTEM_TIME, SOURCE_TIME = Timestamp.parse("2025-01-01T00:00:00Z"), Timestamp.parse("2024-01-03T12:00:00Z")
 KEYS = ("id", "key")
 STRATEGIES: list[MergeStrategy] = [
     MergeLedger(KEYS),
@@ -87,52 +84,13 @@ def rows(count: int, seed: int, strategy: MergeStrategy) -> pa.Table:
 
 
 def request_for(path: Path, strategy: MergeStrategy, out: Path) -> LaneRequest:
-    return LaneRequest(
-        read=ReadParquet(),
-        path=str(path),
-        name=path.name,
-        strategy=strategy,
-        vocab=DEFAULT_VOCABULARY,
-        schema=None,
-        slices=(),
-        next_offset=0,
-        system_time=SYSTEM_TIME,
-        source_event_time=SOURCE_TIME,
-        watermark=SOURCE_TIME,
-        out=str(out),
-        part_bytes=1,
-        slice_rows=200,
-        partitions=1,
-        one_machine=True,
-    )
+    how = {"part_bytes": 1, "slice_rows": 200, "partitions": 1, "one_machine": True}
+    return lane_request(ReadParquet(), path, strategy, out, **how)
 
 
 def by_tasks(request: LaneRequest) -> IngestedData:
     answer = ingest(Tasks(), json.dumps(to_tree(request)))  # type: ignore[arg-type]
     return ingested_data(from_tree(LaneResult, json.loads(answer)), request)
-
-
-def locally(request: LaneRequest) -> IngestedData:
-    return ingest_rows(
-        pq.read_table(request.path),
-        strategy=request.strategy,
-        vocab=request.vocab,
-        schema=request.schema,
-        next_offset=request.next_offset,
-        system_time=request.system_time,
-        source_event_time=request.source_event_time,
-        watermark=request.watermark,
-        out=Path(request.out),
-        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
-        slice_rows=request.slice_rows,
-    )
-
-
-def following(request: LaneRequest, after: IngestedData, path: Path, out: Path) -> LaneRequest:
-    """An ingest into a dataset that has what came of another."""
-    slices = tuple(str(item.path) for item in after.slices)
-    next_offset = request.next_offset + sum(item.info.num_rows for item in after.slices)
-    return replace(request, schema=after.schema, slices=slices, next_offset=next_offset, path=str(path), out=str(out))
 
 
 def two_inputs(folder: Path, strategy: MergeStrategy) -> LaneRequest:
@@ -141,7 +99,7 @@ def two_inputs(folder: Path, strategy: MergeStrategy) -> LaneRequest:
         table = rows(700, 11 + number, strategy)
         pq.write_table(table, folder / f"{number}.parquet", row_group_size=90)
     first = request_for(folder / "0.parquet", strategy, folder / "before")
-    return following(first, locally(first), folder / "1.parquet", folder / "out")
+    return replace(following(first, locally(first)), path=str(folder / "1.parquet"), out=str(folder / "out"))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: type(strategy).__name__)

@@ -1,0 +1,67 @@
+"""Ingests for a lane, and what the local lane makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from odfpy.chain.sources import MergeStrategy, ReadStep
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+from odfpy.ingest.lanes.request import LaneRequest
+from odfpy.ingest.lanes.source import open_table
+from odfpy.ingest.normalize import coerce_inferred_event_time
+from odfpy.ingest.pipeline import IngestedData, ingest_rows
+from odfpy.ingest.read import read, schema_of
+from odfpy.state.current import ScannedState
+
+SYSTEM_TIME, SOURCE_TIME = Timestamp.parse("2025-01-01T00:00:00Z"), Timestamp.parse("2024-01-03T12:00:00Z")
+
+
+def lane_request(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path, **more: Any) -> LaneRequest:
+    """The first ingest of a dataset; how it is cut is for the caller to say."""
+    return LaneRequest(
+        read=step,
+        path=str(path),
+        name=path.name,
+        strategy=strategy,
+        vocab=DEFAULT_VOCABULARY,
+        schema=None,
+        slices=(),
+        next_offset=0,
+        system_time=SYSTEM_TIME,
+        source_event_time=SOURCE_TIME,
+        watermark=SOURCE_TIME,
+        out=str(out),
+        **more,
+    )
+
+
+def locally(request: LaneRequest) -> IngestedData:
+    """What the local lane makes of it."""
+    if request.read is None:
+        rows = open_table(request.path)
+    else:
+        rows = read(request.read, Path(request.path), name=request.name)
+        rows = rows if schema_of(request.read) else coerce_inferred_event_time(rows, request.vocab)
+    return ingest_rows(
+        rows,
+        strategy=request.strategy,
+        vocab=request.vocab,
+        schema=request.schema,
+        next_offset=request.next_offset,
+        system_time=request.system_time,
+        source_event_time=request.source_event_time,
+        watermark=request.watermark,
+        out=Path(request.out),
+        state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
+        slice_rows=request.slice_rows,
+    )
+
+
+def following(request: LaneRequest, after: IngestedData) -> LaneRequest:
+    """The same with a dataset that has what came of it."""
+    slices = tuple(str(item.path) for item in after.slices)
+    rows_now = request.next_offset + sum(item.info.num_rows for item in after.slices)
+    return replace(request, schema=after.schema, slices=slices, next_offset=rows_now)
