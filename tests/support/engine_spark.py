@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from odfpy.engine.java import find_java
-from odfpy.engine.spark.jvm import connect, java_command, java_environment, spark_home, spawn
+from odfpy.engine.spark.jvm import Jvm, connect, java_command, java_environment, spark_home, spawn
 from odfpy.engine.spark.session import open_session
 
 QUICK = ("-XX:TieredStopAtLevel=1",)
@@ -20,34 +20,46 @@ QUICK = ("-XX:TieredStopAtLevel=1",)
 
 @contextmanager
 def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
-    """A session as the engine's worker has it; Java ends with the block."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark import SparkContext
+    """A session as the engine's worker has it; Java ends with the block.
+
+    PySpark has room for one in a process, which is that of the fixture `spark`; programs of their own start their own.
+    """
     java, home, connection = find_java(), spark_home(), folder / "connection"
-    before = SparkContext._gateway, SparkContext._jvm
-    SparkContext._gateway = SparkContext._jvm = None
-    process = spawn(
-        java_command(java, home, folder, memory="1g", options=QUICK),
-        java_environment(os.environ, home, folder, connection),
-        sys.stderr.fileno(),
-    )
+    environment = java_environment(os.environ, home, folder, connection)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # Spark's Python workers see what tests see
+    process = spawn(java_command(java, home, folder, memory="1g", options=QUICK), environment, sys.stderr.fileno())
     jvm = connect(process, connection, 120)
     try:
-        jvm.offer_to_pyspark()
-        places = {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.log.level": "OFF",
-        }
-        session = open_session(master, places)
+        session = _opened(jvm, folder, master)
         yield session
         session.stop()
     finally:
-        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
-            os.environ.pop(name, None)
-        if SparkContext._gateway is not None:
-            SparkContext._gateway.shutdown()
-        SparkContext._gateway, SparkContext._jvm = before
+        _forget()
         jvm.end(20)
+
+
+def _opened(jvm: Jvm, folder: Path, master: str) -> Any:
+    """The session. What PySpark is told by environment variables, processes that tests start must not inherit."""
+    places = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.log.level": "OFF",
+    }
+    before = dict(os.environ)
+    try:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        jvm.offer_to_pyspark()
+        return open_session(master, places)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _forget() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark import SparkContext
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None

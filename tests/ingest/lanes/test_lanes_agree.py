@@ -6,17 +6,13 @@ Every reader with every merge strategy, over few random rows with everything tha
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.engine_spark import engine_spark
 from support.lane_inputs import FORMATS, STRATEGIES, Shape
 from support.lane_requests import following, lane_request, locally
 
@@ -52,19 +48,6 @@ TIME = "2024-01-01T00:00:00Z"
 FEATURE = '{"type": "Feature", "properties": {"b": 1, "a": "]}"}, "geometry": {"type": "Point", "coordinates": [1, 2]}}'
 
 # --- Lanes -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    before = os.environ.get("PYSPARK_PYTHON"), os.environ.get("PYTHONPATH")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, map(Path, filter(None, sys.path))))
-    with engine_spark(tmp_path_factory.mktemp("spark")) as session:
-        yield session
-    for name, known in zip(("PYSPARK_PYTHON", "PYTHONPATH"), before, strict=True):
-        os.environ.pop(name)
-        if known is not None:
-            os.environ[name] = known
 
 
 def request_for(step: ReadStep, path: Path, strategy: MergeStrategy, out: Path) -> LaneRequest:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from support.ingested import TIME
-from support.spark import local_spark
 
+from odfpy.engine.spark.session import request_session
 from odfpy.ingest.merge import MERGES, Merge, MergeShape
 from odfpy.ingest.merge.base import order_clause, repeated_keys
 from odfpy.ingest.merge.snapshot import SnapshotMerge
@@ -81,21 +80,16 @@ def _relation(shape: MergeShape, rng: random.Random, *, rows: int, is_new: bool,
     return pa.Table.from_pylist(positioned, schema=pa.schema([(role, TYPES[role]) for role in ("pos", *roles)]))
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with local_spark(tmp_path_factory.mktemp("spark")) as session:
-        yield session
-
-
 def _rows(table: pa.Table) -> list[str]:
     """Rows to compare; duckdb may carry a -0.0 inside a list as 0.0, which equals it."""
     return [repr(row).replace("-0.0", "0.0") for row in table.to_pylist()]
 
 
 def _on_spark(spark: Any, query: str, relations: dict[str, pa.Table]) -> list[str]:
+    session = request_session(spark)
     for name, table in relations.items():
-        spark.createDataFrame(table).createOrReplaceTempView(name)
-    return _rows(spark.sql(query).toArrow())
+        session.createDataFrame(table).createOrReplaceTempView(name)
+    return _rows(session.sql(query).toArrow())
 
 
 def _on_duckdb(query: str, relations: dict[str, pa.Table]) -> list[str]:
