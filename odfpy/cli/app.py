@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from odfpy.cli import interruptions
-from odfpy.cli.interruptions import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +31,9 @@ def main() -> None:
         mend_streams()
         do_without_pandas()
         code = run()
-    except KeyboardInterrupt:  # before there was a session, or while another interruption was being told
-        code = INTERRUPTED
+        interruptions.end()
+    except KeyboardInterrupt:  # before there was a session, or when everything was done
+        code = interruptions.tell()
     sys.exit(code)
 
 
@@ -122,8 +122,9 @@ def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int
         traceback.print_exception(error)
     # Native code into which an interruption came calls it a system error.
     if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
-        output.error("interrupted; what was under way is undone, what was finished before stays")
-        return INTERRUPTED
+        interruptions.end()  # it is told once
+        output.error(interruptions.MESSAGE)
+        return interruptions.INTERRUPTED
     if isinstance(error, OdfError):
         output.error(error.message, error.hint, error.code)
         return error.exit_code

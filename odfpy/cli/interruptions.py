@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 """Exit code of a command that was interrupted."""
+
+MESSAGE: Final = "interrupted; what was under way is undone, what was finished before stays"
 
 _HEARD: Final = b"\0"
 _GRACE_SECONDS: Final = 3.0
@@ -45,6 +49,21 @@ def listen() -> None:
     signal.signal(signal.SIGINT, interrupt)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)  # gets the number of each signal when it comes
     threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+
+
+def end() -> None:
+    """Nothing is left to be undone: from here on, Ctrl-C ends the process at once, if it was listened to."""
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", None) == __name__:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def tell() -> int:
+    """Say that the command was interrupted, where there is no session yet that could; gives the exit code."""
+    end()
+    with suppress(OSError, AttributeError):  # standard error is closed, or takes nothing
+        sys.stderr.write(f"error: {MESSAGE}\n")
+    return INTERRUPTED
 
 
 def _watch(reader: int) -> NoReturn:

@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.terminal import start, terminal, wait_until_interruptible
+from support.terminal import environment, start, terminal, wait_until_interruptible
 
+from odfpy.cli.interruptions import MESSAGE
 from odfpy.coordinator.workspace import Workspace
 
 LINE = '{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n'
-INTERRUPTED = "error: interrupted; what was under way is undone, what was finished before stays\n"
+INTERRUPTED = f"error: {MESSAGE}\n"
 
 
 def odf(*arguments: str, cwd: Path, flags: tuple[str, ...] = ()) -> tuple[int, str, str]:
@@ -148,6 +149,31 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
     assert (process.returncode, out, err) == (130, "", INTERRUPTED)
     assert is_whole(workspace)
     assert Workspace.open(workspace).summary("com.example.rates").num_records == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "told"),
+    [
+        ("mend_streams", 130, INTERRUPTED),
+        ("do_without_pandas", 130, INTERRUPTED),
+        ("run", 130, INTERRUPTED),
+        ("execute", 130, INTERRUPTED),
+        ("_shutdown", -signal.SIGINT, ""),
+    ],
+)
+def test_ctrl_c_at_a_step_of_the_start_or_the_end(step: str, code: int, told: str, workspace: Path) -> None:
+    """When a function is called: the last is one of Python, when the command is done."""
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def interrupt(frame, event, _):\n"
+        f"    if event == 'call' and frame.f_code.co_name == {step!r}:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "from odfpy.cli.app import main; sys.setprofile(interrupt); sys.argv = ['odf', 'list']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=workspace, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, told)
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.2, 0.4, 0.6])
