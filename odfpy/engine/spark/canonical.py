@@ -15,10 +15,10 @@ from odfpy.engine.spark.catalyst import (
     expression_name,
     items,
     operator_name,
-    subtree,
 )
-from odfpy.engine.spark.exact_sums import can_be_exact, can_be_merged, exact_aggregate, needs_zones
+from odfpy.engine.spark.exact_sums import can_be_exact
 from odfpy.engine.spark.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
+from odfpy.engine.spark.partial_aggregate import PartialAggregate, call_id, different_calls, is_call
 
 # --- Window functions -------------------------------------------------------------------------------------------------
 
@@ -111,24 +111,35 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     values (min, percentile) get floating point numbers in one form.
     """
     build = Builder(catalyst)
-    calls = _different_calls(node)
-    renewed = {_id(call): changed for call in calls if (changed := _in_one_form(build, call)) is not None}
+    calls = different_calls(node)
+    renewed = {call_id(call): changed for call in calls if (changed := _in_one_form(build, call)) is not None}
     adding = [call for call in calls if adds_up(build.replacement(call.aggregateFunction()))]
     if not renewed and not adding:
         return node
     groupings = groups = items(node.groupingExpressions())
     if adding and all(can_be_exact(build, call) for call in adding):
-        others = [renewed.get(_id(call), call) for call in calls if _id(call) not in {_id(other) for other in adding}]
-        if not needs_zones(build, adding) or all(can_be_merged(build, call) for call in others):
-            below, groups, sums, rest = exact_aggregate(build, node.child(), groupings, adding, others)
-            results = {_id(call): column for call, column in zip([*adding, *others], [*sums, *rest], strict=True)}
-            return catalyst.project(_with_results(build, node, results, groupings, groups), below)
+        phases = partial_aggregate(build, node)
+        if phases.can_be_merged:
+            return with_results(phases, *phases.results(phases.of_rows(node.child())))
     below = node.child()
     if adding:
         below, groups, made = _in_order(build, node, adding)
         for call, result in zip(adding, made, strict=True):
-            renewed[_id(call)] = build.aggregate(build.expression("aggregate.First", result.toAttribute(), False))
+            renewed[call_id(call)] = build.aggregate(build.expression("aggregate.First", result.toAttribute(), False))
     return catalyst.aggregate(groups, _with_results(build, node, renewed, groupings, groups), below)
+
+
+def partial_aggregate(build: Builder, node: Node) -> PartialAggregate:
+    """An `Aggregate` in two phases, of values in one form."""
+    return PartialAggregate(build, node, [_in_one_form(build, call) or call for call in different_calls(node)])
+
+
+def with_results(phases: PartialAggregate, plan: Node, results: dict[str, Node]) -> Node:
+    """The columns of an `Aggregate`, made of what `PartialAggregate.results` gives."""
+    found = {column.name(): column for column in columns(plan)}
+    groups = [found[key] for key in phases.keys]
+    build, node = phases.build, phases.node
+    return build.catalyst.project(_with_results(build, node, results, phases.groupings, groups), plan)
 
 
 def _with_results(
@@ -137,8 +148,8 @@ def _with_results(
     """The columns of an `Aggregate` with other expressions for some calls and for what it groups by."""
 
     def found(part: Node) -> Node | None:
-        if _is_call(part):
-            return results.get(_id(part), part)
+        if is_call(part):
+            return results.get(call_id(part), part)
         return next(
             (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
         )
@@ -152,20 +163,6 @@ def _with_results(
             else build.catalyst.alias(changed, column.name(), column.exprId())
         )
     return renewed
-
-
-def _is_call(expression: Node) -> bool:
-    return expression_name(expression) == "aggregate.AggregateExpression"
-
-
-def _id(call: Node) -> str:
-    return str(call.resultId().toString())
-
-
-def _different_calls(node: Node) -> list[Node]:
-    """The calls of aggregate functions in an operator, each once."""
-    parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if _is_call(part))
-    return list({_id(part): part for part in parts}.values())
 
 
 def _in_one_form(build: Builder, call: Node) -> Node | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from odfpy.engine.spark.canonical import ordered_aggregate
+from odfpy.engine.spark.builder import Builder
+from odfpy.engine.spark.canonical import ordered_aggregate, partial_aggregate, with_results
 from odfpy.engine.spark.catalyst import Node, expression_name, items
 from odfpy.engine.spark.incremental.keys import columns_read, is_session, is_window
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
@@ -22,10 +23,12 @@ from odfpy.engine.spark.incremental.times import (
     never_decreases,
 )
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.partial_aggregate import PartialAggregate
 
 WINDOW = "event-time window"
 SESSION = "session window"
 KEYED = "keyed aggregate"
+GROUPS = "partial results of all groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,14 @@ def aggregate(walk: Walk, plan: Node) -> Part:
 
 def distinct(walk: Walk, plan: Node) -> Part:
     """What is known of DISTINCT: a group for each row."""
-    child = walk.whole(walk.part(plan.child()))
+    child = walk.part(plan.child())
+    as_groups = walk.catalyst.aggregate(child.columns, child.columns, plan.child())
+    groups = _groups(walk, as_groups)
+    if groups is not None:
+        child = walk.gate(walk.cut(child), child.columns, groups=groups)
+        groupings = [_Grouping(column, None) for column in child.columns]
+        return _grouped(walk, as_groups, child, groupings, Trait(KEYED, "DISTINCT", GROUPS), groups=groups)
+    child = walk.whole(child)
     keys = tuple(key for key in child.keys if key.columns)
     child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
@@ -80,10 +90,20 @@ def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping
         for one in timed
         if one.time is not None
     ]
-    below = walk.gate(walk.cut(child), [one.expression for one in groupings], due, waits=True, forget=due, late=due)
-    limit = _first_open(timed[0])
-    trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", "rows of windows that are not closed yet")
-    return _grouped(walk, plan, below, groupings, limit, trait)
+    keys, child, groups = [one.expression for one in groupings], walk.cut(child), _groups(walk, plan)
+    if groups is not None:
+        below = walk.gate(child, keys, due, waits=True, groups=groups)
+    else:
+        below = walk.gate(child, keys, due, waits=True, forget=due, late=due)
+    state = GROUPS if groups is not None else "rows of windows that are not closed yet"
+    trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
+    return _grouped(walk, plan, below, groupings, trait, first_open=_first_open(timed[0]), groups=groups)
+
+
+def _groups(walk: Walk, plan: Node) -> PartialAggregate | None:
+    """How groups are remembered by partial results; None where only all of their rows give the result."""
+    found = partial_aggregate(Builder(walk.catalyst), plan)
+    return found if found.can_be_kept else None
 
 
 def _first_open(grouping: _Grouping) -> Times | None:
@@ -102,7 +122,7 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
     if session.time is None:  # of another time than the event time: never complete, so always given
         below = walk.gate(walk.cut(child), [one.expression for one in others])
         trait = Trait(KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups")
-        return _grouped(walk, plan, below, groupings, None, trait)
+        return _grouped(walk, plan, below, groupings, trait)
     end = catalyst.field_of(column, "end")
     due = Due(end, session.time.watermark, inclusive=True)
     start = catalyst.field_of(column, "start")
@@ -110,7 +130,7 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
     below = walk.gate(walk.cut(child), [one.expression for one in others], [due], late=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
     trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
-    grouped = _grouped(walk, plan, below, groupings, None, trait)
+    grouped = _grouped(walk, plan, below, groupings, trait)
     shown = catalyst.alias(column, "__odf_session")
 
     def build(moment: Moment) -> Node:
@@ -124,22 +144,31 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
 
 def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
     ids = {column_id(one.expression) for one in groupings if expression_name(one.expression) == "AttributeReference"}
-    child = walk.whole(child)
+    groups = _groups(walk, plan)
+    child = walk.whole(child) if groups is None else walk.cut(child)
     if child.free is None:
         keys = tuple(key for key in child.keys if key.columns & ids)
         child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
-        child = walk.gate(child, [one.expression for one in groupings])
+        child = walk.gate(child, [one.expression for one in groupings], groups=groups)
     reason = (
         f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
     )
-    return _grouped(walk, plan, child, groupings, None, Trait(KEYED, reason, "the rows of all groups"))
+    state = "the rows of all groups" if groups is None else GROUPS
+    return _grouped(walk, plan, child, groupings, Trait(KEYED, reason, state), groups=groups)
 
 
 def _grouped(
-    walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], first_open: Times | None, trait: Trait
+    walk: Walk,
+    plan: Node,
+    child: Part,
+    groupings: Sequence[_Grouping],
+    trait: Trait,
+    *,
+    first_open: Times | None = None,
+    groups: PartialAggregate | None = None,
 ) -> Part:
-    """The aggregate over a part that is not free."""
+    """The aggregate over a part that is not free, or over groups."""
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
     shown = [_shown_as(one.expression, outputs) for one in groupings]
@@ -156,11 +185,16 @@ def _grouped(
         if time is not None:
             times[column_id(column)] = time
     unique = frozenset(min(ids) for ids in shown) if all(shown) else None
+
+    def build(moment: Moment) -> Node:
+        if groups is None:
+            return ordered_aggregate(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)])))
+        found = moment.groups(child.gates[0])
+        return with_results(groups, *groups.results(found.plan, by_value=found.by_value, counted=True))
+
     return Part(
         columns,
-        build=lambda moment: ordered_aggregate(
-            walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
-        ),
+        build=build,
         keys=tuple(keys),
         gates=child.gates,
         times=times,

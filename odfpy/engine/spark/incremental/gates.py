@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -17,13 +16,15 @@ from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
+from odfpy.engine.spark.incremental.groups import GroupRows
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
 from odfpy.engine.spark.incremental.log import log_of, log_over
-from odfpy.engine.spark.incremental.parts import Block, Due, Gate, Retention
+from odfpy.engine.spark.incremental.parts import Block, Gate, Retention, any_of, settled
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.versions import differing
+from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class GateRows:
     _new: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
     _from_history: bool | None = None
+    _groups: dict[int, GroupRows] = field(default_factory=dict)
 
     @property
     def catalyst(self) -> Catalyst:
@@ -102,6 +104,12 @@ class GateRows:
             return self.history(gate)
         return self._kept(gate)
 
+    def groups(self, gate: Gate) -> GroupRows:
+        """The partial results of a gate that has them."""
+        if gate.number not in self._groups:
+            self._groups[gate.number] = GroupRows(self, gate)
+        return self._groups[gate.number]
+
     def history(self, gate: Gate) -> Changes | None:
         """All rows of a gate before this pull."""
         if self.pull.is_first:
@@ -121,7 +129,7 @@ class GateRows:
         if found is None:
             return None
         path, rows = found
-        plan = self.catalyst.plan(self.catalyst.spark.read.schema(self._kept_schema(gate)).parquet(str(path)))
+        plan = self.catalyst.plan(read_parquet(self.catalyst.spark, self._kept_schema(gate), [str(path)]))
         named = [
             same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
         ]
@@ -154,20 +162,21 @@ class GateRows:
         if not (gate.late or gate.forget):
             return False
         new = self.counted(gate)
-        if new is None or self._on_time(gate, new):
+        if new is None or self.on_time(gate):
             return False
         catalyst, clock = self.catalyst, self.pull.before
         conditions = [due.condition(clock) for due in gate.late]
         if gate.forget and not new.only_appends:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
             conditions += [catalyst.expression("And", less, settled(gate.forget, clock))]
-        late = catalyst.filter(_any(catalyst, conditions), new.plan)
+        late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         return not catalyst.dataframe(late).isEmpty()
 
-    def _on_time(self, gate: Gate, new: Changes) -> bool:
+    def on_time(self, gate: Gate) -> bool:
         """Whether files tell that all rows of this pull are appended, and later than what was known to be complete."""
-        if not new.only_appends:
-            return False
+        new = self.new(gate)
+        if new is None or not new.only_appends:
+            return new is None
         for number in sources_read(gate.plan):
             watermark, rows = self._watermark(number), self.pull.streams[number].new()
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
@@ -222,12 +231,3 @@ class GateRows:
             else weight_of(self.catalyst, by_name["__odf_op"])
         )
         return Changes(self.catalyst.project([*gate.columns, weight], delta.plan), only_appends)
-
-
-def settled(dues: Sequence[Due], clock: Clock) -> Node:
-    """Whether a row is settled by any of several rules."""
-    return _any(clock.catalyst, [due.condition(clock) for due in dues])
-
-
-def _any(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
-    return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)

@@ -12,13 +12,18 @@ after, and cancel out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from functools import reduce
+from typing import TYPE_CHECKING, Protocol
 
-from odfpy.engine.spark.catalyst import Node
+from odfpy.engine.spark.catalyst import Catalyst, Node
 from odfpy.engine.spark.incremental.times import Clock, Times
+from odfpy.engine.spark.partial_aggregate import PartialAggregate
+
+if TYPE_CHECKING:
+    from odfpy.engine.spark.incremental.groups import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class Retention(Enum):
 
     NOTHING = "nothing: they are read again from the history of the inputs"
     OPEN = "those that can still matter"
+    GROUPS = "what their groups are remembered by"
     ALL = "all"
 
 
@@ -118,6 +124,7 @@ class Gate:
         looked_up: where rows of another gate look up those of this one.
         log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
             its last columns are then those of `odfpy.engine.spark.incremental.log`.
+        groups: where not rows are kept but partial results of groups; `keys` are what it groups by.
     """
 
     number: int
@@ -132,6 +139,7 @@ class Gate:
     session: tuple[Node, Node] | None = None
     looked_up: LookedUp | None = None
     log: Node | None = None
+    groups: PartialAggregate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,10 @@ class Moment(Protocol):
 
     def rows(self, gate: Gate) -> Node:
         """The rows of a gate, with its columns (of which unused ones may be missing)."""
+        ...
+
+    def groups(self, gate: Gate) -> Groups:
+        """The partial results of a gate that has them."""
         ...
 
 
@@ -225,6 +237,16 @@ class Block:
     part: Part
     keys: Mapping[int, tuple[Node | None, ...]]
     alias: str | None = None
+
+
+def settled(dues: Sequence[Due], clock: Clock) -> Node:
+    """Whether a row is settled by any of several rules."""
+    return any_of(clock.catalyst, [due.condition(clock) for due in dues])
+
+
+def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
+    """Whether one of several conditions holds."""
+    return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
 
 
 def column_id(column: Node) -> int:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,10 +18,12 @@ from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, same_nulls, together
 from odfpy.engine.spark.incremental.difference import difference
-from odfpy.engine.spark.incremental.gates import GateRows, Pull, settled
-from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp
+from odfpy.engine.spark.incremental.gates import GateRows, Pull
+from odfpy.engine.spark.incremental.groups import Groups
+from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp, settled
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.rows import write_parquet
+from odfpy.engine.spark.shared_files import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +40,9 @@ class BlockRun:
     def changes(self) -> DataFrame:
         """What the block emits: columns `c0`, `c1`... of its part, and a weight."""
         if self._only_settles():
-            return difference(None, self._result(_Moment(self, self.pull.after, None, is_after=True)))
+            return difference(
+                None, self._result(_Moment(self, self.pull.after, None, is_after=True, only_settled=True))
+            )
         touched = self._touched()
         after = self._result(_Moment(self, self.pull.after, touched, is_after=True))
         return difference(self._result(_Moment(self, self.pull.before, touched, is_after=False)), after)
@@ -60,6 +64,10 @@ class BlockRun:
         """Write down what the next pull may need; files by name."""
         found = {}
         for gate in self.block.part.gates:
+            if gate.groups is not None:
+                if (groups := self.rows.groups(gate).keep()) is not None:
+                    found[groups[1].name] = groups
+                continue
             kept = self.rows.keep(gate)
             if kept is None:
                 continue
@@ -75,8 +83,12 @@ class BlockRun:
         """Whether nothing of before can change, so that what settles now is all there is to emit."""
         gates = self.block.part.gates
         return self.pull.is_first or (
-            all(gate.waits or gate.looked_up is not None for gate in gates) and not self.rows.needs_history()
+            all(self._only_settles_at(gate) or gate.looked_up is not None for gate in gates)
+            and not self.rows.needs_history()
         )
+
+    def _only_settles_at(self, gate: Gate) -> bool:
+        return gate.waits and (gate.groups is None or self.rows.on_time(gate))
 
     def _result(self, moment: _Moment) -> DataFrame:
         part, catalyst = self.block.part, self.pull.catalyst
@@ -94,11 +106,15 @@ class BlockRun:
             return None
         path = self.pull.scratch / f"touched-{self.block.source}.parquet"
         keys = reduce(lambda one, other: one.union(other), frames).distinct()
+        if all(gate.groups is not None for gate in self.block.part.gates):
+            return _Touched(self.pull.catalyst.plan(keys))  # which are of files
         write_parquet(path, keys, even_if_empty=True)
-        return _Touched(self.pull.catalyst.plan(self.pull.catalyst.spark.read.schema(keys.schema).parquet(str(path))))
+        return _Touched(self.pull.catalyst.plan(read_parquet(self.pull.catalyst.spark, keys.schema, [str(path)])))
 
     def _touched_at(self, gate: Gate) -> list[DataFrame]:
         catalyst, pull = self.pull.catalyst, self.pull
+        if gate.groups is not None:
+            return self._touched_groups(gate)
         found = []
         old, new = self.rows.old(gate), self.rows.counted(gate)
         if new is not None and gate.looked_up is not None and None in self.block.keys[gate.number]:
@@ -109,6 +125,18 @@ class BlockRun:
             was_open = catalyst.expression("Not", settled(gate.due, pull.before))
             settles = catalyst.expression("And", settled(gate.due, pull.after), was_open)
             found += [self._keys(gate, rows, settles) for rows in (old, new) if rows is not None]
+        return found
+
+    def _touched_groups(self, gate: Gate) -> list[DataFrame]:
+        groups, (was, now) = self.rows.groups(gate), (self.pull.before, self.pull.after)
+        found = []
+        for plan, is_new in ((groups.old, False), (groups.new, True)):
+            if plan is None or not (is_new or gate.due):
+                continue
+            keys = [groups.translated(key, plan) for key in self.block.keys[gate.number]]
+            named = [self.pull.catalyst.alias(key, f"k{at}") for at, key in enumerate(keys)]
+            rows = groups.settled(plan, now, None if is_new else was) if gate.due else plan
+            found.append(self.pull.catalyst.dataframe(self.pull.catalyst.project(named, rows)))
         return found
 
     def _looking_up(self, looked_up: LookedUp, changed: Changes) -> list[DataFrame]:
@@ -142,6 +170,18 @@ class _Moment:
     touched: _Touched | None
     is_after: bool
     in_full: bool = False
+    only_settled: bool = False
+
+    def groups(self, gate: Gate) -> Groups:
+        """The partial results of a gate."""
+        groups = self.run.rows.groups(gate)
+        plan = groups.after if self.is_after else groups.old
+        if plan is None:
+            return groups.of(None)
+        if gate.waits:
+            plan = groups.settled(plan, self.clock, self.run.pull.before if self.only_settled else None)
+        keys = self.run.block.keys[gate.number]
+        return groups.of(self._of_touched([key and groups.translated(key, plan) for key in keys], plan))
 
     def rows(self, gate: Gate) -> Node:
         """The rows of a gate, with its columns."""
@@ -158,7 +198,10 @@ class _Moment:
     def _limited(self, catalyst: Catalyst, gate: Gate, plan: Node) -> Node:
         if gate.waits:
             plan = catalyst.filter(settled(gate.due, self.clock), plan)
-        keys = self.run.block.keys[gate.number]
+        return self._of_touched(self.run.block.keys[gate.number], plan)
+
+    def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:
+        catalyst = self.run.pull.catalyst
         if self.touched is None:
             return plan
         pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()

@@ -57,6 +57,7 @@ from odfpy.engine.spark.incremental.times import (
     shift_of,
 )
 from odfpy.engine.spark.incremental.uses import Uses, uses_of
+from odfpy.engine.spark.partial_aggregate import PartialAggregate
 
 _SCALAR: Final = "ScalarSubquery"
 _SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
@@ -145,9 +146,12 @@ class Walk:
         late: Sequence[Due] = (),
         session: tuple[Node, Node] | None = None,
         looked_up: LookedUp | None = None,
+        groups: PartialAggregate | None = None,
     ) -> Part:
         """A free part as a gate: what stands on it falls apart by some keys. Arguments as the attributes of `Gate`."""
-        if forget or session:
+        if groups is not None:
+            retention = Retention.GROUPS
+        elif forget or session:
             retention = Retention.OPEN
         else:
             retention = Retention.ALL if self._reads_block(part.free) else Retention.NOTHING
@@ -163,6 +167,7 @@ class Walk:
             tuple(late),
             session,
             looked_up,
+            groups=groups,
         )
         self._gates += 1
         found = tuple(
@@ -190,7 +195,8 @@ class Walk:
 
         Where gates keep only rows that can still change what is made of each of them, that is a block's result.
         """
-        return self.cut(part) if any(gate.retention is Retention.OPEN for gate in part.gates) else part
+        is_open = any(gate.retention is Retention.OPEN or (gate.groups and gate.waits) for gate in part.gates)
+        return self.cut(part) if is_open else part
 
     # --- Row by row ---
 

@@ -1,0 +1,40 @@
+"""One derivative, pull by pull, by requests to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow.parquet as pq
+from support.engine_requests import success, transform_request
+
+from odfpy.engine.contract import TransformResponseNeedsHistory
+from odfpy.engine.spark import operations
+
+
+@dataclass
+class Pulls:
+    """The pulls of one derivative."""
+
+    spark: object
+    folder: object
+    query: object
+    asked: int = 0
+
+    def pull(self, number, inputs, checkpoint):
+        """One pull; the logical hash of its slice, and its checkpoint."""
+        folder = self.folder / str(number)
+        folder.mkdir(parents=True)
+        given = inputs(history=False)
+        request = replace(
+            transform_request(folder, self.query, *given), prev_checkpoint_path=checkpoint and str(checkpoint)
+        )
+        response = operations.transform(self.spark, request)
+        if isinstance(response, TransformResponseNeedsHistory):
+            self.asked += 1
+            response = operations.transform(self.spark, replace(request, query_inputs=inputs(history=True)))
+        made = success(response).slices
+        return made[0].logical_hash if made else None, folder / "out" / "checkpoint"
+
+    def rows(self, number):
+        """The rows of the slice of a pull."""
+        return pq.read_table(self.folder / str(number) / "out" / "slice").to_pylist()
