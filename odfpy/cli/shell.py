@@ -1,14 +1,22 @@
-"""The interactive side of `odf sql`."""
+"""The interactive side of `odf sql`.
+
+A statement runs in a process of its own, so that Ctrl-C ends it whatever it is at: native code hears nothing before it
+has come back. The shell itself stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from odfpy.cli.output import Output
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import OdfError
+from odfpy.errors import EngineError, InternalError, OdfError
 from odfpy.query.tables import split_statements
 
 HELP = r"""Statements end with a semicolon and may have several lines; every dataset is a table under its name.
@@ -35,6 +43,7 @@ class Shell:
         self.output = output
         self.engine = engine
         self.limit = limit
+        self._is_reading = False
 
     def run(self, statement: str) -> None:
         """Run one statement.
@@ -44,17 +53,48 @@ class Shell:
         """
         self.output.arrow(self.workspace.sql(statement, engine=self.engine, limit=self.limit))
 
+    def _run_all(self, statements: Iterable[str]) -> None:
+        for statement in statements:
+            self.run(statement)
+
     def interact(self) -> None:
         """Go on until the person leaves."""
         self.output.text(f"SQL shell of {self.workspace.root}. \\? for help, \\q to leave.")
-        with_history(self.workspace.storage.cache / "sql-history", self._loop)
+        with self._interruptible():
+            with_history(self.workspace.storage.cache / "sql-history", self._loop)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C end what is read from the keyboard, and nothing else of this process."""
+        before = signal.getsignal(signal.SIGINT)
+        if before == signal.SIG_IGN:
+            yield
+            return
+        wakeup = signal.set_wakeup_fd(-1)  # nobody else is to wait for an answer to it
+        signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(wakeup)
+
+    def _interrupted(self, _: int, __: FrameType | None) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            raise KeyboardInterrupt
+
+    def _read(self, prompt: str) -> str:
+        self._is_reading = True
+        try:
+            return input(prompt)
+        finally:
+            self._is_reading = False
 
     def _loop(self) -> None:
         pending = ""
         while True:
-            line = None
             try:
-                line = input("...> " if pending else "odf> ")
+                line = self._read("...> " if pending else "odf> ")
                 if not pending and line.strip() in ("\\q", "\\quit"):
                     return
                 pending = self._take(f"{pending}\n{line}" if pending else line)
@@ -64,19 +104,21 @@ class Shell:
             except OdfError as error:
                 pending = ""
                 self.output.error(error.message, error.hint, error.code)
-            except KeyboardInterrupt:  # ends the query, or drops what is typed, but not the shell
+            except KeyboardInterrupt:  # drops what is typed
                 pending = ""
                 self.output.text()
-                if line is not None:
-                    self.output.error("interrupted")
 
     def _take(self, text: str) -> str:
         """Do what the text says, once it is complete; gives back what is not."""
         if text.strip().startswith("\\"):
             self._meta(text.strip())
         elif text.rstrip().endswith(";"):
-            for statement in split_statements(text):
-                self.run(statement)
+            code = _apart(lambda: self._run_all(split_statements(text)), self.output)
+            if code == -signal.SIGINT:
+                self.output.text()
+                self.output.error("interrupted")
+            elif code < 0:
+                raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps memory did not suffice.")
         elif text.strip():
             return text
         return ""
@@ -96,6 +138,29 @@ class Shell:
             self.output.rows(
                 ["Dataset", "Kind", "Records"], [(str(s.handle), s.kind.value, s.num_records) for s in found]
             )
+
+
+def _apart(work: Callable[[], None], output: Output) -> int:
+    """Do something in a copy of this process, which Ctrl-C ends; gives its exit code, or minus a signal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        work()
+        code = 0
+    except OdfError as error:
+        output.error(error.message, error.hint, error.code)
+    except Exception as error:  # noqa: BLE001 - the copy must not come back from here
+        output.error(f"{type(error).__name__}: {error}", code=InternalError.code)
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(code)
 
 
 def with_history(file: Path, work: Callable[[], None]) -> None:

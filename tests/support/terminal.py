@@ -13,7 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ class Terminal:
         return self.screen[: self.screen.index(text, after) + len(text)]
 
     def wait_for_work(self, seconds: float) -> None:
-        """Wait until the program has used so much more processor time: it is at work, and reads no keys."""
+        """Wait until the program, or what it has started, has used so much more processor time: it reads no keys."""
         enough = self._processor_seconds() + seconds
         deadline = time.monotonic() + PATIENCE
         while self._processor_seconds() < enough:
@@ -94,8 +94,12 @@ class Terminal:
             self._read(time.monotonic() + 0.05)
 
     def _processor_seconds(self) -> float:
-        _, _, numbers = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")
-        return sum(map(int, numbers.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        ticks = 0
+        for process in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has ended
+                numbers = process.read_text().rpartition(") ")[2].split()
+                ticks += sum(map(int, numbers[11:13])) if int(numbers[3]) == self._process.pid else 0
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def interrupt(self, until: str) -> None:
         """Press Ctrl-C until some text comes: a key that arrives just before readline waits is read with the next."""
