@@ -2,7 +2,7 @@
 
     1. every block: it has its hash, it can be read, every chain rule holds
     2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
-    3. every checkpoint: it is there, size and hash fit
+    3. every checkpoint that is there: size and hash fit; one that is gone is remarked on, since it is a cache
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
        integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
        of the inputs; or all of them from the start, each from what the replay before it has kept
@@ -48,9 +48,10 @@ _RESTORE = (
 )
 _OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
 _MAKE_AGAIN = (
-    "Copy the file of that name from another copy of the dataset. Replays and pulls go without it: what it had is made"
-    " again from the history of the inputs, which takes longer."
+    "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls go without it:"
+    " what it had is made again from the history of the inputs, which takes longer."
 )
+_WITHOUT = "Nothing is lost: what it had is made again from the history of the inputs when it is needed."
 
 
 @dataclass
@@ -60,6 +61,7 @@ class _Run:
     Attributes:
         blocks: the blocks that could be read, oldest first.
         states: the state of the chain after each of them.
+        missing: checkpoints that are not there, with their blocks.
         lost: checkpoints that are missing or damaged.
     """
 
@@ -68,6 +70,7 @@ class _Run:
     blocks: list[HashedBlock] = field(default_factory=list)
     states: list[ChainState] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    missing: list[tuple[HashedBlock, Multihash]] = field(default_factory=list)
     lost: set[Multihash] = field(default_factory=set)
     slices: int = 0
     checkpoints: int = 0
@@ -123,6 +126,7 @@ def verify(
     for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
         this.tell("checking files", number)
         _verify_files(this, hashed, state)
+    _remark_on_missing(this)
     if engine_for is not None and this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE:
         _replay_all(this, storage, engine_for, from_start=from_start)
     return VerifyReport(
@@ -174,13 +178,28 @@ def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
         this.checkpoints += 1
         checkpoint = event.new_checkpoint
         name = checkpoint.physical_hash
-        if not _verify_object(this, hashed, _CHECKPOINT, layout.checkpoints, name, checkpoint.size):
+        if name not in layout.checkpoints:
+            this.missing.append((hashed, name))
+            this.lost.add(name)
+        elif not _verify_object(this, hashed, _CHECKPOINT, layout.checkpoints, name, checkpoint.size):
             this.lost.add(name)
     if event.new_data is not None:
         this.slices += 1
         name = event.new_data.physical_hash
         if _verify_object(this, hashed, "slice", layout.data, name, event.new_data.size):
             _verify_rows(this, hashed, state, event.new_data)
+
+
+def _remark_on_missing(this: _Run) -> None:
+    """One remark on all checkpoints that are gone, at the last of them: a person may have made room."""
+    if not this.missing:
+        return
+    block, name = this.missing[-1]
+    message = "Missing checkpoint"
+    if len(this.missing) > 1:
+        message += f"s: {len(this.missing)} of {this.checkpoints}; the last one"
+    file = this.dataset.layout.checkpoints.describe(name)
+    this.error(_CHECKPOINT, message, block, file=file, hint=_WITHOUT, severity=Severity.WARNING, cause=ObjectNotFound)
 
 
 def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int) -> bool:

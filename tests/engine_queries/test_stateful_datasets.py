@@ -216,6 +216,11 @@ def test_checkpoints_may_be_gone_or_damaged_or_of_another_version(
     data = bytearray(last.read_bytes())
     data[len(data) // 2] ^= 1
     last.write_bytes(bytes(data))
+    (report,) = workspace.verify(["made"])
+    assert [(found.message.partition(":")[0], found.file) for found in report.findings] == [
+        ("Damaged checkpoint", str(last))
+    ]
+    assert (report.ok, report.transforms_replayed) == (False, 2)
     feed(workspace, "one", "9 a", day=9)
     with pytest.raises(OdfError, match="Damaged checkpoint") as caught:
         pull(workspace)
@@ -227,8 +232,8 @@ def test_checkpoints_may_be_gone_or_damaged_or_of_another_version(
     for file in files:
         file.unlink()
     (report,) = workspace.verify(["made"])
-    assert {finding.message for finding in report.findings} == {"Missing checkpoint"}
-    assert report.transforms_replayed == 2
+    assert [found.message for found in report.findings] == ["Missing checkpoints: 2 of 2; the last one"]
+    assert (report.ok, report.transforms_replayed) == (True, 2)
     pull(workspace)
     assert state(workspace) == ["1 a 2", "1 b 1", "3 b 1", "5 a 1"]
 
