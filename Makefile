@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 TESTS ?= tests
+# That many processes run the tests; each may have a Spark engine, of over a gigabyte.
+PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test lint types bench clean
@@ -39,7 +41,7 @@ demo: $(VENV)/runs
 
 test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
 lint: $(VENV)/develops
 	$(BIN)/ruff check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 settings.register_profile("odfpy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("odfpy")
 
+# Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
+os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+
+IN_THIS_PROCESS = (
+    "tests/engine_queries/",
+    "tests/ingest/lanes/test_lanes_agree.py",
+    "tests/ingest/merge/test_merge_on_spark.py",
+)
+"""Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -24,3 +35,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with engine_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+# --- Several processes (`pytest --numprocesses`) ---------------------------------------------------------------------
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that nobody waits for it in the end."""
+    if hasattr(config, "workerinput"):
+        engines = {item.path for item in items if item.get_closest_marker("spark")}
+        items.sort(key=lambda item: (_scope(item.nodeid) != "spark", item.path not in engines))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A process takes file after file, in this order."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _scope(nodeid)
+
+    config.option.loadscopereorder = False  # not by numbers of tests
+    return Files(config, log)
+
+
+def _scope(nodeid: str) -> str:
+    return "spark" if nodeid.startswith(IN_THIS_PROCESS) else nodeid.partition("::")[0]
