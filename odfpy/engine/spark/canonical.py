@@ -18,7 +18,7 @@ from odfpy.engine.spark.catalyst import (
 )
 from odfpy.engine.spark.exact_sums import can_be_exact
 from odfpy.engine.spark.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
-from odfpy.engine.spark.partial_aggregate import PartialAggregate, call_id, different_calls, is_call
+from odfpy.engine.spark.partial_aggregate import PartialAggregate, call_id, columns_with, different_calls
 
 # --- Window functions -------------------------------------------------------------------------------------------------
 
@@ -120,49 +120,18 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     if adding and all(can_be_exact(build, call) for call in adding):
         phases = partial_aggregate(build, node)
         if phases.can_be_merged:
-            return with_results(phases, *phases.results(phases.of_rows(node.child())))
+            return phases.results(phases.of_rows(node.child()))
     below = node.child()
     if adding:
         below, groups, made = _in_order(build, node, adding)
         for call, result in zip(adding, made, strict=True):
             renewed[call_id(call)] = build.aggregate(build.expression("aggregate.First", result.toAttribute(), False))
-    return catalyst.aggregate(groups, _with_results(build, node, renewed, groupings, groups), below)
+    return catalyst.aggregate(groups, columns_with(build, node, renewed, groupings, groups), below)
 
 
 def partial_aggregate(build: Builder, node: Node) -> PartialAggregate:
     """An `Aggregate` in two phases, of values in one form."""
     return PartialAggregate(build, node, [_in_one_form(build, call) or call for call in different_calls(node)])
-
-
-def with_results(phases: PartialAggregate, plan: Node, results: dict[str, Node]) -> Node:
-    """The columns of an `Aggregate`, made of what `PartialAggregate.results` gives."""
-    found = {column.name(): column for column in columns(plan)}
-    groups = [found[key] for key in phases.keys]
-    build, node = phases.build, phases.node
-    return build.catalyst.project(_with_results(build, node, results, phases.groupings, groups), plan)
-
-
-def _with_results(
-    build: Builder, node: Node, results: dict[str, Node], groupings: list[Node], groups: list[Node]
-) -> list[Node]:
-    """The columns of an `Aggregate` with other expressions for some calls and for what it groups by."""
-
-    def found(part: Node) -> Node | None:
-        if is_call(part):
-            return results.get(call_id(part), part)
-        return next(
-            (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
-        )
-
-    renewed = []
-    for column in items(node.aggregateExpressions()):
-        changed = build.substitute(column, found)
-        renewed.append(
-            changed
-            if changed is column or expression_name(column) == "Alias"
-            else build.catalyst.alias(changed, column.name(), column.exprId())
-        )
-    return renewed
 
 
 def _in_one_form(build: Builder, call: Node) -> Node | None:

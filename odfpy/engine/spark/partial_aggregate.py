@@ -9,7 +9,7 @@ values are keys of the partial results as well: then there is one for each value
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -75,6 +75,7 @@ class PartialAggregate:
         self.node = node
         self.groupings = items(node.groupingExpressions())
         self.schemas: dict[bool, StructType] = {}
+        self._over_groups: dict[int, tuple[Node, Node]] = {}
         exact, others, self._rest = [], [], []
         for call in calls:
             if can_be_exact(build, call):
@@ -96,6 +97,42 @@ class PartialAggregate:
     def keys(self) -> list[str]:
         """Columns with the values of GROUP BY."""
         return [f"__odf_group{at}" for at in range(len(self.groupings))]
+
+    @cached_property
+    def group_columns(self) -> list[Node]:
+        """What stands for the values of GROUP BY in expressions that are put over partial results."""
+        return [self._column(value, name) for value, name in zip(self.groupings, self.keys, strict=True)]
+
+    def over_groups(self, expression: Node) -> Node:
+        """An expression over what the operator groups by, as one over `group_columns`."""
+        if id(expression) not in self._over_groups:
+            pairs = list(zip(self.groupings, self.group_columns, strict=True))
+
+            def found(part: Node) -> Node | None:
+                return next((column for value, column in pairs if part.semanticEquals(value)), None)
+
+            self._over_groups[id(expression)] = expression, self.build.substitute(expression, found)
+        return self._over_groups[id(expression)][1]
+
+    def with_group_columns(self, plan: Node) -> Node:
+        """Partial results with `group_columns`, whatever the identities of these columns were."""
+        return self.build.catalyst.project(self._renamed(plan, self.group_columns), plan)
+
+    def _renamed(self, plan: Node, wanted: list[Node]) -> list[Node]:
+        """The columns of a plan, those of the names of wanted ones as these."""
+        catalyst, by_name = self.build.catalyst, {column.name(): column for column in wanted}
+        found = []
+        for column in columns(plan):
+            other = by_name.get(column.name())
+            if other is None or same_column(column, other):
+                found.append(column)
+            else:
+                value = catalyst.never_null(column) if column.nullable() and not other.nullable() else column
+                found.append(catalyst.alias(value, other.name(), other.exprId()))
+        return found
+
+    def _column(self, value: Node, name: str) -> Node:
+        return self.build.catalyst.alias(value, name).toAttribute()
 
     @property
     def _floats(self) -> list[Summand]:
@@ -224,8 +261,8 @@ class PartialAggregate:
 
     # --- Second phase ---
 
-    def results(self, plan: Node, *, by_value: bool = False, counted: bool = False) -> tuple[Node, dict[str, Node]]:
-        """The rows that the operator gives: its keys, and the results of calls, by the id of the call.
+    def results(self, plan: Node, *, by_value: bool = False, counted: bool = False) -> Node:
+        """The rows that the operator gives.
 
         Args:
             plan: partial results, of which each is there once.
@@ -248,9 +285,18 @@ class PartialAggregate:
             totals.append(f"if({other.name}_n = 0, null, {total})" if other.kind == "Sum" else other.name)
         totals += self._rest_names
         plan = self._select(plan, [f"{text} as __odf_result{at}" for at, text in enumerate(totals)])
-        found = {column.name(): column for column in columns(plan)}
+        catalyst = self.build.catalyst
+        shown, outputs = self._shown
+        return catalyst.project(outputs, catalyst.project(self._renamed(plan, shown), plan))
+
+    @cached_property
+    def _shown(self) -> tuple[list[Node], list[Node]]:
+        """Columns with the values of GROUP BY and the results of calls, and the operator's columns over these."""
         calls = [*self._exact, *(other.call for other in self._others), *self._rest]
-        return plan, {call_id(call): found[f"__odf_result{at}"] for at, call in enumerate(calls)}
+        results = [self._column(call, f"__odf_result{at}") for at, call in enumerate(calls)]
+        by_call = {call_id(call): result for call, result in zip(calls, results, strict=True)}
+        outputs = columns_with(self.build, self.node, by_call, self.groupings, self.group_columns)
+        return [*self.group_columns, *results], outputs
 
     # --- SQL ---
 
@@ -285,6 +331,29 @@ def different_calls(node: Node) -> list[Node]:
     """The calls of aggregate functions in an operator, each once."""
     parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if is_call(part))
     return list({call_id(part): part for part in parts}.values())
+
+
+def columns_with(
+    build: Builder, node: Node, results: Mapping[str, Node], groupings: list[Node], groups: list[Node]
+) -> list[Node]:
+    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by."""
+
+    def found(part: Node) -> Node | None:
+        if is_call(part):
+            return results.get(call_id(part), part)
+        return next(
+            (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
+        )
+
+    renewed = []
+    for column in items(node.aggregateExpressions()):
+        changed = build.substitute(column, found)
+        renewed.append(
+            changed
+            if changed is column or expression_name(column) == "Alias"
+            else build.catalyst.alias(changed, column.name(), column.exprId())
+        )
+    return renewed
 
 
 def is_call(expression: Node) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.canonical import ordered_aggregate, partial_aggregate, with_results
+from odfpy.engine.spark.canonical import ordered_aggregate, partial_aggregate
 from odfpy.engine.spark.catalyst import Node, expression_name, items
 from odfpy.engine.spark.incremental.keys import columns_read, is_session, is_window
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
@@ -190,7 +190,7 @@ def _grouped(
         if groups is None:
             return ordered_aggregate(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)])))
         found = moment.groups(child.gates[0])
-        return with_results(groups, *groups.results(found.plan, by_value=found.by_value, counted=True))
+        return groups.results(found.plan, by_value=found.by_value, counted=True)
 
     return Part(
         columns,

@@ -83,6 +83,7 @@ class GateRows:
     _history: dict[int, Changes | None] = field(default_factory=dict)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
+    _sources: dict[int, Rows | None] = field(default_factory=dict)
 
     @property
     def catalyst(self) -> Catalyst:
@@ -93,7 +94,7 @@ class GateRows:
         """The changes of a gate in this pull."""
         if gate.number not in self._new:
             before = self.old(gate) if gate.log is not None else None
-            self._new[gate.number] = self._through(gate, lambda stream: stream.new(), before)
+            self._new[gate.number] = self._through(gate, self._new_rows, before)
         return self._new[gate.number]
 
     def old(self, gate: Gate) -> Changes | None:
@@ -115,7 +116,7 @@ class GateRows:
         if self.pull.is_first:
             return None
         if gate.number not in self._history:
-            self._history[gate.number] = self._through(gate, lambda stream: stream.old())
+            self._history[gate.number] = self._through(gate, lambda number: self.pull.streams[number].old())
         return self._history[gate.number]
 
     # --- What is kept ---
@@ -178,10 +179,15 @@ class GateRows:
         if new is None or not new.only_appends:
             return new is None
         for number in sources_read(gate.plan):
-            watermark, rows = self._watermark(number), self.pull.streams[number].new()
+            watermark, rows = self._watermark(number), self._new_rows(number)
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
                 return False
         return True
+
+    def _new_rows(self, number: int) -> Rows | None:
+        if number not in self._sources:
+            self._sources[number] = self.pull.streams[number].new()
+        return self._sources[number]
 
     def _watermark(self, number: int) -> int | None:
         """The watermark of a source before; that of a block is not known here, but greater than any time."""
@@ -206,15 +212,13 @@ class GateRows:
 
     # --- Through the free part ---
 
-    def _through(
-        self, gate: Gate, take: Callable[[Stream], Rows | None], before: Changes | None = None
-    ) -> Changes | None:
+    def _through(self, gate: Gate, take: Callable[[int], Rows | None], before: Changes | None = None) -> Changes | None:
         """Rows of the sources, taken through the free part below a gate."""
         found: dict[int, Rows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:
-                found[number] = take(self.pull.streams[number])
+                found[number] = take(number)
             return (leaf_over if gate.log is None else log_over)(self.catalyst, plan, found[number])
 
         delta = carried(self.catalyst, gate.plan, leaf)

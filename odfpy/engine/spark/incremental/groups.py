@@ -7,7 +7,7 @@ values are kept as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,26 +145,21 @@ class GroupRows:
             empty = self._catalyst.empty_like(self.gate.columns)
             pairs = zip(columns(empty), self.gate.columns, strict=False)
             rows = self._catalyst.project([same_nulls(self._catalyst, below, column) for below, column in pairs], empty)
-            plan = self._groups.of_rows(rows, by_value=self.by_value)
+            plan = self._groups.with_group_columns(self._groups.of_rows(rows, by_value=self.by_value))
         return Groups(plan, self.by_value)
 
-    def translated(self, expression: Node, plan: Node) -> Node:
+    def over_groups(self, expression: Node) -> Node:
         """An expression over the gate's keys, as one over partial results."""
-        found = {column.name(): column for column in columns(plan)}
-        pairs = list(zip(self.gate.keys, self._groups.keys, strict=True))
-
-        def over(part: Node) -> Node | None:
-            return next((found[name] for key, name in pairs if part.semanticEquals(key)), None)
-
-        return self._groups.build.substitute(expression, over)
+        return self._groups.over_groups(expression)
 
     def settled(self, plan: Node, now: Clock, was: Clock | None) -> Node:
         """Those that are settled by now; only if they had not been by then, where a clock of then is given."""
         catalyst = self._catalyst
-        condition = settled(self.gate.due, now)
+        dues = [replace(due, value=self.over_groups(due.value)) for due in self.gate.due]
+        condition = settled(dues, now)
         if was is not None:
-            condition = catalyst.expression("And", condition, catalyst.expression("Not", settled(self.gate.due, was)))
-        return catalyst.filter(self.translated(condition, plan), plan)
+            condition = catalyst.expression("And", condition, catalyst.expression("Not", settled(dues, was)))
+        return catalyst.filter(condition, plan)
 
     # --- Files ---
 
@@ -184,11 +179,4 @@ class GroupRows:
         if self.by_value not in schemas:
             schemas[self.by_value] = catalyst.dataframe(self.of(None).plan).schema
         plan = catalyst.plan(read_parquet(catalyst.spark, schemas[self.by_value], [str(path)]))
-        never_null = {
-            name for key, name in zip(self._groups.groupings, self._groups.keys, strict=True) if not key.nullable()
-        }
-        shown = [
-            catalyst.alias(catalyst.never_null(column), column.name()) if column.name() in never_null else column
-            for column in columns(plan)
-        ]
-        return catalyst.project(shown, plan)
+        return self._groups.with_group_columns(plan)

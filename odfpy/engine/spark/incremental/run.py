@@ -133,7 +133,7 @@ class BlockRun:
         for plan, is_new in ((groups.old, False), (groups.new, True)):
             if plan is None or not (is_new or gate.due):
                 continue
-            keys = [groups.translated(key, plan) for key in self.block.keys[gate.number]]
+            keys = map(groups.over_groups, self.block.keys[gate.number])
             named = [self.pull.catalyst.alias(key, f"k{at}") for at, key in enumerate(keys)]
             rows = groups.settled(plan, now, None if is_new else was) if gate.due else plan
             found.append(self.pull.catalyst.dataframe(self.pull.catalyst.project(named, rows)))
@@ -181,7 +181,7 @@ class _Moment:
         if gate.waits:
             plan = groups.settled(plan, self.clock, self.run.pull.before if self.only_settled else None)
         keys = self.run.block.keys[gate.number]
-        return groups.of(self._of_touched([key and groups.translated(key, plan) for key in keys], plan))
+        return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
     def rows(self, gate: Gate) -> Node:
         """The rows of a gate, with its columns."""
