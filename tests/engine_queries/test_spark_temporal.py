@@ -5,6 +5,7 @@ Times are days of January 2024; rows are written as they would stand in a table:
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -34,6 +35,7 @@ from odfpy.engine.spark import operations
 
 pytestmark = pytest.mark.spark
 
+EXAMPLES = int(os.environ.get("ODF_LAWS", "1"))
 EPOCH = datetime(2023, 12, 31, tzinfo=timezone.utc)
 OPEN = datetime(9999, 12, 31, 23, 59, 59, 999000, timezone.utc)
 
@@ -44,6 +46,12 @@ TAXES = (pa.field("land", pa.string()), pa.field("tax", pa.int32()))
 AS_OF = "f.event_time >= r.valid_from AND f.event_time < r.valid_to"
 JOIN = f"SELECT f.event_time, f.id, r.rate FROM facts f JOIN rates r ON f.cur = r.cur AND {AS_OF}"
 LEFT = JOIN.replace("JOIN", "LEFT JOIN")
+FULL = LEFT.replace("LEFT", "FULL").replace("f.event_time", "coalesce(f.event_time, r.valid_from) AS event_time", 1)
+UNUSED = (
+    "SELECT valid_from AS event_time, rate FROM rates r "
+    f"WHERE NOT EXISTS (SELECT * FROM facts f WHERE f.cur = r.cur AND {AS_OF})"
+)
+LISTED = JOIN.replace("JOIN", ",").replace("ON", "WHERE")
 
 
 def day(number: float) -> datetime:
@@ -359,6 +367,15 @@ def test_wrong_tables(analyzed, tables, message, hint):
     assert hint in made.hint
 
 
+@pytest.mark.parametrize("moment", ["f.event_time", "TIMESTAMP '2024-01-01'"])
+def test_the_join_of_flink_is_told_in_our_words(analyzed, moment):
+    query = f"SELECT f.event_time FROM facts f JOIN rates FOR SYSTEM_TIME AS OF {moment} AS r ON f.cur = r.cur"
+    made = analyzed(query, TemporalTable("rates", ("cur",)))
+    assert isinstance(made, TransformResponseInvalidQuery)
+    assert "`temporalTables`" in made.hint
+    assert "versions.valid_from" in made.hint
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [
@@ -380,6 +397,11 @@ def test_what_a_join_is_and_how_far_its_watermark_goes(analyzed):
     assert (made.steps[0].query_class, made.notes) == ("temporal-table join", ())
     derived = f"WITH r AS (SELECT * FROM rates) {JOIN.replace('rates r', 'r')}"
     assert analyzed(derived, table).notes == ()
+    listed = analyzed(LISTED, table)
+    assert (listed.steps[0].query_class, listed.notes) == ("temporal-table join", ())
+    unused = analyzed(FULL, table)
+    assert unused.steps[0].query_class == "temporal-table join"
+    assert "will not advance" in unused.notes[0], "a version ends long after it began"
     shown = analyzed(JOIN.replace("r.rate", "r.valid_to"), table)
     assert "will not advance" in shown.notes[0], "rows change when a version ends, however long ago they were"
     assert "temporal" not in analyzed(JOIN.split("AND", maxsplit=1)[0], table).steps[0].query_class
@@ -470,35 +492,47 @@ def stories(draw):
     return [*told[:-1], (*told[-1][:2], marks)]
 
 
-@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-@given(commits=stories())
-def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_factory, commits):
-    table = (TemporalTable("rates", ("cur",)),)
-    found = Story(spark, tmp_path_factory.mktemp("story"), LEFT, table, {"facts": FACTS, "rates": RATES})
-    model, facts = Model(), Counter()
-    for rates, lines, marks in commits:
-        if rates:
-            found.commit("rates", *((op, day(when), key, value) for op, when, key, value in rates))
-        if lines:
-            found.commit("facts", *((op, day(when), number, key) for op, when, number, key in lines))
-        for op, _, key, _ in rates:
-            model.present[key] += 1 if op in ("+A", "+C") else -1
-        model.commit(rates)
-        for op, *row in lines:
-            facts[tuple(row)] += 1 if op == "+A" else -1
-        if marks is not None:
-            found.pull(**marks)
-            assert found.state() == _closed(model, facts, min(marks.values()))
+@pytest.mark.parametrize("query", [LEFT, FULL, UNUSED, LISTED], ids=["left", "full", "unused", "listed"])
+def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_factory, query):
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(commits=stories())
+    def law(commits):
+        table = (TemporalTable("rates", ("cur",)),)
+        found = Story(spark, tmp_path_factory.mktemp("story"), query, table, {"facts": FACTS, "rates": RATES})
+        model, facts = Model(), Counter()
+        for rates, lines, marks in commits:
+            if rates:
+                found.commit("rates", *((op, day(when), key, value) for op, when, key, value in rates))
+            if lines:
+                found.commit("facts", *((op, day(when), number, key) for op, when, number, key in lines))
+            for op, _, key, _ in rates:
+                model.present[key] += 1 if op in ("+A", "+C") else -1
+            model.commit(rates)
+            for op, *row in lines:
+                facts[tuple(row)] += 1 if op == "+A" else -1
+            if marks is not None:
+                found.pull(**marks)
+                assert found.state() == _closed(query, model, facts, min(marks.values()))
+
+    law()
 
 
-def _closed(model: Model, facts: Counter[Any], watermark: float) -> Counter[str]:
+def _closed(query: str, model: Model, facts: Counter[Any], watermark: float) -> Counter[str]:
     wanted: Counter[str] = Counter()
     versions = model.versions()
+    unused = [version for version in versions if version[3] <= watermark]
     for (when, number, key), count in facts.items():
         if count > 0 and when <= watermark:
-            rates = [rate for cur, rate, begin, end in versions if cur == key and begin <= when < end]
-            assert len(rates) <= 1
-            wanted[f"{when} {number} {rates[0] if rates else '-'}"] += count
+            in_force = [
+                (cur, rate, begin, end) for cur, rate, begin, end in versions if cur == key and begin <= when < end
+            ]
+            assert len(in_force) <= 1
+            unused = [version for version in unused if version not in in_force]
+            rate = in_force[0][1] if in_force else "-"
+            if query != UNUSED and not (query == LISTED and not in_force):
+                wanted[f"{when} {number} {rate}"] += count
+    if query in (FULL, UNUSED):
+        wanted.update(line(("", day(begin), *([None] * (query == FULL)), rate)).strip() for _, rate, begin, _ in unused)
     return wanted
 
 

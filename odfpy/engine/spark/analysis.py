@@ -15,7 +15,7 @@ from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operato
 from odfpy.engine.spark.classes import CLASSES
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
 from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
-from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, spark_errors
 from odfpy.engine.spark.functions import why_unsafe
 from odfpy.engine.spark.operators import QUERY_OPERATORS, nested_queries, obstacle, operators, with_subqueries
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
@@ -164,6 +164,8 @@ def _reserved(node: Node, step: Step) -> InvalidQuery:
 
 def _check_is_query(parsed: Node, source: SourceText) -> None:
     for name, node in _parsed_operators(parsed):
+        if name.endswith("RelationTimeTravel"):
+            raise InvalidQuery(f"Inputs have no time travel{place(node, source)}", hint=HOW_TO_JOIN_VERSIONS)
         if name not in QUERY_OPERATORS:
             what = name.rsplit(".", 1)[-1]
             raise InvalidQuery(

@@ -196,9 +196,16 @@ class Catalyst:
 
     def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
         """The rows of the left side that have a partner on the right."""
-        kind = self._class(_CATALYST + "plans.LeftSemi$").__getattr__("MODULE$")
+        return self._join("LeftSemi", left, right, condition)
+
+    def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The pairs of rows for which a condition holds."""
+        return self._join("Inner", left, right, condition)
+
+    def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:
+        join_type = self._class(f"{_CATALYST}plans.{kind}$").__getattr__("MODULE$")
         no_hint = self._plan("JoinHint").NONE()
-        return self._plan("Join")(left, right, kind, self._class("scala.Option").apply(condition), no_hint)
+        return self._plan("Join")(left, right, join_type, self._class("scala.Option").apply(condition), no_hint)
 
     def union(self, children: Iterable[Node]) -> Node:
         """UNION ALL by position."""

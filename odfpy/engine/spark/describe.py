@@ -11,7 +11,7 @@ from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.incremental.parts import Part, column_id
-from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times
+from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
 from odfpy.engine.spark.stateful import Stateful
 from odfpy.engine.spark.tables import Table
 
@@ -98,7 +98,7 @@ def in_words(times: Times, names: Sequence[str]) -> str:
         case Shifted(part, micros):
             return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(part, names)}"
         case Opened(expression, _, part):
-            return f"{_sql(expression)} at {in_words(part, names)}"
+            return f"{_sql(expression)} at {in_words(complete_before(part), names)}"
         case FirstOpenWindow(_, _, part):
             return f"the start of the first window that is open at {in_words(part, names)}"
     return "a time that follows from the watermarks of the inputs"

@@ -15,6 +15,11 @@ _NONDETERMINISTIC = re.compile("NON_?DETERMINISTIC")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
 _POSITION = re.compile(r"; line \d+ pos \d+$")
 _WINDOW = re.compile("name `(session_)?window`")
+_TIME_TRAVEL = re.compile("time[ _]travel", re.IGNORECASE)
+HOW_TO_JOIN_VERSIONS = (
+    "Name the table in `temporalTables`, and join with `AND facts.event_time >= versions.valid_from "
+    "AND facts.event_time < versions.valid_to`."
+)
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
@@ -63,7 +68,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     message = _message(cause)
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
-    is_analysis = cause.getClass().getSimpleName().endswith("AnalysisException")
+    is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
     if (not condition and not is_analysis) or condition.startswith(_OUR_FAULT):
         return EngineError(f"Spark: {message.splitlines()[0]}")
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
@@ -72,6 +77,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
     if condition.startswith("UNRESOLVED_COLUMN") and _WINDOW.search(sentence):
         hint = _NO_WINDOW
+    if _TIME_TRAVEL.search(message):
+        hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
 

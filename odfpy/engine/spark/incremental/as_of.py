@@ -5,8 +5,12 @@
 A row of the other side, here called a fact, waits until the watermarks of both sides have passed its time: then the
 versions of that time are known, and it is given, once. Afterwards it is corrected when it is, or when a version of its
 time is: no other facts are looked at. Any condition that compares `valid_from` with one time of the fact is such a
-join (`BETWEEN` and other conditions too), inner or outer on the side of the facts, EXISTS and NOT EXISTS; without an
-equality each fact is compared with all versions of its time. Anything else is a join like others.
+join (`BETWEEN` and other conditions too), in ON or in WHERE, of any kind; without an equality each fact is compared
+with all versions of its time. Anything else is a join like others.
+
+Joins that are outer on the side of the versions (EXISTS and NOT EXISTS of facts too) tell which versions no fact has
+looked up. That a version has none is given when the watermarks of both sides have passed its end. There all facts
+matter as long as a version of theirs lasts: they are read again, as for a join by key.
 
 Kept are facts that wait, and versions that end after all facts that have been given: others cannot be in force for any
 fact that comes, unless it is late; then history is asked. A query that shows `valid_to`, or computes with it, has
@@ -16,7 +20,7 @@ results that change when a version ends, however old the fact is: the watermark 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, subtree
@@ -37,8 +41,8 @@ from odfpy.engine.spark.incremental.times import MILLISECOND, Least, Opened, Shi
 from odfpy.engine.spark.incremental.walk import Walk
 
 TEMPORAL: Final = "temporal-table join"
-_FACTS_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
-_FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
+_OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
+_OF_FACTS_ON_THE_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 _ONE_SIDE: Final = ("LeftSemi", "LeftAnti")
 
 
@@ -80,57 +84,124 @@ class _Bounds:
 
 def as_of_join(walk: Walk, plan: Node, kind: str, left: Part, right: Part, conjuncts: Sequence[Node]) -> Part | None:
     """What is known of a join with a temporal table, None when it is none."""
-    for facts, versions, kinds in ((left, right, _FACTS_LEFT), (right, left, _FACTS_RIGHT)):
-        if kind not in kinds or not versions.validity or versions.free is None:
+    sides = ((left, right, _OF_FACTS_ON_THE_LEFT), (right, left, _OF_FACTS_ON_THE_RIGHT))
+    for facts, versions, of_facts in sides:
+        if not versions.validity or versions.free is None:
             continue
         bounds = _bounds(walk, conjuncts, facts, versions)
-        if bounds is not None:
-            pairs = equal_pairs(conjuncts, left, right)
-            if facts is right:
-                pairs = [(mine, other) for other, mine in pairs]
-            return _joined(walk, plan, kind, walk.cut(facts), versions, bounds, pairs, facts is left)
+        if bounds is None or (kind not in of_facts and bounds.end is None):
+            continue
+        pairs = equal_pairs(conjuncts, left, right)
+        if facts is right:
+            pairs = [(mine, other) for other, mine in pairs]
+        found = _AsOf(walk, plan, kind, walk.cut(facts), versions, bounds, pairs, facts is left)
+        return found.joined() if kind in of_facts else found.joined_with_unused()
     return None
 
 
-def _joined(
-    walk: Walk,
-    plan: Node,
-    kind: str,
-    facts: Part,
-    versions: Part,
-    bounds: _Bounds,
-    pairs: list[tuple[Node, Node]],
-    facts_are_left: bool,
-) -> Part:
-    moment, known = bounds.moment, versions.validity[column_id(bounds.begin)].watermark
-    limit = Least((moment.watermark, known))
-    if moment.column is not None and moment.shift:
-        limit = Least((moment.watermark, Shifted(known, -moment.shift)))
-    given = Due(moment.value, limit, inclusive=True)
-    mine = walk.gate(
-        facts, [*(fact for fact, _ in pairs), moment.value], [given], waits=True, forget=[given], late=[given]
-    )
-    valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
-    looked_up = LookedUp(mine.gates[0].number, plan.condition().get(), valid)
-    # Versions can be forgotten that have ended before every fact that waits or comes in time.
-    past = limit if not moment.shift else Shifted(limit, moment.shift)
-    ended = [Due(bounds.end, past, inclusive=True)] if bounds.end is not None else []
-    began = [Due(bounds.begin, past, inclusive=True)]
-    others = walk.gate(versions, [version for _, version in pairs], forget=ended, late=began, looked_up=looked_up)
-    sides = (mine, others) if facts_are_left else (others, mine)
-    return Part(
-        tuple(columns(plan)),
-        build=lambda at: _built(at, plan, sides),
-        keys=_keys(kind, mine, others, moment, pairs),
-        gates=(*mine.gates, *others.gates),
-        times={} if moment.column is None or bounds.shows_end else {column_id(moment.column): TimeColumn(limit)},
-        unique=_unique(kind, facts, versions, bounds, pairs),
-        traits=(*facts.traits, *versions.traits, _trait(bounds, moment, pairs)),
-    )
+@dataclass(frozen=True, slots=True)
+class _AsOf:
+    """A join of facts with versions, as the plan has it.
 
+    Attributes:
+        facts_are_left: whether the facts are on the left.
+    """
 
-def _built(at: Moment, plan: Node, sides: tuple[Part, Part]) -> Node:
-    return plan.withNewChildren(at.clock.catalyst.seq([side.built(at) for side in sides]))
+    walk: Walk
+    plan: Node
+    kind: str
+    facts: Part
+    versions: Part
+    bounds: _Bounds
+    pairs: Sequence[tuple[Node, Node]]
+    facts_are_left: bool
+
+    @property
+    def _limit(self) -> Times:
+        """Facts at or before it are given."""
+        moment, known = self.bounds.moment, self.versions.validity[column_id(self.bounds.begin)].watermark
+        shifted = moment.column is not None and moment.shift
+        return Least((moment.watermark, Shifted(known, -moment.shift) if shifted else known))
+
+    @property
+    def _past(self) -> Times:
+        """Versions that have ended at or before it are looked up by no fact that waits or comes in time."""
+        shift = self.bounds.moment.shift
+        return Shifted(self._limit, shift) if shift else self._limit
+
+    @property
+    def _ended(self) -> list[Due]:
+        end = self.bounds.end
+        return [] if end is None else [Due(end, self._past, inclusive=True)]
+
+    def joined(self) -> Part:
+        """What is known of it, if rows of facts are all that it has."""
+        walk, bounds, moment, limit = self.walk, self.bounds, self.bounds.moment, self._limit
+        given = Due(moment.value, limit, inclusive=True)
+        keys = [*(fact for fact, _ in self.pairs), moment.value]
+        mine = walk.gate(self.facts, keys, [given], waits=True, forget=[given], late=[given])
+        valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
+        looked_up = LookedUp(mine.gates[0].number, self.plan.condition().get(), valid)
+        began = [Due(bounds.begin, self._past, inclusive=True)]
+        keys = [version for _, version in self.pairs]
+        others = walk.gate(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)
+        shows_time = moment.column is not None and not bounds.shows_end
+        return Part(
+            tuple(columns(self.plan)),
+            build=lambda at: self._built(at, mine, others),
+            keys=_keys(self.kind, mine, others, moment, self.pairs),
+            gates=(*mine.gates, *others.gates),
+            times={column_id(moment.column): TimeColumn(limit)} if shows_time else {},
+            unique=_unique(self.kind, self.facts, self.versions, bounds, self.pairs),
+            traits=(*self.facts.traits, *self.versions.traits, _trait(bounds, moment, self.pairs)),
+        )
+
+    def joined_with_unused(self) -> Part:
+        """What is known of it, if it tells which versions no fact looks up."""
+        walk, (ended,) = self.walk, self._ended
+        given = Due(self.bounds.moment.value, self._limit, inclusive=True)
+        mine = walk.gate(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
+        others = walk.gate(self.versions, [version for _, version in self.pairs], [ended])
+        trait = _trait(self.bounds, self.bounds.moment, self.pairs)
+        return Part(
+            tuple(columns(self.plan)),
+            build=lambda at: self._built_with_unused(at, mine, others, ended),
+            keys=tuple(self._key_of_versions(at, mine, others) for at in range(len(self.pairs))),
+            gates=(*mine.gates, *others.gates),
+            unique=self._unique_with_unused(),
+            traits=(*self.facts.traits, *self.versions.traits, replace(trait, state="the rows of both sides")),
+        )
+
+    def _key_of_versions(self, at: int, mine: Part, others: Part) -> Key:
+        version = self.pairs[at][1]
+        is_shown = self.kind != "FullOuter" and expression_name(version) == "AttributeReference"
+        numbers = {side.gates[0].number: at for side in (mine, others)}
+        return Key(frozenset([column_id(version)] if is_shown else []), numbers)
+
+    def _unique_with_unused(self) -> frozenset[int] | None:
+        facts, versions = self.facts.unique, self.versions.unique
+        if self.kind in _ONE_SIDE:
+            return versions
+        return None if facts is None or versions is None else facts | versions
+
+    def _built(self, at: Moment, mine: Part, others: Part) -> Node:
+        return self._over(mine.built(at), others.built(at))
+
+    def _over(self, facts: Node, versions: Node) -> Node:
+        sides = (facts, versions) if self.facts_are_left else (versions, facts)
+        return self.plan.withNewChildren(self.walk.catalyst.seq(sides))
+
+    def _built_with_unused(self, at: Moment, mine: Part, others: Part, ended: Due) -> Node:
+        catalyst, facts, versions = self.walk.catalyst, mine.built(at), others.built(at)
+        if self.kind == "LeftSemi":
+            return self._over(facts, versions)
+        if self.kind == "LeftAnti":
+            return catalyst.filter(ended.condition(at.clock), self._over(facts, versions))
+        mark = catalyst.alias(catalyst.boolean(True), "__odf_fact")
+        joined = self._over(catalyst.project([*mine.columns, mark], facts), versions)
+        is_used = catalyst.expression("IsNotNull", mark.toAttribute())
+        kept = catalyst.filter(catalyst.expression("Or", is_used, ended.condition(at.clock)), joined)
+        return catalyst.project(columns(self.plan), kept)
 
 
 def _keys(

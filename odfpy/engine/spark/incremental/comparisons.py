@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from odfpy.engine.spark.catalyst import Node, children, expression_name, items
 from odfpy.engine.spark.incremental.keys import columns_read
@@ -59,6 +59,34 @@ def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
             value, lower, upper = between(conjunct)
             return [(lower, value, False), (value, upper, False)]
     return []
+
+
+def fixed_columns(condition: Node, numbers: Collection[int]) -> frozenset[int]:
+    """Columns that have one value in all rows that a condition lets through.
+
+    Args:
+        condition: the condition.
+        numbers: ids of columns that count from 1, of which `<= 1` lets one value through.
+    """
+    found = set()
+    for conjunct in conjuncts_of(condition):
+        if expression_name(conjunct) in ("EqualTo", "EqualNullSafe"):
+            found |= {column_id(a) for a, b in _both_ways(conjunct) if b.foldable() and _is_column(a)}
+        for smaller, greater, strict in ordered_pairs(conjunct):
+            if _is_column(smaller) and column_id(smaller) in numbers and greater.foldable():
+                limit = greater.eval(None)
+                if limit is not None and limit <= (2 if strict else 1):
+                    found.add(column_id(smaller))
+    return frozenset(found)
+
+
+def _both_ways(equality: Node) -> list[tuple[Node, Node]]:
+    a, b = children(equality)
+    return [(a, b), (b, a)]
+
+
+def _is_column(expression: Node) -> bool:
+    return expression_name(expression) == "AttributeReference"
 
 
 def between(condition: Node) -> tuple[Node, Node, Node]:

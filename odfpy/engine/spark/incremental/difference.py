@@ -19,6 +19,7 @@ OPERATION: Final = "__odf_op"
 OFFSET: Final = "__odf_offset"
 _PAIR: Final = "__odf_pair"
 _TIME: Final = "__odf_time"
+_TIMES: Final = "__odf_times"
 
 
 def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
@@ -48,14 +49,15 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
     rows = changed
     if key is None:
         plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
-        times = functions.abs(weight)
-        rows = rows.withColumn(OPERATION, plain).withColumn(
-            _PAIR, functions.explode(functions.sequence(functions.lit(1), times))
-        )
+        rows = _each(rows.withColumn(OPERATION, plain))
         order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
     else:
         same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))
-        rows = rows.withColumn(_PAIR, functions.count(functions.lit(1)).over(same) > 1)
+        # Keys of inputs are what others have promised: rows that break one are not lost, and no pairs.
+        gained, lost = (
+            functions.sum(functions.greatest(sign * weight, functions.lit(0))).over(same) for sign in (1, -1)
+        )
+        rows = _each(rows.withColumn(_PAIR, (gained == 1) & (lost == 1)))
         pair = functions.col(_PAIR)
         operation = (
             functions.when(pair & (weight < 0), int(OperationType.CORRECT_FROM))
@@ -73,6 +75,14 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
             order = [functions.col(_TIME)]
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
     return rows.repartition(1).sortWithinPartitions(*order).select(*names, OPERATION)
+
+
+def _each(rows: DataFrame) -> DataFrame:
+    """Each row as often as its weight says."""
+    from pyspark.sql import functions
+
+    times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))
+    return rows.withColumn(_TIMES, functions.explode(times))
 
 
 def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items, operator_name, subtree
 from odfpy.engine.spark.incremental.parts import Key, Part, TimeColumn, column_id
+from odfpy.engine.spark.incremental.times import complete_before
 
 WINDOW_MARK: Final = "spark.timeWindow"
 SESSION_MARK: Final = "spark.sessionWindow"
@@ -82,5 +83,5 @@ def expanded_windows(plan: Node, child: Part) -> dict[int, TimeColumn]:
         read = {column_id(one): one for window in windows for one in columns_read(window)}
         if len(read) == 1 and next(iter(read)) in child.times:
             ((key, reads),) = read.items()
-            found[column_id(column)] = TimeColumn(child.times[key].watermark, windows, reads)
+            found[column_id(column)] = TimeColumn(complete_before(child.times[key].watermark), windows, reads)
     return found

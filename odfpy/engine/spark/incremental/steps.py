@@ -13,6 +13,7 @@ from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.determinism import check_deterministic
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.incremental.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators import OPERATORS
 from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of, column_id
 from odfpy.engine.spark.incremental.refusals import hidden_columns_told
@@ -82,9 +83,11 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
             check_names(step)
             check_deterministic(catalyst, step.plan, step.operators, text)
             walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
-            part = walk.start(catalyst.without_subqueries(step.plan))
-            found.append(StepPart(step, part))
+            part = walk.start(with_joined_conditions(catalyst, catalyst.without_subqueries(step.plan)))
             is_last = query is transform.steps[-1]
+            if is_last and part.unique == frozenset():
+                part = _while_it_has_a_time(catalyst, part, event_time)
+            found.append(StepPart(step, part))
             if part.free is None:
                 part = known.add(part, block_of(part, len(known.sources), query.alias), source_of(part))
             if not is_last and query.alias is not None:
@@ -124,6 +127,17 @@ class _Known:
         self.sources.append(source)
         plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
         return replace(part, free=plan, build=None, keys=(), gates=())
+
+
+def _while_it_has_a_time(catalyst: Catalyst, part: Part, event_time: str) -> Part:
+    """A result of one row: SQL has it also where there was nothing to count, then without an event time."""
+    column = next((column for column in part.columns if column.name() == event_time), None)
+    if column is None:
+        return part
+    has_time = catalyst.expression("IsNotNull", column)
+    if part.free is not None:
+        return replace(part, free=catalyst.filter(has_time, part.free))
+    return replace(part, build=lambda moment: catalyst.filter(has_time, part.built(moment)))
 
 
 def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class Opened:
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
-        value = self.part.at(clock)
+        value = complete_before(self.part).at(clock)
         return None if value is None else evaluated(clock.catalyst, self.expression, self.reads, value)
 
 
@@ -129,6 +129,18 @@ class FirstOpenWindow:
             if start is not None and end is not None and start <= value < end:
                 found.append(start)
         return min(found, default=value)  # between windows that do not touch each other
+
+
+def complete_before(watermark: Times) -> Times:
+    """The time before which nothing comes later: what comes after "just before X" has X or a later time."""
+    match watermark:
+        case Least(parts):
+            return Least(tuple(complete_before(part) for part in parts))
+        case Shifted(part, micros) if micros == -MILLISECOND:
+            return part
+        case Shifted(part, micros):
+            return Shifted(complete_before(part), micros)
+    return watermark
 
 
 # --- Expressions over a time ------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from odfpy.engine.source_text import SourceText
@@ -21,6 +22,7 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
+from odfpy.engine.spark.incremental.comparisons import fixed_columns
 from odfpy.engine.spark.incremental.keys import (
     columns_read,
     expanded_windows,
@@ -47,12 +49,14 @@ from odfpy.engine.spark.incremental.parts import (
 )
 from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
+from odfpy.engine.spark.incremental.subqueries import SUBQUERIES, Subqueries, bound
 from odfpy.engine.spark.incremental.times import (
     MILLISECOND,
     FirstOpenWindow,
     Least,
     Opened,
     Shifted,
+    complete_before,
     never_decreases,
     shift_of,
 )
@@ -60,7 +64,6 @@ from odfpy.engine.spark.incremental.uses import Uses, uses_of
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
 
 _SCALAR: Final = "ScalarSubquery"
-_SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 
 
 class Walk:
@@ -91,19 +94,17 @@ class Walk:
         self._operators = operators
         self._definitions: dict[int, Node] = {}
         self._gates = 0
-        self._used: Uses | None = None
+        self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> Part:
         """What is known of the plan of the step; errors as for `part`."""
         self._plan = plan
         return self.part(plan)
 
-    @property
+    @cached_property
     def used(self) -> Uses:
         """What the step does with columns."""
-        if self._used is None:
-            self._used = uses_of(self._plan)
-        return self._used
+        return uses_of(self._plan)
 
     def part(self, plan: Node) -> Part:
         """What is known of a plan.
@@ -237,7 +238,7 @@ class Walk:
             return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
 
         def build(moment: Moment) -> Node:
-            return catalyst.project(_bound(catalyst, selected, subqueries, moment), child.built(moment))
+            return catalyst.project(bound(catalyst, selected, subqueries, moment), child.built(moment))
 
         return replace(child, columns=outputs, build=build, keys=keys, times=times, unique=unique)
 
@@ -257,7 +258,9 @@ class Walk:
         if below.windows:
             return self._window_field(expression, below)
         if is_window(column):
-            return TimeColumn(below.watermark, (expression,), read[0], in_session)
+            # What a late row does to sessions is seen from its time on, so theirs stays as it is.
+            watermark = below.watermark if in_session else complete_before(below.watermark)
+            return TimeColumn(watermark, (expression,), read[0], in_session)
         if not never_decreases(expression):
             return None
         shift = shift_of(self.catalyst, expression, read[0])
@@ -288,11 +291,13 @@ class Walk:
         subqueries = self._subqueries([plan.condition()])
         if subqueries:
             child = self._with_subqueries(child, [found for _, found in subqueries])
+        if child.unique is not None:
+            child = replace(child, unique=child.unique - fixed_columns(plan.condition(), self.row_numbers))
         if child.free is not None:
             return replace(child, free=catalyst.filter(plan.condition(), child.free))
 
         def build(moment: Moment) -> Node:
-            (condition,) = _bound(catalyst, [plan.condition()], subqueries, moment)
+            (condition,) = bound(catalyst, [plan.condition()], subqueries, moment)
             return catalyst.filter(condition, child.built(moment))
 
         return replace(child, build=build)
@@ -307,17 +312,10 @@ class Walk:
         if operator_name(plan) == "Expand":
             times |= expanded_windows(plan, child)
         seq = self.catalyst.seq
+        made = replace(child, columns=outputs, times=times, unique=None)
         if child.free is not None:
-            return replace(
-                child, columns=outputs, free=plan.withNewChildren(seq([child.free])), times=times, unique=None
-            )
-        return replace(
-            child,
-            columns=outputs,
-            build=lambda moment: plan.withNewChildren(seq([child.built(moment)])),
-            times=times,
-            unique=None,
-        )
+            return replace(made, free=plan.withNewChildren(seq([child.free])))
+        return replace(made, build=lambda moment: plan.withNewChildren(seq([child.built(moment)])))
 
     def _union(self, plan: Node) -> Part:
         parts = [self.part(child) for child in children(plan)]
@@ -361,7 +359,7 @@ class Walk:
         found = []
         for expression in expressions:
             for name, node in subtree(expression):
-                if name not in _SUBQUERIES:
+                if name not in SUBQUERIES:
                     continue
                 if name != _SCALAR or items(node.children()):
                     raise misplaced_subquery(node, self.source)
@@ -384,22 +382,3 @@ class Walk:
 
 
 Operator = Callable[[Walk, Node], Part]
-Subqueries = Sequence[tuple[Node, Part]]
-
-
-def _bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, moment: Moment) -> list[Node]:
-    """Expressions whose subqueries read the rows of a moment."""
-    if not subqueries:
-        return list(expressions)
-    plans = [(node, part.built(moment)) for node, part in subqueries]
-
-    def renewed(expression: Node) -> Node:
-        for node, plan in plans:
-            if expression.fastEquals(node):
-                return node.withNewPlan(plan)
-        below = children(expression)
-        if not below:
-            return expression
-        return expression.withNewChildren(catalyst.seq([renewed(child) for child in below]))
-
-    return [renewed(expression) for expression in expressions]

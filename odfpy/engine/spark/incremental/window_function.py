@@ -33,7 +33,7 @@ def window(walk: Walk, plan: Node) -> Part:
             walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
         ),
         times=_final_times(plan, child),
-        unique=_numbered(plan, partition) or child.unique,
+        unique=_numbered(walk, plan, partition) or child.unique,
         traits=(*child.traits, trait),
     )
 
@@ -67,14 +67,17 @@ def _looks_back(window: Node) -> bool:
     return False
 
 
-def _numbered(plan: Node, partition: list[Node]) -> frozenset[int] | None:
+def _numbered(walk: Walk, plan: Node, partition: list[Node]) -> frozenset[int] | None:
     """The columns by which rows are known: those of the partition and a row number in it."""
-    if any(expression_name(one) != "AttributeReference" for one in partition):
+    numbers = [
+        column_id(made)
+        for made in items(plan.windowExpressions())
+        if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber"
+    ]
+    walk.row_numbers.update(numbers)
+    if not numbers or any(expression_name(one) != "AttributeReference" for one in partition):
         return None
-    for made in items(plan.windowExpressions()):
-        if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber":
-            return frozenset([column_id(made), *(column_id(one) for one in partition)])
-    return None
+    return frozenset([numbers[0], *(column_id(one) for one in partition)])
 
 
 def limit(walk: Walk, plan: Node) -> Part:
