@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.terminal import environment, start, terminal, wait_until_interruptible
+from support.terminal import PATIENCE, environment, start, terminal, wait_until_interruptible
 
 from odfpy.cli.interruptions import MESSAGE
 from odfpy.coordinator.workspace import Workspace
@@ -23,7 +23,7 @@ INTERRUPTED = f"error: {MESSAGE}\n"
 
 def odf(*arguments: str, cwd: Path, flags: tuple[str, ...] = ()) -> tuple[int, str, str]:
     process = start(*arguments, cwd=cwd, flags=flags)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
@@ -43,7 +43,7 @@ def test_who_has_read_enough_is_not_told_of_a_broken_pipe(workspace: Path) -> No
         process = start(*command.split(), cwd=workspace)
         assert process.stdout is not None
         process.stdout.close()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, err) == (141, ""), command
 
 
@@ -119,7 +119,7 @@ def test_a_second_writer_is_told_of_the_first_and_changes_nothing(workspace: Pat
         assert "hint: Wait for it to finish" in err
     assert odf("tail", "com.example.rates", cwd=workspace)[0] == 0, "who only reads need not wait"
     assert Workspace.open(workspace).summary("com.example.rates").head == head
-    _, err = first.communicate(LINE, timeout=60)
+    _, err = first.communicate(LINE, timeout=PATIENCE)
     assert (first.returncode, "updated, 1 record" in err) == (0, True)
     assert is_whole(workspace)
 
@@ -128,7 +128,7 @@ def test_two_pulls_at_once_both_end_well_or_say_who_is_in_the_way(workspace: Pat
     processes = [start("ingest", "com.example.rates", "--stdin", "-o", "json", cwd=workspace) for _ in range(3)]
     told = []
     for number, process in enumerate(processes):
-        out, err = process.communicate(LINE.replace("9", str(20 + number)), timeout=60)
+        out, err = process.communicate(LINE.replace("9", str(20 + number)), timeout=PATIENCE)
         told.append((process.returncode, out, err))
     done = [json.loads(out) for code, out, _ in told if code == 0]
     assert done
@@ -145,7 +145,7 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
     while not list((workspace / ".odf" / "run" / "scratch").glob("*/stdin")):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, "", INTERRUPTED)
     assert is_whole(workspace)
     assert Workspace.open(workspace).summary("com.example.rates").num_records == 3
@@ -189,7 +189,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing_half_made(moment: float, workspace:
         process.wait(moment)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode in (0, 130, -signal.SIGINT), err
     assert "Traceback" not in err
     assert "internal error" not in err
@@ -339,7 +339,7 @@ def test_statements_from_a_pipe_or_an_option_are_run_one_after_the_other(workspa
     statements = "select 1 as a; -- no ; end\nselect ';' as b;"
     expected = '{"a":1}\n{"b":";"}\n'
     process = start(*SHELL, "-o", "ndjson", cwd=workspace)
-    assert process.communicate(statements, timeout=60) == (expected, "")
+    assert process.communicate(statements, timeout=PATIENCE) == (expected, "")
     assert odf(*SHELL, "-o", "ndjson", "-c", statements, cwd=workspace) == (0, expected, "")
 
 
@@ -361,7 +361,7 @@ def test_ctrl_c_while_spark_works(workspace: Path) -> None:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(1.5 if words[0] == "add" else 0.4)
             os.killpg(process.pid, signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=PATIENCE)
             assert (process.returncode, err) == (130, INTERRUPTED)
             assert is_whole(workspace)
             assert odf(*words, cwd=workspace)[0] == 0

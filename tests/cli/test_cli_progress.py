@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.static_server import static_server
-from support.terminal import start, terminal
+from support.terminal import PATIENCE, start, terminal
 
 from odfpy.cli.progress import ProgressLine, described
 from odfpy.coordinator.results import Progress
@@ -103,7 +103,7 @@ def test_bytes_are_seen_while_they_are_fetched_and_rows_while_they_are_read(
 def test_nothing_of_it_where_there_is_no_terminal(workspace: Path) -> None:
     (workspace / "large.ndjson").write_text('{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n' * 30_000)
     process = start("ingest", "com.example.cities", "large.ndjson", cwd=workspace)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert "\r" not in err
     assert len(err.splitlines()) == 2, "the error that a snapshot has a key twice, and its hint"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.terminal import start, terminal
+from support.terminal import PATIENCE, start, terminal
 
 from odfpy.coordinator.workspace import Workspace
 
@@ -56,7 +56,7 @@ def test_a_program_reads_a_line_for_each_file(workspace: Path) -> None:
     told = json.loads(process.stdout.readline())
     assert (told["input"], told["records"], told["error"]) == ("a.ndjson", 1, None)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert out == ""
     assert err.startswith("Watching inbox/*.ndjson for com.example.rates; Ctrl-C ends it\n")
     assert process.returncode in (0, 130), "130 where the signal came before the next look at the folder"

@@ -110,7 +110,7 @@ def test_file_that_was_fetched_by_a_killed_pull_is_used(tmp_path: Path, server: 
     sent: list[str] = []
     server.special["/a.csv"] = versioned(FIRST, '"v1"', sent)
     workspace = workspace_with(tmp_path / "w", manifest(server))
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(workspace.root)], check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(workspace.root)], check=False, timeout=300)
     assert killed.returncode == -9
     assert kept(workspace) == ["input", "input.json"]
     assert pull(Workspace.open(workspace.root)).num_records == 1

@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[StaticServer]:
 
 @pytest.fixture
 def client() -> Iterator[HttpClient]:
-    client = HttpClient(FetchError, timeout=5)
+    client = HttpClient(FetchError, timeout=60)
     yield client
     client.close()
 
@@ -257,7 +257,7 @@ def test_waiting_reader_is_woken_by_closing(server: StaticServer, client: HttpCl
     reader = threading.Thread(target=read)
     reader.start()
     answer.close()
-    reader.join(5)
+    reader.join(60)
     released.set()
     assert len(errors) == 1
 
@@ -432,7 +432,7 @@ def test_connection_with_bytes_that_nobody_asked_for_is_not_used_again(server: S
 def test_what_another_try_may_not_meet_is_told_apart(server: StaticServer):
     server.special["/cut"] = cut_after(b"x" * 10, 5)
     server.special["/endless"] = endless()
-    client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=5)
+    client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=60)
     with client.get(f"{server.url}/cut") as answer, pytest.raises(FetchInterrupted):
         answer.readall()
     with client.get(f"{server.url}/endless", max_size=100) as answer, pytest.raises(FetchError) as caught:

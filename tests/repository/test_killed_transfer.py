@@ -55,7 +55,7 @@ def pull(request, tmp_path: Path) -> Iterator[Stalled]:
     def stall(handler):
         send(handler, there.data.read(names[2])[: SIZE // 2], Content_Length=SIZE)
         half_sent.set()
-        over.wait(30)
+        over.wait(300)
         handler.close_connection = True
 
     with static_server(tmp_path) as server:
@@ -66,7 +66,7 @@ def pull(request, tmp_path: Path) -> Iterator[Stalled]:
             text=True,
         )
         with process:
-            assert half_sent.wait(30)
+            assert half_sent.wait(300)
             yield Stalled(process, there, here, names, server, names[2])
             over.set()
 
@@ -75,7 +75,7 @@ def test_killed_pull_changes_nothing_and_the_next_one_goes_on(pull: Stalled):
     here, there, server = pull.here, pull.there, pull.server
     head = here.refs.get(HEAD)
     pull.process.kill()
-    assert pull.process.wait(30) == -signal.SIGKILL
+    assert pull.process.wait(300) == -signal.SIGKILL
     assert here.refs.get(HEAD) == head
     if head is not None:
         assert here.chain.state() == there.chain.state(head)
@@ -98,7 +98,7 @@ def test_killed_pull_changes_nothing_and_the_next_one_goes_on(pull: Stalled):
 def test_interrupted_pull_ends_at_once_and_cleans_up(pull: Stalled):
     head = pull.here.refs.get(HEAD)
     pull.process.send_signal(signal.SIGINT)
-    _, errors = pull.process.communicate(timeout=20)  # the server would keep it waiting for longer
+    _, errors = pull.process.communicate(timeout=200)  # the server would keep it waiting for longer
     assert "KeyboardInterrupt" in errors
     assert pull.here.refs.get(HEAD) == head
     assert temporary_files(pull.here) == []

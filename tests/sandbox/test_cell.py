@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.prison import Prison
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 MISSING = "FileNotFoundError"
 READ_ONLY = "OSError: [Errno 30] Read-only file system"
 

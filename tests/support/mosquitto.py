@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from paho.mqtt import publish
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin")
 
 

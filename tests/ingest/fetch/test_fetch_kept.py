@@ -270,7 +270,7 @@ except FetchError as error:
 
 def fetch_in_child(url: str, folder: Path, what: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", CHILD, url, str(folder), what]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_download_goes_on_after_a_kill(run_fetch: Fetcher, server: StaticServer, kept: Path):
