@@ -191,6 +191,7 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
     output.text(f"\ncolumns    {', '.join(analysis.output_columns)}")
     output.text(f"key        {_key(analysis.primary_key)}")
     output.text(f"watermark  {analysis.watermark or 'does not advance'}")
+    output.text(f"late rows  {analysis.late}")
     for note in analysis.notes:
         output.text(f"note       {note}")
 

@@ -20,6 +20,7 @@ _FATES = {
     "superseded": "overtaken by later rows",
     "retracted": "retracted",
     "late": "late",
+    "ignored": "ignored",
 }
 
 

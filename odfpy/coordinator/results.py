@@ -93,7 +93,9 @@ class PullResult:
         num_records: new rows.
         counts: of an ingest, rows `read` and what became of them: `appended`, `corrected`, `retracted`, `unchanged`
             (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
-            retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark.
+            retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark. Of a
+            transform, rows of the inputs that were `read`, how many of them were `late`, and entries that the query
+            `ignored` because of that.
         watermark: watermark after.
         lane: of an ingest, where it ran and why.
         seconds: time it took.

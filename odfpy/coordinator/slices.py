@@ -102,6 +102,24 @@ def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Time
     return moves
 
 
+def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None) -> dict[Multihash, Timestamp]:
+    """What was known of time when slices came: the watermark before the block of each, by physical hash.
+
+    Args:
+        blocks: of a dataset, the oldest first.
+        watermark: before the first of them.
+    """
+    found = {}
+    for hashed in blocks:
+        event = hashed.block.event
+        data = new_data_of(event)
+        if data is not None and watermark is not None:
+            found[data.physical_hash] = watermark
+        if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
+            watermark = event.new_watermark if watermark is None else max(watermark, event.new_watermark)
+    return found
+
+
 def schema_file(storage: Storage, schema: DataSchema) -> Path:
     """A Parquet file without rows that has the given schema; kept in the cache, since making one takes Arrow."""
     text = json.dumps(to_tree(schema), sort_keys=True)

@@ -11,7 +11,7 @@ compared with what was recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +29,16 @@ from odfpy.chain.events import (
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.results import PullOutcome, PullResult
-from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of, watermark_times
+from odfpy.coordinator.slices import (
+    SliceOfBlock,
+    newest_blocks,
+    overlapping,
+    schema_file,
+    slice_paths,
+    slices_of,
+    watermark_times,
+    watermarks_before,
+)
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.evolution import extend_with_result, is_equivalent
 from odfpy.data.multihash import SHA3_256, Multihash
@@ -175,6 +184,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         raise InputNotReady(f"The input {item.dataset.handle} has no schema yet", hint="Pull it first.")
     rows = start = None
     paths: list[Path] = []
+    arrivals: tuple[contract.Arrival, ...] = ()
     before = interval.prev_block_hash
     earlier = watermark_times(newest_blocks(chain.iter_blocks(before), None, watermark=True)) if before else []
     if interval.new_offset is not None:
@@ -182,7 +192,11 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         rows = contract.OffsetInterval(start, interval.new_offset)
     blocks = newest_blocks(chain.iter_blocks(interval.last_block_hash), start, watermark=True)
     if start is not None and interval.new_offset is not None:
-        paths = slice_paths(item.dataset.layout.data, overlapping(slices_of(blocks), start, interval.new_offset))
+        slices = overlapping(slices_of(blocks), start, interval.new_offset)
+        paths = slice_paths(item.dataset.layout.data, slices)
+        new_blocks = chain.in_order(interval.last_block_hash, after=before)
+        known = watermarks_before(new_blocks, earlier[-1][1] if earlier else None)
+        arrivals = _arrivals(slices, paths, known)
     # Also the watermark that was known before the interval, so that engines need not remember it.
     marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
     return contract.TransformRequestInput(
@@ -196,7 +210,16 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         explicit_watermarks=marks,
         prev_offset=interval.prev_offset,
         prev_watermark=earlier[-1][1] if earlier else None,
+        arrivals=arrivals,
     )
+
+
+def _arrivals(
+    slices: Sequence[SliceOfBlock], paths: Sequence[Path], known: Mapping[Multihash, Timestamp]
+) -> tuple[contract.Arrival, ...]:
+    """What was known when slices came, for the engine."""
+    pairs = zip(paths, (known.get(item.data.physical_hash) for item in slices), strict=True)
+    return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
 
 
 def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
@@ -232,10 +255,11 @@ def _with_history(
     given = list(request.query_inputs)
     for at in needed.inputs:
         last, item = given[at].prev_offset, inputs[at]
-        blocks = item.dataset.chain.iter_blocks(item.interval.prev_block_hash)
-        found = overlapping(slices_of(reversed(list(blocks))), 0, last) if last is not None else []
+        blocks = item.dataset.chain.in_order(item.interval.prev_block_hash)
+        found = overlapping(slices_of(blocks), 0, last) if last is not None else []
         paths = slice_paths(item.dataset.layout.data, found)
-        given[at] = replace(given[at], history_paths=tuple(map(str, paths)))
+        arrivals = (*_arrivals(found, paths, watermarks_before(blocks, None)), *given[at].arrivals)
+        given[at] = replace(given[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
     output = _output_so_far(dataset, state) if needed.output else None
     return replace(request, query_inputs=tuple(given), output_so_far=output)
 
@@ -331,8 +355,16 @@ def _commit(
         new_head=after.head,
         num_blocks=len(new.encoded),
         num_records=after.num_records - state.num_records,
+        counts=_counts(request, response),
         watermark=after.watermark,
     )
+
+
+def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
+    """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
+    intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
+    read = sum(interval.end - interval.start + 1 for interval in intervals)
+    return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
 
 
 def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:

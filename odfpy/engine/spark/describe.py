@@ -9,6 +9,7 @@ from odfpy.data.arrow import from_arrow
 from odfpy.data.primary_key import with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
+from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
@@ -37,6 +38,7 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
             for found in ready.steps
         )
         watermark = _row_by_row_watermark(ready, tables)
+    notes = _on_late_rows(ready.late, names)
     note = (
         f"The watermark will not advance: `{ready.form.vocab.event_time_column}` is not an input's event time, nor "
         "a function of it that never decreases."
@@ -45,10 +47,19 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
         steps=steps,
         output_columns=tuple(ready.form.schema.names),
         output_schema=output_schema(ready),
-        notes=() if watermark is not None else (note,),
+        notes=notes if watermark is not None else (*notes, note),
         primary_key=key,
         watermark=watermark,
+        late=ready.late.in_words(names),
     )
+
+
+def _on_late_rows(policy: LatePolicy, names: Sequence[str]) -> tuple[str, ...]:
+    ignored = [f"`{name}`" for name, kind in zip(names, policy.inputs, strict=True) if kind is Late.IGNORED]
+    if not ignored:
+        return ()
+    what = "are ignored, and so are corrections and retractions of rows at or before the watermark"
+    return (f"Late rows of {', '.join(ignored)} {what}.",)
 
 
 def output_schema(ready: Prepared | Stateful) -> DataSchema:

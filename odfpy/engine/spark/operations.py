@@ -34,6 +34,7 @@ from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
 from odfpy.engine.spark.session import request_session, version_of
 from odfpy.engine.spark.stateful import Stateful, watermark_of, write_changes
 from odfpy.engine.spark.tables import Table, name_table
+from odfpy.engine.spark.tally import tally
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.watermark import input_watermark
 
@@ -86,12 +87,15 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             names = [table.name for table in tables]
             rows = [table.num_rows for table in tables]
             slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+        late, ignored = tally(ready, request)
         return TransformResponseSuccess(
             new_offset_interval=slices[0].offset_interval if slices else None,
             new_watermark=watermark,
             slices=slices,
             engine_version=version_of(spark),
             output_schema=output_schema(ready),
+            late_rows=late,
+            ignored_rows=ignored,
         )
 
 

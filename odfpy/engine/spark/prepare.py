@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING
 from odfpy.data.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import ClassifiedStep, classify_transform
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.hints import late_policy
+from odfpy.engine.spark.incremental.correctable import no_windows
+from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.lineage import origins
 from odfpy.engine.spark.session import request_session
 from odfpy.engine.spark.stateful import Stateful, is_known, stateful
@@ -43,6 +47,7 @@ class Prepared:
         steps: what the queries are.
         delta: the rows of the result.
         form: their final columns.
+        late: what becomes of late rows.
     """
 
     catalyst: Catalyst
@@ -50,6 +55,7 @@ class Prepared:
     steps: tuple[ClassifiedStep, ...]
     delta: Delta
     form: OutputForm
+    late: LatePolicy
 
     @property
     def event_time(self) -> Node:
@@ -83,20 +89,30 @@ def prepared(
     texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
         catalyst = Catalyst(request_session(spark))
+        names = [table.name for table in tables]
+        policy = late_policy(catalyst, transform, names)
         if transform.temporal_tables or is_known(catalyst, transform, vocab, tables):
-            yield stateful(catalyst, transform, vocab, tables, Path(folder), recorded)
+            yield stateful(catalyst, transform, vocab, tables, policy, Path(folder), recorded)
             return
         for position, table in enumerate(tables):
             name_input(catalyst, table, position, Path(folder))
-        steps = classify_transform(catalyst, transform, [table.name for table in tables])
+        steps = classify_transform(catalyst, transform, names)
         last = steps[-1]
         if last.query_class is None or any(step.query_class is None for step in steps):
-            yield stateful(Catalyst(request_session(spark)), transform, vocab, tables, Path(folder), recorded)
+            fresh = Catalyst(request_session(spark))
+            yield stateful(fresh, transform, vocab, tables, policy, Path(folder), recorded)
             return
-        delta = last.query_class.run(catalyst, last.step)
+        if policy.correctable is not None:
+            raise no_windows()
+
+        def chosen_rows(number: int, leaf: Node) -> Node:
+            rows = chosen(catalyst, policy.inputs[number], tables[number], leaf.child(), Path(folder))
+            return catalyst.project(items(leaf.projectList()), rows)
+
+        delta = last.query_class.run(catalyst, last.step, chosen_rows)
         form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)
-        yield Prepared(catalyst, tables, tuple(steps), delta, form)
+        yield Prepared(catalyst, tables, tuple(steps), delta, form, policy)
 
 
 def _check_operation_type(delta: Delta, form: OutputForm, tables: tuple[Table, ...]) -> None:

@@ -30,6 +30,7 @@ from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.classes.row_by_row import RowByRow
 from odfpy.engine.spark.determinism import check_deterministic, place
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.hints import check_no_hints
 from odfpy.engine.spark.operators import nested_queries, operators
 from odfpy.engine.spark.operators import obstacle as obstacle_of
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order, stream
@@ -120,6 +121,7 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
 
     def look(step: Step) -> tuple[Step, bool]:
+        check_no_hints(catalyst, step.source)
         _check(catalyst, step)
         return step, _ROW_BY_ROW.classify(step) is not None
 

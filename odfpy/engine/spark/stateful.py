@@ -17,10 +17,12 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest
 from odfpy.engine.floats import in_one_form
+from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.emit import write_delta
+from odfpy.engine.spark.incremental.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.gates import Pull, Stream
 from odfpy.engine.spark.incremental.leaves import leaf_over
@@ -53,12 +55,14 @@ class Stateful:
         catalyst: the session of this request.
         steps: what the queries are, and the blocks they are processed in.
         form: the columns of the output.
+        late: what becomes of late rows.
         scratch: a folder for temporary files.
     """
 
     catalyst: Catalyst
     steps: Steps
     form: OutputForm
+    late: LatePolicy
     scratch: Path
 
     @property
@@ -84,6 +88,7 @@ def stateful(
     transform: TransformSql,
     vocab: DatasetVocabulary,
     tables: Sequence[Table],
+    policy: LatePolicy,
     scratch: Path,
     recorded: DataSchema | None = None,
 ) -> Stateful:
@@ -94,6 +99,7 @@ def stateful(
         transform: the queries.
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
+        policy: what becomes of late rows.
         scratch: folder for temporary files.
         recorded: schema of the output so far.
 
@@ -109,6 +115,7 @@ def stateful(
     while len(_KNOWN) > _MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     steps, result = known
+    check_correctable(policy, steps, len(tables))
     form = output_form(result, vocab, recorded)
     if form.operation_type is not None:
         name = vocab.operation_type_column
@@ -116,7 +123,7 @@ def stateful(
             f"The column `{name}` of the result is made by the engine, which finds out what has changed",
             hint="Leave it out, or give the column another name with AS.",
         )
-    return Stateful(catalyst, steps, form, scratch)
+    return Stateful(catalyst, steps, form, policy, scratch)
 
 
 def write_changes(
@@ -173,9 +180,11 @@ def run_blocks(
     _set_partitions(catalyst, request, min(rows_in_one_task, _ROWS_IN_ONE_PARTITION))
     before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
     after = Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
-    streams: list[Stream] = list(streams_of(catalyst, sources, ready.scratch))
+    streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
     is_first = all(source.prev_offset is None for source in sources)
-    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept_rows(request, engine, ready.scratch))
+    kept = kept_rows(request, engine, ready.scratch)
+    limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
+    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
     runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
     for run in runs:
         if run.block is not ready.steps.output:

@@ -13,7 +13,7 @@ from odfpy.data.arrow import plain_schema
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.contract import InputSchema, OffsetInterval, SqlTable, TransformRequestInput
+from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.types import readable_type, spark_schema, to_spark
 from odfpy.errors import EngineError, IntegrityError
@@ -29,6 +29,7 @@ class Table:
         schema_file: Parquet file with the schema in force.
         data_paths: slices, in order of offset.
         interval: offsets of the rows to read, or None for all.
+        arrivals: what was known of time when the slices came, those that are read and perhaps others.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Table:
     schema_file: str
     data_paths: tuple[str, ...] = ()
     interval: OffsetInterval | None = None
+    arrivals: tuple[Arrival, ...] = ()
 
     @classmethod
     def of(cls, source: InputSchema | TransformRequestInput | SqlTable) -> Table:
@@ -46,7 +48,7 @@ class Table:
             case SqlTable():
                 return cls(source.name, source.vocab, source.schema_file, source.data_paths)
         paths = source.data_paths if source.offset_interval is not None else ()
-        return cls(source.query_alias, source.vocab, source.schema_file, paths, source.offset_interval)
+        return cls(source.query_alias, source.vocab, source.schema_file, paths, source.offset_interval, source.arrivals)
 
     @property
     def num_rows(self) -> int:

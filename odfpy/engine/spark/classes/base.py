@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,6 +47,11 @@ class Branch:
     fans_out: bool
 
 
+Leaves = Callable[[int, Node], Node]
+"""Given the number of a source and the plan that stands for it, the plan to read instead; its columns keep their
+identities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delta:
     """What a step adds to its output.
@@ -71,6 +77,6 @@ class QueryClass(Protocol):
         """Why the step is of this class, in words, or None when it is not."""
         ...
 
-    def run(self, catalyst: Catalyst, step: Step) -> Delta:
-        """The rows that the step adds for the new rows of its inputs."""
+    def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
+        """The rows that the step adds for the new rows of its inputs, or for what `leaves` has in their places."""
         ...

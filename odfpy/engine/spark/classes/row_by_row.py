@@ -7,11 +7,10 @@ it stands for, whatever the query selects (see the decision record "op in row-by
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name
-from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Step
+from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Leaves, Step
 from odfpy.engine.spark.operators import ROW_OPERATORS
 from odfpy.errors import InternalError
 
@@ -31,14 +30,9 @@ class RowByRow:
         used = ["projection", *(word for name, word in words.items() if name in names)]
         return "every result row comes from one input row: " + ", ".join(used)
 
-    def run(self, catalyst: Catalyst, step: Step) -> Delta:
+    def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
         """The query over the new rows, with the carried columns beside its own."""
-        return carried(catalyst, step.plan)
-
-
-Leaves = Callable[[int, Node], Node]
-"""Given the number of a source and the plan that stands for it, the plan to read instead; its columns keep their
-identities."""
+        return carried(catalyst, step.plan, leaves)
 
 
 def carried(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:

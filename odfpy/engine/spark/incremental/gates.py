@@ -16,6 +16,7 @@ from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
+from odfpy.engine.spark.incremental.correctable import Correctable
 from odfpy.engine.spark.incremental.groups import GroupRows
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
@@ -62,6 +63,7 @@ class Pull:
         scratch: a folder for temporary files.
         is_first: whether there has been no pull before.
         kept: the rows that the last pull has kept, by name; None when that is not known.
+        correctable: how long windows are correctable, None for ever.
     """
 
     catalyst: Catalyst
@@ -71,6 +73,7 @@ class Pull:
     scratch: Path
     is_first: bool
     kept: Mapping[str, tuple[Path, KeptRows]] | None = None
+    correctable: Correctable | None = None
 
 
 @dataclass
@@ -222,6 +225,8 @@ class GateRows:
             return (leaf_over if gate.log is None else log_over)(self.catalyst, plan, found[number])
 
         delta = carried(self.catalyst, gate.plan, leaf)
+        if self.pull.correctable is not None:
+            delta = self.pull.correctable.limited(gate, delta)
         rows = [one for one in found.values() if one is not None]
         if not rows:
             return None

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from odfpy.data.parquet_io import open_parquet
 from odfpy.data.vocabulary import OperationType
+from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
+from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.leaves import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.rows import write_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class HistoryNeeded(Exception):
@@ -31,11 +30,12 @@ class HistoryNeeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InputStream:
-    """An input of the transform."""
+    """An input of the transform, as far as its late rows count."""
 
     catalyst: Catalyst
     source: TransformRequestInput
     scratch: Path
+    late: Late = Late.CORRECTED
 
     def new(self) -> Rows | None:
         """The rows of the interval."""
@@ -56,12 +56,17 @@ class InputStream:
             return None
         schema = table.schema()
         plan = scan(self.catalyst, table, self.scratch)
+        plan = chosen(self.catalyst, self.late, table, plan, self.scratch)
         found = columns(plan)
         seen = [found[at] for at in visible_columns(schema, table.vocab)]
         names = (table.vocab.system_time_column, table.vocab.offset_column, table.vocab.operation_type_column)
         marks = [found[schema.names.index(name)] for name in names]
-        only_appends, least = _told(table.data_paths, table.vocab.operation_type_column, table.vocab.event_time_column)
-        return Rows(self.catalyst.project([*seen, *marks], plan), only_appends, table.num_rows, least)
+        return Rows(
+            self.catalyst.project([*seen, *marks], plan),
+            _only_appends(table.data_paths, table.vocab.operation_type_column),
+            table.num_rows,
+            least_time(table.data_paths, table.vocab.event_time_column),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ class BlockStream:
         frame = catalyst.spark.read.schema(self.schema).parquet(str(self.path))
         names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
         plan = catalyst.plan(frame.select(*names, OFFSET, OPERATION))
-        return Rows(plan, _told([str(self.path)], OPERATION, None)[0], self.count)
+        return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
 
     def old(self) -> Rows | None:
         """The result of the block before this pull."""
@@ -105,32 +110,14 @@ class BlockStream:
         return None if before is None else Rows(before, only_appends=True, count=0)
 
 
-def _told(paths: Sequence[str], operation_type: str, event_time: str | None) -> tuple[bool, int | None]:
-    """What files tell of their rows: whether all are appended, and the least time, in microseconds, if they tell it."""
+def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
+    """Whether files tell that all their rows are appended."""
     wanted = int(OperationType.APPEND)
-    appends = [bounds == (wanted, wanted) for bounds in _bounds(paths, operation_type)]
-    times = [bounds and _micros(bounds[0]) for bounds in _bounds(paths, event_time)] if event_time else [None]
-    known = [time for time in times if time is not None]
-    return all(appends), min(known) if known and len(known) == len(times) else None
+    return all(bounds == (wanted, wanted) for path in paths for bounds in bounds_of(path, operation_type))
 
 
-def _bounds(paths: Sequence[str], column: str) -> Iterator[tuple[Any, Any] | None]:
-    """The least and the greatest value of a column in each row group, None where the file does not tell."""
-    for path in paths:
-        with open_parquet(path) as file:
-            metadata = file.metadata
-            names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-            for group in range(metadata.num_row_groups):
-                found = metadata.row_group(group).column(names.index(column)).statistics if column in names else None
-                yield (found.min, found.max) if found is not None and found.has_min_max else None
-
-
-def _micros(value: datetime | date) -> int:
-    moment = value if isinstance(value, datetime) else datetime.combine(value, time.min)
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
-
-
-def streams_of(catalyst: Catalyst, inputs: Sequence[TransformRequestInput], scratch: Path) -> list[InputStream]:
+def streams_of(
+    catalyst: Catalyst, inputs: Sequence[TransformRequestInput], policy: LatePolicy, scratch: Path
+) -> list[InputStream]:
     """The inputs of a request as sources."""
-    return [InputStream(catalyst, source, scratch) for source in inputs]
+    return [InputStream(catalyst, source, scratch, late) for source, late in zip(inputs, policy.inputs, strict=True)]

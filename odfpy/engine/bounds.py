@@ -1,0 +1,34 @@
+"""What Parquet files tell of their columns without being read: the least and the greatest values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Any, Final
+
+from odfpy.data.parquet_io import open_parquet
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
+    """The least and the greatest value of a column in each row group, None where the file does not tell."""
+    with open_parquet(path) as file:
+        metadata = file.metadata
+        names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+        for group in range(metadata.num_row_groups):
+            found = metadata.row_group(group).column(names.index(column)).statistics if column in names else None
+            yield (found.min, found.max) if found is not None and found.has_min_max else None
+
+
+def least_time(paths: Iterable[str], column: str) -> int | None:
+    """The least time of a column, in microseconds; None when a file does not tell it, or there are no rows."""
+    found = [bounds for path in paths for bounds in bounds_of(path, column)]
+    known = [_micros(bounds[0]) for bounds in found if bounds is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def _micros(value: datetime | date) -> int:
+    moment = value if isinstance(value, datetime) else datetime.combine(value, time.min)
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
