@@ -165,7 +165,7 @@ class ConfinedHost:
         except (OSError, MalformedData) as error:
             raise EngineUnavailable(f"The engine broke down while it was starting: {error}") from error
         if not isinstance(started, Started):
-            words = started.message if started else f"The engine broke down while it was starting: {self.death()}"
+            words = started.message if started else f"The engine broke down while it was starting: {self._end()}"
             raise EngineUnavailable(words)
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
@@ -225,7 +225,7 @@ class ConfinedHost:
         self._jobs.send(job)
         answer: Result | None = self._jobs.receive(Result)
         if answer is None:
-            raise EngineUnavailable(f"The engine broke down: {self.death(suspected=True)}")
+            raise EngineUnavailable(f"The engine broke down: {self._end()}")
         check_answer(files, peculiar, answer)
         return answer
 
@@ -256,6 +256,10 @@ class ConfinedHost:
         if code is None:
             return None
         return self._excess or f"its process ended with code {code}"
+
+    def _end(self) -> str:
+        """In words, how it ended; it has closed its connection, which the system tells before the end of a process."""
+        return self.death(suspected=True) or "it has closed its connection"
 
     def _ask(self, what: Question, seconds: float = 0) -> Told | None:
         with self._asking, suppress(OSError, MalformedData):
