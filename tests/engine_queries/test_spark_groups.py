@@ -89,6 +89,25 @@ def test_what_is_kept_gives_what_all_rows_give(spark, tmp_path, name):
     assert kept.asked == (1 if "values" in name else 0)
 
 
+def test_windows_that_are_not_correctable_any_more_are_not_kept(spark, tmp_path):
+    changelog, source = Changelog("forgotten"), Source(tmp_path, "a", COLUMNS)
+    query = (
+        f"select /*+ correctable('3h') */ window.end as event_time, count(*) as n, sum(v) as v from a group by {WINDOW}"
+    )
+    kept, fresh = (Pulls(spark, tmp_path / folder, query) for folder in ("kept", "fresh"))
+    checkpoint, watermark, groups = None, None, []
+    for number in range(6):
+        start = source.end
+        source.add(changelog.added(6 * number, 12), watermark)
+        inputs = inputs_of(source, start, at(6 * number + 5), watermark)
+        found, checkpoint = kept.pull(number, inputs, checkpoint)
+        assert found == fresh.pull(number, inputs, None)[0]
+        groups.append(kept.num_kept(number))
+        watermark = at(6 * number + 5)
+    assert kept.asked == 0
+    assert max(groups) <= 3
+
+
 def test_all_rows_are_taken_away_again(spark, tmp_path):
     changelog, source = Changelog("all"), Source(tmp_path, "a", COLUMNS)
     pulls = Pulls(spark, tmp_path / "pulls", QUERIES["values by key"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
@@ -38,3 +40,9 @@ class Pulls:
     def rows(self, number):
         """The rows of the slice of a pull."""
         return pq.read_table(self.folder / str(number) / "out" / "slice").to_pylist()
+
+    def num_kept(self, number):
+        """How many rows the checkpoint of a pull keeps."""
+        with zipfile.ZipFile(self.folder / str(number) / "out" / "checkpoint") as archive:
+            names = [name for name in archive.namelist() if name.endswith(".parquet")]
+            return sum(pq.ParquetFile(io.BytesIO(archive.read(name))).metadata.num_rows for name in names)

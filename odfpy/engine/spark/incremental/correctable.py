@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from odfpy.data.duration import Duration
+from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.lateness import late_slices
@@ -59,6 +60,22 @@ class Correctable:
     def dropped(self, gate: Gate, delta: Delta) -> Node | None:
         """The rows at a gate that do not count; None where the files tell that there are none."""
         return self._split(gate, delta.plan, late=True)
+
+    def over(self, gate: Gate, clock: Clock) -> Clock | None:
+        """Watermarks by which those windows of a gate are over that no entry counts for any more; None for none.
+
+        Args:
+            gate: the gate.
+            clock: the watermarks before the entries that are still to come.
+        """
+        if not has_windows(gate, len(self.sources)):
+            return None
+        reached = [clock.watermarks[number] for number in sources_read(gate.plan)]
+        known = [micros for micros in reached if micros is not None]
+        limit = self.length.before(Timestamp.from_millis(min(known) // MILLISECOND)) if known else None
+        if limit is None or len(known) < len(reached):
+            return None
+        return Clock(self.catalyst, [limit.millis * MILLISECOND] * len(self.sources))
 
     def _split(self, gate: Gate, plan: Node, *, late: bool) -> Node | None:
         ranges = list(self._ranges(gate)) if has_windows(gate, len(self.sources)) else []

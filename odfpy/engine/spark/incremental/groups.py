@@ -116,9 +116,32 @@ class GroupRows:
                 return None
             path, kept = self._kept
             if self._groups.is_linear or kept.only_appends == self.only_appended:
-                return self._read(path)
+                return self._correctable(self._read(path))
+        return self._of_history()
+
+    def _of_history(self) -> Node | None:
         history = self.rows.history(self.gate)
         return None if history is None else self._written(f"old-{self._name}", self._of(history))
+
+    @property
+    def all_old(self) -> Node | None:
+        """Those of all rows before, also of windows for which no row counts any more.
+
+        Raises:
+            HistoryNeeded: as for `old`.
+        """
+        return self.old if self._over is None else self._of_history()
+
+    @cached_property
+    def _over(self) -> Clock | None:
+        pull = self.rows.pull
+        return None if pull.correctable is None else pull.correctable.over(self.gate, pull.before)
+
+    def _correctable(self, plan: Node) -> Node:
+        """Those that rows may still count for: others are not kept any longer."""
+        if self._over is None:
+            return plan
+        return self._catalyst.filter(self._catalyst.expression("Not", self._is_settled(self._over)), plan)
 
     @cached_property
     def after(self) -> Node | None:
@@ -155,11 +178,13 @@ class GroupRows:
     def settled(self, plan: Node, now: Clock, was: Clock | None) -> Node:
         """Those that are settled by now; only if they had not been by then, where a clock of then is given."""
         catalyst = self._catalyst
-        dues = [replace(due, value=self.over_groups(due.value)) for due in self.gate.due]
-        condition = settled(dues, now)
+        condition = self._is_settled(now)
         if was is not None:
-            condition = catalyst.expression("And", condition, catalyst.expression("Not", settled(dues, was)))
+            condition = catalyst.expression("And", condition, catalyst.expression("Not", self._is_settled(was)))
         return catalyst.filter(condition, plan)
+
+    def _is_settled(self, clock: Clock) -> Node:
+        return settled([replace(due, value=self.over_groups(due.value)) for due in self.gate.due], clock)
 
     # --- Files ---
 

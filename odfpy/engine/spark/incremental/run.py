@@ -175,7 +175,7 @@ class _Moment:
     def groups(self, gate: Gate) -> Groups:
         """The partial results of a gate."""
         groups = self.run.rows.groups(gate)
-        plan = groups.after if self.is_after else groups.old
+        plan = groups.after if self.is_after else groups.all_old if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
         if gate.waits:
