@@ -52,10 +52,12 @@ class KeptRows:
     Attributes:
         name: of the Parquet file.
         only_appends: whether all of them have the weight 1.
+        count: how many there are.
     """
 
     name: str
     only_appends: bool
+    count: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)

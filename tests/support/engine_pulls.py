@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow.parquet as pq
 from support.engine_requests import success, transform_request
 
+from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import TransformResponseNeedsHistory
 from odfpy.engine.spark import operations
 
@@ -21,6 +22,7 @@ class Pulls:
     folder: object
     query: object
     asked: int = 0
+    temporal: tuple[TemporalTable, ...] = ()
 
     def pull(self, number, inputs, checkpoint):
         """One pull; the logical hash of its slice, and its checkpoint."""
@@ -30,6 +32,8 @@ class Pulls:
         request = replace(
             transform_request(folder, self.query, *given), prev_checkpoint_path=checkpoint and str(checkpoint)
         )
+        if self.temporal:
+            request = replace(request, transform=replace(request.transform, temporal_tables=self.temporal))
         response = operations.transform(self.spark, request)
         if isinstance(response, TransformResponseNeedsHistory):
             self.asked += 1

@@ -14,8 +14,8 @@ from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.checkpoint import kept_rows, manifest_after, write_checkpoint
-from odfpy.engine.contract import SliceDescription, TransformRequest
+from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_checkpoint
+from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
@@ -25,6 +25,7 @@ from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.incremental.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.gates import Pull, Stream
+from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import leaf_over
 from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.run import BlockRun
@@ -159,14 +160,19 @@ def write_changes(
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The blocks of a transform during a pull."""
+    """The blocks of a transform during a pull, and how many rows each of them has to do with."""
 
     pull: Pull
     blocks: tuple[BlockRun, ...]
+    partitions: _Partitions
+    counts: tuple[int, ...]
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint."""
-        files = {name: found for run in self.blocks for name, found in run.keep().items()}
+        files: dict[str, tuple[Path, KeptRows]] = {}
+        for run, count in zip(self.blocks, self.counts, strict=True):
+            self.partitions.set(count)
+            files.update(run.keep())
         manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
         paths = {name: path for name, (path, _) in files.items()}
         write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
@@ -177,7 +183,8 @@ def run_blocks(
 ) -> Runs:
     """Run all blocks but the one that is the output, which is ready to be run."""
     catalyst, sources = ready.catalyst, request.query_inputs
-    _set_partitions(catalyst, request, min(rows_in_one_task, _ROWS_IN_ONE_PARTITION))
+    partitions = _Partitions(catalyst, min(rows_in_one_task, _ROWS_IN_ONE_PARTITION))
+    counts = [_count(source) for source in sources]
     before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
     after = Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
     streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
@@ -186,23 +193,38 @@ def run_blocks(
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
     runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
+    rows = []
     for run in runs:
+        rows.append(sum(counts[number] for gate in run.block.part.gates for number in sources_read(gate.plan)))
+        partitions.set(rows[-1])
         if run.block is not ready.steps.output:
             path = ready.scratch / f"block-{run.block.source}.parquet"
-            streams.append(BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None)))
-    return Runs(pull, runs)
+            made = BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None))
+            streams.append(made)
+            counts.append(made.count)
+    return Runs(pull, runs, partitions, tuple(rows))
 
 
-def _set_partitions(catalyst: Catalyst, request: TransformRequest, rows_in_one: int) -> None:
+def _count(source: TransformRequestInput) -> int:
+    """How many rows of an input a request has."""
+    last = source.offset_interval.end if source.offset_interval else source.prev_offset
+    first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
+    return 0 if last is None else last + 1 - first
+
+
+class _Partitions:
     """As many partitions as are of use, up to what is set; the result is the same with any number."""
-    rows = 0
-    for source in request.query_inputs:
-        last = source.offset_interval.end if source.offset_interval else source.prev_offset
-        first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
-        rows += 0 if last is None else last + 1 - first
-    name = "spark.sql.shuffle.partitions"
-    most = int(catalyst.spark.conf.get(name) or 1)
-    catalyst.spark.conf.set(name, max(1, min(most, -(-rows // rows_in_one))))
+
+    _NAME: Final = "spark.sql.shuffle.partitions"
+
+    def __init__(self, catalyst: Catalyst, rows_in_one: int) -> None:
+        self._conf = catalyst.spark.conf
+        self._most = int(self._conf.get(self._NAME) or 1)
+        self._rows_in_one = rows_in_one
+
+    def set(self, rows: int) -> None:
+        """For so many rows."""
+        self._conf.set(self._NAME, max(1, min(self._most, -(-rows // self._rows_in_one))))
 
 
 def _write_last_step(

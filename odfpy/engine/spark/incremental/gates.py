@@ -18,6 +18,7 @@ from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.correctable import Correctable
 from odfpy.engine.spark.incremental.groups import GroupRows
+from odfpy.engine.spark.incremental.kept import Kept, KeptFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
 from odfpy.engine.spark.incremental.log import log_of, log_over
@@ -29,7 +30,6 @@ from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 _NEVER: Final = 1 << 63
@@ -83,6 +83,7 @@ class GateRows:
     pull: Pull
     block: Block
     _new: dict[int, Changes | None] = field(default_factory=dict)
+    _old: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
@@ -106,7 +107,9 @@ class GateRows:
             return None
         if gate.retention is Retention.NOTHING or self.needs_history():
             return self.history(gate)
-        return self._kept(gate)
+        if gate.number not in self._old:
+            self._old[gate.number] = self._kept(gate, self._files(gate))
+        return self._old[gate.number]
 
     def groups(self, gate: Gate) -> GroupRows:
         """The partial results of a gate that has them."""
@@ -125,20 +128,26 @@ class GateRows:
     # --- What is kept ---
 
     def name(self, gate: Gate) -> str:
-        """Name of the file with the kept rows of a gate."""
+        """Name of what is kept of a gate."""
         return f"block-{self.block.source}-gate-{gate.number}.parquet"
 
-    def _kept(self, gate: Gate) -> Changes | None:
-        found = (self.pull.kept or {}).get(self.name(gate))
-        if found is None:
+    def _files(self, gate: Gate) -> tuple[KeptFile, ...]:
+        """The files with the kept rows of a gate."""
+        return files_of(self.pull.kept, self.name(gate))
+
+    def _kept(self, gate: Gate, files: Sequence[KeptFile]) -> Changes | None:
+        if not files:
             return None
-        path, rows = found
-        plan = self.catalyst.plan(read_parquet(self.catalyst.spark, self._kept_schema(gate), [str(path)]))
+        paths = [str(path) for path, _ in files]
+        plan = self.catalyst.plan(read_parquet(self.catalyst.spark, self._kept_schema(gate), paths))
         named = [
             same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
-        return Changes(self.catalyst.project([*named, weight], plan), rows.only_appends)
+        # Rows of a log have the weight 1, whatever they say.
+        only_appends = gate.log is not None or all(rows.only_appends for _, rows in files)
+        kept = Changes(self.catalyst.project([*named, weight], plan), only_appends)
+        return self._not_forgotten(gate, kept, self.pull.before)
 
     def _kept_schema(self, gate: Gate) -> StructType:
         from pyspark.sql.types import LongType
@@ -163,6 +172,11 @@ class GateRows:
 
     def _is_late(self, gate: Gate) -> bool:
         """Whether a gate has a change that rows which are kept no more have to do with."""
+        if gate.log is not None:
+            return self._is_late_in_log(gate)
+        if gate.best is not None:
+            new = self.new(gate)
+            return new is not None and not new.only_appends
         if not (gate.late or gate.forget):
             return False
         new = self.counted(gate)
@@ -176,11 +190,25 @@ class GateRows:
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         return not catalyst.dataframe(late).isEmpty()
 
+    def _is_late_in_log(self, gate: Gate) -> bool:
+        """Whether rows of a log have to do with some that are kept no more, which are rows of the past."""
+        is_whole = gate.best is None or not all(rows.only_appends for _, rows in self._files(gate))
+        return not is_whole and not (self._appended(gate) and self._after_watermarks(gate))
+
+    def _appended(self, gate: Gate, *, ever: bool = False) -> bool:
+        """Whether all rows of this pull, or all that there ever were, are known to be appended."""
+        numbers = sources_read(gate.plan)
+        found = [self._new_rows(number) for number in numbers]
+        found += [self.pull.streams[number].old() for number in numbers if ever]
+        return all(rows is None or rows.only_appends for rows in found)
+
     def on_time(self, gate: Gate) -> bool:
         """Whether files tell that all rows of this pull are appended, and later than what was known to be complete."""
         new = self.new(gate)
-        if new is None or not new.only_appends:
-            return new is None
+        return new is None or (new.only_appends and self._after_watermarks(gate))
+
+    def _after_watermarks(self, gate: Gate) -> bool:
+        """Whether files tell that all rows of this pull are later than what was known to be complete."""
         for number in sources_read(gate.plan):
             watermark, rows = self._watermark(number), self._new_rows(number)
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
@@ -197,21 +225,34 @@ class GateRows:
         known = self.pull.before.watermarks
         return known[number] if number < len(known) else _NEVER
 
-    def keep(self, gate: Gate) -> tuple[DataFrame, bool] | None:
-        """The rows of a gate that the next pull may need, with their weights, and whether all of these are 1."""
+    def keep(self, gate: Gate) -> Kept | None:
+        """The rows of a gate that the next pull may need."""
         if gate.retention is Retention.NOTHING:
             return None
-        clock = self.pull.after
-        parts = [part for part in (self.old(gate), self.new(gate)) if part is not None]
-        if gate.forget:
-            stays = self.catalyst.expression("Not", settled(gate.forget, clock))
-            parts = [Changes(self.catalyst.filter(stays, part.plan), part.only_appends) for part in parts]
+        files = () if self.pull.is_first or self.needs_history() or gate.session is not None else self._files(gate)
+        staying = num_staying(files) if self.new(gate) is not None else len(files)
+        old, new = self._kept(gate, files[staying:]) if files else self.old(gate), self.new(gate)
+        parts = [self._not_forgotten(gate, part, self.pull.after) for part in (old, new) if part is not None]
+        name, kept = self.name(gate), files[:staying]
         if not parts:
-            return None
+            return Kept(name, kept)
         if gate.session is not None:
-            return open_sessions(self.catalyst, gate, parts, clock), False
+            return Kept(name, kept, open_sessions(self.catalyst, gate, parts, self.pull.after), only_appends=False)
         everything = together(self.catalyst, parts)
-        return net(self.catalyst, everything), everything.only_appends
+        only_appends = everything.only_appends
+        if gate.log is not None:
+            only_appends = self._appended(gate, ever=self.needs_history()) and all(row.only_appends for _, row in files)
+        # Of some of the rows it is known which are the best of them only if none is taken away by others.
+        pays = old is not None or not kept
+        is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or gate.log)
+        frame = best(self.pull.after, gate, everything) if pays and is_known else net(self.catalyst, everything)
+        return Kept(name, kept, frame, only_appends, sum(rows.count for _, rows in files[staying:]))
+
+    def _not_forgotten(self, gate: Gate, rows: Changes, clock: Clock) -> Changes:
+        if not gate.forget:
+            return rows
+        stays = self.catalyst.expression("Not", settled(gate.forget, clock))
+        return Changes(self.catalyst.filter(stays, rows.plan), rows.only_appends)
 
     # --- Through the free part ---
 

@@ -14,7 +14,7 @@ from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
 from odfpy.engine.spark.incremental.as_of import as_of_join
 from odfpy.engine.spark.incremental.comparisons import conjuncts_of, equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.keys import columns_read, key_of, merged_key
-from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.parts import Build, Due, Key, Moment, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
 from odfpy.engine.spark.incremental.walk import Walk
 
@@ -131,15 +131,20 @@ class _Sides:
             merged = merged_key([self._key(left, mine), self._key(right, other)], self._visible(mine, other))
             if merged is not None:
                 keys.append(merged)
+        build: Build = self._build
         return Part(
             tuple(columns(self._plan)),
-            build=self._build,
+            build=build,
+            product=build if self._is_product() else None,
             keys=tuple(keys),
             gates=left.gates + right.gates,
             times=self._times(),
             unique=self._unique(),
             traits=(*left.traits, *right.traits, self._trait()),
         )
+
+    def _is_product(self) -> bool:
+        return self._kind in ("Inner", "Cross") and self._left.is_product and self._right.is_product
 
     @staticmethod
     def _key(side: Part, column: Node) -> Key | None:

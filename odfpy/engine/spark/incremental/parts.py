@@ -13,10 +13,10 @@ after, and cancel out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odfpy.engine.spark.catalyst import Catalyst, Node
 from odfpy.engine.spark.incremental.times import Clock, Times
@@ -87,6 +87,7 @@ class Retention(Enum):
     NOTHING = "nothing: they are read again from the history of the inputs"
     OPEN = "those that can still matter"
     GROUPS = "what their groups are remembered by"
+    BEST = "those that can still matter as long as nothing is taken back"
     ALL = "all"
 
 
@@ -104,6 +105,9 @@ class LookedUp:
     by: int
     condition: Node
     valid: tuple[Node, Node] | None
+
+
+Best = Callable[[Node, Clock], Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ class Gate:
         log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
             its last columns are then those of `odfpy.engine.spark.incremental.log`.
         groups: where not rows are kept but partial results of groups; `keys` are what it groups by.
+        best: of a plan with its columns, the rows that are looked at if no row is taken away or late, under these
+            columns.
     """
 
     number: int
@@ -140,6 +146,7 @@ class Gate:
     looked_up: LookedUp | None = None
     log: Node | None = None
     groups: PartialAggregate | None = None
+    best: Best | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,7 @@ class Part:
         columns: its output.
         free: the plan itself, while it is row by row.
         build: makes the plan for a moment; of no use while the part is free.
+        product: `build` itself, where each row of the result is made of one row of every gate; else anything.
         keys: keys it falls apart by, once it is not free.
         gates: what it stands on.
         times: columns that have times, by id.
@@ -207,12 +215,22 @@ class Part:
     columns: tuple[Node, ...]
     free: Node | None = None
     build: Build | None = None
+    product: Build | None = None
     keys: tuple[Key, ...] = ()
     gates: tuple[Gate, ...] = ()
     times: Mapping[int, TimeColumn] = field(default_factory=dict)
     unique: frozenset[int] | None = None
     traits: tuple[Trait, ...] = ()
     validity: Mapping[int, Validity] = field(default_factory=dict)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each row of the result is made of one row of every gate, so that new rows only add to it."""
+        return self.product is not None and self.product is self.build
+
+    def over(self, build: Build, **changes: Any) -> Part:
+        """The part with another plan, which makes rows of single rows; changes are attributes."""
+        return replace(self, build=build, product=build if self.is_product else None, **changes)
 
     def built(self, moment: Moment) -> Node:
         """The plan for a moment."""
@@ -247,6 +265,11 @@ def settled(dues: Sequence[Due], clock: Clock) -> Node:
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
     """Whether one of several conditions holds."""
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
+
+
+def rows_of(gate: Gate, moment: Moment) -> Node:
+    """The plan of a part that is a gate."""
+    return moment.rows(gate)
 
 
 def column_id(column: Node) -> int:

@@ -43,6 +43,9 @@ class BlockRun:
             return difference(
                 None, self._result(_Moment(self, self.pull.after, None, is_after=True, only_settled=True))
             )
+        gained = self._gained()
+        if gained is not None:
+            return difference(None, gained)
         touched = self._touched()
         after = self._result(_Moment(self, self.pull.after, touched, is_after=True))
         return difference(self._result(_Moment(self, self.pull.before, touched, is_after=False)), after)
@@ -71,12 +74,14 @@ class BlockRun:
             kept = self.rows.keep(gate)
             if kept is None:
                 continue
-            frame, only_appends = kept
+            found.update({rows.name: (path, rows) for path, rows in kept.files})
+            frame = kept.in_few_partitions()
+            if frame is None:
+                continue
             frame = frame.withColumn(WEIGHT, frame[WEIGHT].cast("long"))
-            name = self.rows.name(gate)
-            file = self.pull.scratch / f"keep-{name}"
-            if write_parquet(file, frame):
-                found[name] = file, KeptRows(name, only_appends)
+            file = self.pull.scratch / f"keep-{kept.new_name}"
+            if count := write_parquet(file, frame):
+                found[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
         return found
 
     def _only_settles(self) -> bool:
@@ -90,10 +95,34 @@ class BlockRun:
     def _only_settles_at(self, gate: Gate) -> bool:
         return gate.waits and (gate.groups is None or self.rows.on_time(gate))
 
+    def _gained(self) -> DataFrame | None:
+        """What new rows add to a result of which each row is made of one row of every gate; None if that is not all."""
+        gates = self.block.part.gates
+        if not self.block.part.is_product or any(gate.waits or gate.due for gate in gates):
+            return None
+        parts = [part for gate in gates for part in (self.rows.old(gate), self.rows.new(gate)) if part is not None]
+        if not all(part.only_appends for part in parts):
+            return None
+        frames = [
+            self._result(_Moment(self, self.pull.after, None, is_after=True, added=gate.number))
+            for gate in gates
+            if self.rows.new(gate) is not None
+        ]
+        return reduce(lambda one, other: one.union(other), frames) if frames else None
+
     def _result(self, moment: _Moment) -> DataFrame:
         part, catalyst = self.block.part, self.pull.catalyst
         frame = catalyst.dataframe(catalyst.project(part.columns, part.built(moment)))
         return frame.toDF(*(f"c{at}" for at in range(len(part.columns))))
+
+    def multiset(self, gate: Gate, parts: Sequence[Changes]) -> Node:
+        """The rows of a gate that some changes amount to, with its columns."""
+        catalyst = self.pull.catalyst
+        if parts:
+            return multiset(catalyst, together(catalyst, parts), gate.columns)
+        empty = catalyst.empty_like(gate.columns)
+        pairs = zip(columns(empty), gate.columns, strict=False)
+        return catalyst.project([same_nulls(catalyst, below, column) for below, column in pairs], empty)
 
     # --- Keys ---
 
@@ -163,7 +192,12 @@ class _Touched:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """The rows of the gates before or after a pull, of touched keys only; or, in full, all there ever were."""
+    """The rows of the gates before or after a pull, of touched keys only; or, in full, all there ever were.
+
+    Attributes:
+        added: number of a gate of which there are the new rows only, and none of these of gates after it: over all
+            gates, each combination of rows of which one is new is there once.
+    """
 
     run: BlockRun
     clock: Clock
@@ -171,6 +205,7 @@ class _Moment:
     is_after: bool
     in_full: bool = False
     only_settled: bool = False
+    added: int | None = None
 
     def groups(self, gate: Gate) -> Groups:
         """The partial results of a gate."""
@@ -187,13 +222,13 @@ class _Moment:
         """The rows of a gate, with its columns."""
         rows, catalyst = self.run.rows, self.run.pull.catalyst
         old = rows.history(gate) if self.in_full else rows.old(gate)
-        found = [part for part in (old, rows.new(gate) if self.is_after else None) if part is not None]
-        if not found:
-            empty = catalyst.empty_like(gate.columns)
-            pairs = zip(columns(empty), gate.columns, strict=False)
-            return catalyst.project([same_nulls(catalyst, below, column) for below, column in pairs], empty)
-        limited = [Changes(self._limited(catalyst, gate, part.plan), part.only_appends) for part in found]
-        return multiset(catalyst, together(catalyst, limited), gate.columns)
+        new = rows.new(gate) if self.is_after else None
+        if self.added is not None:
+            old, new = None if gate.number == self.added else old, None if gate.number > self.added else new
+        found = [part for part in (old, new) if part is not None]
+        return self.run.multiset(
+            gate, [Changes(self._limited(catalyst, gate, part.plan), part.only_appends) for part in found]
+        )
 
     def _limited(self, catalyst: Catalyst, gate: Gate, plan: Node) -> Node:
         if gate.waits:

@@ -27,20 +27,23 @@ nothing but `+A`; ChangelogStream says itself what its rows mean.
 A step that keeps state (a GROUP BY, a join...) has no changelog that is the same in any cut into pulls. There each row
 that its result has now begins a version, and of several at one time the greatest by all columns counts.
 
-All rows of the log are kept in the checkpoint, since a late one can begin a version anywhere. Joins keep less: see
-`odfpy.engine.spark.incremental.as_of`.
+Of a log that only grows there are kept, of each key, the last row that the watermark has passed, and those after it:
+no others have to do with rows that come in time. When one comes late, or is taken away, the whole log is read; from
+its first retraction or correction on, all of it is kept. Joins keep less: see `odfpy.engine.spark.incremental.as_of`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from odfpy.dataset.transform import SqlQueryStep, TemporalTable
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.incremental.changes import renamed
+from odfpy.engine.spark.incremental.difference import sortable
 from odfpy.engine.spark.incremental.keys import sources_read
-from odfpy.engine.spark.incremental.log import MARKS, marks
+from odfpy.engine.spark.incremental.log import MARKS, ORDER, TIME, marks
 from odfpy.engine.spark.incremental.parts import (
     Block,
     Gate,
@@ -55,7 +58,7 @@ from odfpy.engine.spark.incremental.parts import (
     column_id,
 )
 from odfpy.engine.spark.incremental.sources import Source
-from odfpy.engine.spark.incremental.times import is_time
+from odfpy.engine.spark.incremental.times import Clock, Of, Times, is_time
 from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO, versions_of_log, versions_of_state
 from odfpy.errors import InvalidQuery
 
@@ -115,7 +118,9 @@ def temporal_table(
     time = next(column for column in part.columns if column.name() == event_time)
     is_log = all(source < num_inputs for source in sources_read(part.free))
     kept = (*part.columns, *marks(catalyst)) if is_log else part.columns
-    gate = Gate(0, part.free, kept, keys, retention=Retention.ALL, log=time if is_log else None)
+    known = part.times.get(column_id(time))
+    latest = partial(_latest, kept, keys, known.watermark) if is_log and known and type(known.watermark) is Of else None
+    gate = Gate(0, part.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest)
     outputs = _outputs(catalyst, part)
     made = Part(
         outputs,
@@ -126,6 +131,24 @@ def temporal_table(
         traits=(trait_of(table),),
     )
     return Versions(block_of(made, number, table.name), _source(table, part, outputs, time))
+
+
+def _latest(kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: Times, rows: Node, clock: Clock) -> Node:
+    """Of a log that only grows: what came last of each key up to the watermark, and all after it."""
+    from pyspark.sql import Window, functions
+
+    catalyst, limit = clock.catalyst, watermark.at(clock)
+    if limit is None:
+        return rows
+    ids = [column_id(column) for column in kept]
+    data = [f"c{at}" for at in range(len(kept) - len(MARKS))]
+    frame = catalyst.dataframe(rows).toDF(*data, *MARKS)
+    is_past = functions.unix_micros(TIME) <= limit
+    by_key = Window.partitionBy(*(data[ids.index(column_id(key))] for key in keys), is_past)
+    order = [functions.col(name).desc() for name in (TIME, *ORDER)]
+    place = functions.row_number().over(by_key.orderBy(*order, *(sortable(frame, name).desc() for name in data)))
+    found = frame.withColumn("place", place).where(~is_past | (functions.col("place") == 1))
+    return renamed(catalyst, catalyst.plan(found), kept)
 
 
 def trait_of(table: TemporalTable) -> Trait:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items, operator_name
-from odfpy.engine.spark.incremental.comparisons import between, conjuncts_of
-from odfpy.engine.spark.incremental.keys import columns_read
+from odfpy.engine.spark.incremental.comparisons import between, conjuncts_of, ordered_pairs
+from odfpy.engine.spark.incremental.keys import columns_read, renames
 from odfpy.engine.spark.incremental.parts import column_id
 from odfpy.engine.spark.operators import nested_queries, operators
 
@@ -23,10 +23,12 @@ class Uses:
     Attributes:
         used: ids of columns that the result, or another row of it, depends on.
         compared: how often a join only compares a column with something, by id; that is no use.
+        limits: how great a column of a window function may be for its row to be let through, by id.
     """
 
     used: frozenset[int]
     compared: Mapping[int, int]
+    limits: Mapping[int, int]
 
 
 def uses_of(plan: Node) -> Uses:
@@ -48,7 +50,32 @@ def uses_of(plan: Node) -> Uses:
         before = len(used)
         for node in nodes:
             used |= _needed(node, used, definitions)
-    return Uses(frozenset(used), compared)
+    return Uses(frozenset(used), compared, {key: limit for one in plans for key, limit in _limits(one, {})})
+
+
+def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Columns of window functions and their greatest values, where a filter right above is all that reads them."""
+    below: dict[int, int] = {}
+    match operator_name(plan):
+        case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+            below = dict(known)
+        case "Project":
+            same = renames(items(plan.projectList()))
+            below = {same.get(key, key): limit for key, limit in known.items()}
+        case "Filter":
+            below = dict(known)
+            for conjunct in conjuncts_of(plan.condition()):
+                for smaller, greater, strict in ordered_pairs(conjunct):
+                    if expression_name(smaller) == "AttributeReference" and greater.foldable():
+                        limit = greater.eval(None)
+                        if isinstance(limit, int):
+                            key = column_id(smaller)
+                            below[key] = min(limit - strict, below.get(key, limit))
+        case "Window":
+            made = {column_id(one) for one in items(plan.windowExpressions())}
+            yield from ((key, limit) for key, limit in known.items() if key in made)
+    for child in children(plan):
+        yield from _limits(child, below)
 
 
 def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from odfpy.engine.source_text import SourceText
@@ -34,6 +34,7 @@ from odfpy.engine.spark.incremental.keys import (
     sources_read,
 )
 from odfpy.engine.spark.incremental.parts import (
+    Best,
     Block,
     Due,
     Gate,
@@ -46,6 +47,7 @@ from odfpy.engine.spark.incremental.parts import (
     Trait,
     block_of,
     column_id,
+    rows_of,
 )
 from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
@@ -148,14 +150,17 @@ class Walk:
         session: tuple[Node, Node] | None = None,
         looked_up: LookedUp | None = None,
         groups: PartialAggregate | None = None,
+        best: Best | None = None,
     ) -> Part:
         """A free part as a gate: what stands on it falls apart by some keys. Arguments as the attributes of `Gate`."""
         if groups is not None:
             retention = Retention.GROUPS
         elif forget or session:
             retention = Retention.OPEN
+        elif self._reads_block(part.free):
+            retention = Retention.ALL
         else:
-            retention = Retention.ALL if self._reads_block(part.free) else Retention.NOTHING
+            retention = Retention.NOTHING if best is None else Retention.BEST
         gate = Gate(
             self._gates,
             part.free,
@@ -169,13 +174,15 @@ class Walk:
             session,
             looked_up,
             groups=groups,
+            best=best if retention is Retention.BEST else None,
         )
         self._gates += 1
         found = tuple(
             Key(frozenset([column_id(key)] if expression_name(key) == "AttributeReference" else []), {gate.number: at})
             for at, key in enumerate(keys)
         )
-        return replace(part, free=None, build=lambda moment: moment.rows(gate), keys=found, gates=(gate,), validity={})
+        build = partial(rows_of, gate)
+        return replace(part, free=None, build=build, product=build, keys=found, gates=(gate,), validity={})
 
     def _reads_block(self, plan: Node) -> bool:
         """Whether a free part reads the changes of a block, of which there is no history at hand."""
@@ -240,7 +247,7 @@ class Walk:
         def build(moment: Moment) -> Node:
             return catalyst.project(bound(catalyst, selected, subqueries, moment), child.built(moment))
 
-        return replace(child, columns=outputs, build=build, keys=keys, times=times, unique=unique)
+        return child.over(build, columns=outputs, keys=keys, times=times, unique=unique)
 
     def time_of(self, column: Node, child: Part) -> TimeColumn | None:
         """The time that a selected column has, given those of the columns below."""
@@ -300,7 +307,7 @@ class Walk:
             (condition,) = bound(catalyst, [plan.condition()], subqueries, moment)
             return catalyst.filter(condition, child.built(moment))
 
-        return replace(child, build=build)
+        return child.over(build)
 
     def _made(self, plan: Node) -> Part:
         """Generate and Expand: several rows may be made of one."""
@@ -374,7 +381,8 @@ class Walk:
         gates = tuple(gate for sub in subqueries for gate in sub.gates)
         traits = tuple(trait for sub in subqueries for trait in sub.traits)
         mine = Trait("recompute", "a subquery is compared with every row", "nothing; all rows are read again")
-        return replace(part, keys=(), gates=part.gates + gates, times={}, traits=(*part.traits, *traits, mine))
+        traits = (*part.traits, *traits, mine)
+        return replace(part, product=None, keys=(), gates=part.gates + gates, times={}, traits=traits)
 
     def _refuse_subqueries(self, plan: Node) -> None:
         if self._subqueries(items(plan.expressions())):

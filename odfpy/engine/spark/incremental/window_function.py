@@ -7,10 +7,14 @@ from typing import Final
 
 from odfpy.engine.spark.canonical import ordered_limit, ordered_window
 from odfpy.engine.spark.catalyst import Node, columns, expression_name, items, operator_name
-from odfpy.engine.spark.incremental.parts import Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.parts import Best, Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.walk import Walk
 
 RUNNING: Final = "window function"
+_PLACES: Final = ("RowNumber", "Rank", "DenseRank")
+"""Functions of the rows before a row only, of which the first have the least values."""
+
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
@@ -22,10 +26,13 @@ def window(walk: Walk, plan: Node) -> Part:
     if child.free is None:
         keys = tuple(key for key in child.keys if key.columns & ids)
         child = replace(child, keys=keys) if keys else walk.cut(child)
+    first = None
     if child.free is not None:
-        child = walk.gate(child, partition)
+        first = _first(walk, plan)
+        child = walk.gate(child, partition, best=first)
     by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
-    trait = Trait(RUNNING, f"window functions over PARTITION BY {by}", "the rows of all partitions")
+    state = "the rows of all partitions" if first is None else "the first rows of all partitions"
+    trait = Trait(RUNNING, f"window functions over PARTITION BY {by}", state)
     return replace(
         child,
         columns=tuple(columns(plan)),
@@ -36,6 +43,23 @@ def window(walk: Walk, plan: Node) -> Part:
         unique=_numbered(walk, plan, partition) or child.unique,
         traits=(*child.traits, trait),
     )
+
+
+def _first(walk: Walk, plan: Node) -> Best | None:
+    """Of the rows below a window operator, the first of each partition, if the query looks at no others."""
+    made = items(plan.windowExpressions())
+    if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
+        return None
+    limits = [(one, walk.used.limits[column_id(one)]) for one in made if column_id(one) in walk.used.limits]
+    if not limits:
+        return None
+    catalyst, (place, limit) = walk.catalyst, limits[0]
+    is_first = catalyst.expression("LessThanOrEqual", place.toAttribute(), catalyst.integer(limit))
+
+    def first(rows: Node, _: Clock) -> Node:
+        return catalyst.filter(is_first, ordered_window(catalyst, plan.withNewChildren(catalyst.seq([rows]))))
+
+    return first
 
 
 def _final_times(plan: Node, child: Part) -> dict[int, TimeColumn]:
@@ -86,14 +110,20 @@ def limit(walk: Walk, plan: Node) -> Part:
     while operator_name(below) in _LIMITS:
         operators.append(below)
         below = below.child()
-    child = walk.gate(walk.cut(walk.part(below.child())), ())
-    trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", "all rows")
+    is_top = not any(operator_name(operator) == "Offset" for operator in operators)
     seq = walk.catalyst.seq
 
-    def build(moment: Moment) -> Node:
-        node = below.withNewChildren(seq([child.built(moment)]))
+    def first(rows: Node, _: Clock) -> Node:
+        node = below.withNewChildren(seq([rows]))
         for operator in reversed(operators):
             node = operator.withNewChildren(seq([node]))
         return ordered_limit(walk.catalyst, node)
+
+    child = walk.gate(walk.cut(walk.part(below.child())), (), best=first if is_top else None)
+    state = "the first rows" if is_top else "all rows"
+    trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", state)
+
+    def build(moment: Moment) -> Node:
+        return first(child.built(moment), moment.clock)
 
     return replace(child, build=build, times={}, traits=(*child.traits, trait))
