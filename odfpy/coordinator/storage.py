@@ -98,11 +98,17 @@ class StoredDataset:
         """
         lock = self.storage.run / "locks" / self.folder.name
         with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
-            layout = self.layout
-            for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs) if was_abandoned else ():
-                if isinstance(store, (LocalObjectStore, LocalRefStore)):
-                    store.clean()
+            if was_abandoned:
+                self._tidy_up()
             yield self.reloaded()
+
+    def _tidy_up(self) -> None:
+        """Remove what a killed writer has left; only for the holder of the lock."""
+        layout = self.layout
+        for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs):
+            if isinstance(store, (LocalObjectStore, LocalRefStore)):
+                store.clean()
+        self.storage.sweep()
 
 
 class Storage:
@@ -154,15 +160,26 @@ class Storage:
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A new empty folder on the same file system as the datasets, removed at the end."""
-        folder = self.run / "scratch" / f"{os.getpid()}-{secrets.token_hex(4)}"
+        folder = self._scratch / f"{os.getpid()}-{secrets.token_hex(4)}"
         try:
             folder.mkdir(parents=True)
-            self._sweep(folder.parent)
+            self.sweep()
             yield folder
         except PermissionError as error:
             raise OdfError(f"No permission to write {error.filename or folder}") from error
         finally:
             _remove(folder)
+
+    def sweep(self) -> None:
+        """Remove the scratch folders of processes that were killed."""
+        for entry in os.scandir(self._scratch) if self._scratch.is_dir() else ():
+            owner = entry.name.partition("-")[0]
+            if not owner.isdigit() or not Path("/proc", owner).exists():
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+    @property
+    def _scratch(self) -> Path:
+        return self.run / "scratch"
 
     # --- Looking up ---
 
@@ -283,7 +300,7 @@ class Storage:
 
     def delete(self, dataset: StoredDataset) -> None:
         """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
-        doomed = self.run / "scratch" / f"deleted-{secrets.token_hex(4)}"
+        doomed = self._scratch / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
         dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
         shutil.rmtree(doomed, ignore_errors=True)
@@ -301,14 +318,6 @@ class Storage:
         replace_file(path, pair.private_key.hex().encode("ascii"), mode=0o600)
 
     # --- Pieces ---
-
-    @staticmethod
-    def _sweep(folder: Path) -> None:
-        """Remove the scratch folders of processes that were killed."""
-        for entry in os.scandir(folder):
-            owner = entry.name.partition("-")[0]
-            if not owner.isdigit() or not Path("/proc", owner).exists():
-                shutil.rmtree(entry.path, ignore_errors=True)
 
     def _key_path(self, dataset_id: DatasetId) -> Path:
         return self.odf / "keys" / _folder_name(dataset_id)
