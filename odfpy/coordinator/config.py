@@ -59,6 +59,11 @@ _LANE = ("auto|local|spark", "auto, local or spark")
 _SIZE = ("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")
 _SANDBOX = ("required|best-effort|off", "required, best-effort or off")
 _CONTAINER_ENGINE = ("auto|podman|docker", "auto, podman or docker")
+_MASTER = (
+    r"local(\[(\*|[1-9][0-9]*)\])?|spark://[^\s/,:]+:[0-9]+(,[^\s/,:]+:[0-9]+)*|yarn|k8s://\S+",
+    "local[*], local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
+)
+_STORAGE = (r"[a-z][a-z0-9+.-]*://(?!\S*:\S*@)\S+", "the URL of a folder without a password, such as s3a://bucket/odf")
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
 SETTINGS = {
@@ -80,8 +85,12 @@ SETTINGS = {
         ),
         Setting("engine.maxDisk", str, None, "What a job of a sandboxed engine may write; unlimited if not set", _SIZE),
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
-        Setting("engine.master", str, "local[*]", "Where Spark runs its tasks: local[2], or the address of a cluster"),
-        Setting("engine.host", str, "127.0.0.1", "Address at which the executors of a cluster reach this machine"),
+        Setting(
+            "engine.master", str, "local[*]", "Where Spark runs tasks: local[2], or the address of a cluster", _MASTER
+        ),
+        Setting("engine.host", str, None, "Address at which executors reach this machine; found out if not set"),
+        Setting("engine.storage", str, None, "Where a cluster gets files if it does not see the workspace", _STORAGE),
+        Setting("engine.properties", str, None, "File with properties of Spark for a cluster"),
         Setting("ingest.lane", str, "auto", "Where ingests run: in this process, or as tasks of the engine", _LANE),
         Setting("ingest.memory", str, "2g", "Memory for an ingest in this process; auto leaves more to Spark", _SIZE),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),

@@ -17,9 +17,15 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
         memory=config.get("engine.memory"),
         master=config.get("engine.master"),
         host=config.get("engine.host"),
+        storage=config.get("engine.storage"),
+        properties=_absolute(storage, config.get("engine.properties")),
         startup_cache=config.get("engine.startupCache"),
         sandbox=SandboxMode(config.get("engine.sandbox")),
         max_memory=config.get("engine.maxMemory"),
         max_disk=config.get("engine.maxDisk"),
     )
     return EngineRegistry.standard(storage.run, settings)
+
+
+def _absolute(storage: Storage, path: str | None) -> str | None:
+    return None if path is None else str(storage.root.absolute() / path)

@@ -1,8 +1,8 @@
 """Where an ingest runs: in this process, or in the engine's worker; see the decision record "Two lanes".
 
-`auto` takes Spark where there is a cluster, and where input and state might not fit into the memory that an ingest may
-take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are merged and written here in less
-time than Spark takes to start tasks. The result is the same.
+`auto` takes Spark where there is a cluster that shares the workspace's folder, and where input and state might not fit
+into the memory that an ingest may take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are
+merged and written here in less time than Spark takes to start tasks. The result is the same.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         return Lane(chosen == "spark", f"ingest.lane is {chosen}")
     master = config.get("engine.master")
     if EngineSettings(master=master).is_cluster:
+        if config.get("engine.storage") is not None:
+            return Lane(is_spark=False, reason="executors do not see the folder of the workspace (engine.storage)")
         return Lane(is_spark=True, reason=f"the engine's master is {master}")
     needed = path.stat().st_size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
@@ -105,6 +107,11 @@ def ingest_by_spark(
     engine = engines.get("spark")
     if not isinstance(engine, SparkEngine):
         raise EngineError("The Spark lane needs the Spark engine", hint="odf config set ingest.lane local")
+    if engine.settings.is_cluster and engine.settings.storage is not None:
+        raise EngineError(
+            "The Spark lane needs a folder that executors share, and engine.storage says that they do not",
+            hint="odf config set ingest.lane auto",
+        )
     path, name, event_time = file
     state = dataset.state
     slices: list[Path] = []

@@ -210,8 +210,8 @@ class SparkEngine:
                         if not retry:
                             raise EngineUnavailable(f"The engine refuses the request: {message}", hint=self._see_log)
                         return None
-                    case Breakdown(message):
-                        raise EngineUnavailable(message, hint=self._see_log)
+                    case Breakdown(message, hint):
+                        raise EngineUnavailable(message, hint=" ".join(filter(None, (hint, self._see_log))))
                     case None:
                         self._lost(job, "died in the middle of the job")
                     case result:

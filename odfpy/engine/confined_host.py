@@ -110,6 +110,10 @@ class ConfinedHost:
                     "Set it to `off` if the cluster confines them."
                 )
                 return None
+            if mode is SandboxMode.BEST_EFFORT:
+                self.weakness = (
+                    "on a cluster, its queries run with the rights of the executors there and of your account here"
+                )
         if mode is SandboxMode.OFF or self._settings.is_cluster:
             return unconfined(work, keep)
         view = self._view()
@@ -166,7 +170,7 @@ class ConfinedHost:
             raise EngineUnavailable(f"The engine broke down while it was starting: {error}") from error
         if not isinstance(started, Started):
             words = started.message if started else f"The engine broke down while it was starting: {self._end()}"
-            raise EngineUnavailable(words)
+            raise EngineUnavailable(words, hint=started.hint if started else None)
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:

@@ -39,6 +39,12 @@ def result_of(response: JobResponseDone) -> str:
         OdfError: what the job raised.
     """
     if response.error is not None:
-        kind = getattr(errors, response.error.kind, EngineError)
-        raise kind(response.error.message, hint=response.error.hint)
+        raise raised(response.error)
     return response.result or ""
+
+
+def raised(error: RaisedError) -> OdfError:
+    """The error that was raised elsewhere."""
+    kind = getattr(errors, error.kind, EngineError)
+    found: OdfError = kind(error.message, hint=error.hint)
+    return found

@@ -17,6 +17,7 @@ from odfpy.codec.tree import to_tree
 from odfpy.engine.java import JAVA_HOME, JavaRuntime
 from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.cluster import CLUSTER_VARIABLES
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.errors import EngineUnavailable
 
@@ -35,8 +36,17 @@ def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
     package = Path(odfpy.__file__).parent
     worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
     parts = [json.dumps(to_tree(worker_settings)), sys.executable, str(java.home), java.version, str(spark_home())]
+    parts += [] if settings.properties is None else [_stamp_of(settings.properties)]
     parts += [f"{package} {odfpy.__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
     return hashlib.sha3_256("\n".join(parts).encode()).hexdigest()
+
+
+def _stamp_of(path: str) -> str:
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return "none"  # which the engine says when it starts
+    return f"{found.st_mtime_ns} {found.st_size}"
 
 
 def _stamps(package: Path) -> list[tuple[str, int]]:
@@ -51,9 +61,10 @@ def _stamps(package: Path) -> list[tuple[str, int]]:
     return found
 
 
-def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime) -> dict[str, str]:
+def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cluster: bool = False) -> dict[str, str]:
     """The environment of a worker: what programs need to find their files, and nothing else."""
-    kept = {name: value for name, value in environ.items() if name in _INHERITED}
+    names = _INHERITED.union(CLUSTER_VARIABLES if is_cluster else ())
+    kept = {name: value for name, value in environ.items() if name in names}
     if java.source == JAVA_HOME:
         kept[JAVA_HOME] = str(java.home)
     return {
@@ -78,7 +89,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-m", "odfpy.engine.worker", *arguments],
-            scrubbed_environment(os.environ, java),
+            scrubbed_environment(os.environ, java, is_cluster=settings.is_cluster),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, log, 1),

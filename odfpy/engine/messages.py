@@ -76,9 +76,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The engine broke down in the middle of the request, and ends."""
+    """The engine broke down in the middle of the request, and ends.
+
+    Attributes:
+        message: how.
+        hint: what to try, if anything is known.
+    """
 
     message: str
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

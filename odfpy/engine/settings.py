@@ -28,7 +28,10 @@ class EngineSettings:
         job_seconds: a job that Spark is at for longer is cancelled; None means that it may take any time.
         memory: greatest heap of the Java process as `-Xmx` has it, for example `2g`; None means half of the memory.
         master: where Spark runs its tasks: `local[2]`, or the address of a cluster as Spark has it.
-        host: address at which the executors of a cluster reach this machine.
+        host: address at which the executors of a cluster reach this machine; None for that of the way to the cluster.
+        storage: folder in a file system of Hadoop (`s3a://bucket/folder`, `hdfs://...`) through which executors get
+            files; None means that they see those of the workspace under the same paths.
+        properties: file with properties of Spark for a cluster, as `spark-defaults.conf` has them.
         startup_cache: keep a cache of loaded classes in the user's cache folder, which halves a cold start.
         sandbox: see `SandboxMode`.
         max_memory: what all processes of the engine may hold in memory, for example `4g`; None means nine tenths of
@@ -42,7 +45,9 @@ class EngineSettings:
     job_seconds: U64 | None = None
     memory: str | None = None
     master: str = "local[*]"
-    host: str = "127.0.0.1"
+    host: str | None = None
+    storage: str | None = None
+    properties: str | None = None
     startup_cache: bool = True
     sandbox: SandboxMode = SandboxMode.BEST_EFFORT
     max_memory: str | None = None

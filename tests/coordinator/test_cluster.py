@@ -2,47 +2,200 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.engine_spark import QUICK
+from support.prison import namespaces_work
+from support.query_cases import Case, Runner, corpus, locked
 from support.spark_cluster import spark_cluster
-from support.workspaces import derivative, root, workspace_with
+from support.workspaces import derivative, feed, root
 
+from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.contract import TransformRequest, TransformResponse
+from odfpy.engine.registry import Engine
 
 pytestmark = pytest.mark.spark
 
+CASES = ("session-window", "doubles", "top-n", "interval-left-join", "equi-outer-join", "windows-then-top-n")
+TEMPORAL = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: named
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: readings, alias: readings}, {datasetRef: names, alias: names}]
+      transform:
+        kind: Sql
+        engine: spark
+        temporalTables: [{name: names, primaryKey: [id]}]
+        query: >
+          SELECT r.event_time, r.id, r.name AS reading, n.name
+          FROM readings AS r
+          JOIN names AS n ON n.id = r.id % 7 AND r.event_time >= n.valid_from AND r.event_time < n.valid_to
+"""
+DAILY = "SELECT window.start AS event_time, name, count(*) AS readings FROM source GROUP BY window(event_time, '1 day'), name"
 MANIFESTS = (
     root("readings", "{kind: Ledger, primaryKey: [id]}"),
+    root("names"),
     derivative("loud", "readings", engine="spark"),
+    derivative("daily", "readings", DAILY, engine="spark"),
+    derivative("broken", "readings", "SELECT event_time, 1 / (id - 3000) AS x FROM source", engine="spark"),
+    TEMPORAL,
 )
-INPUT = "".join(
-    f'{{"event_time":"2024-01-{1 + id_ % 28:02d}T00:00:00Z","id":{id_},"name":"n{id_ % 7}"}}\n' for id_ in range(5000)
+COUNTED = (
+    "SELECT max(event_time) AS event_time, name, count(*) AS readings FROM source GROUP BY name HAVING count(*) > 1"
 )
+ROWS = 3001
+DERIVED = ["loud", "daily", "named"]
 
 
-def test_ingest_and_transform_on_a_cluster(tmp_path: Path) -> None:
-    (tmp_path / "input.ndjson").write_text(INPUT)
-    with spark_cluster(tmp_path / "cluster") as address:
-        (tmp_path / "there").mkdir()
-        there = workspace_with(tmp_path / "there", *MANIFESTS)
-        there.config.set("engine.master", address)
-        there = Workspace.open(there.root)
-        try:
-            (ingested,) = there.ingest("readings", [tmp_path / "input.ndjson"])
-            assert ingested.num_records == 5000
-            (pulled,) = there.pull(["loud"])
-            assert (pulled.error, pulled.num_records) == (None, 4998)
-            assert all(report.ok for report in there.verify(all=True))
-        finally:
-            there.engine_stop(force=True)
-    rows = there.tail("loud", 5000).drop_columns(["system_time"])
-    (tmp_path / "here").mkdir()
-    here = workspace_with(tmp_path / "here", *MANIFESTS)
+def line(day: int, id_: int, name: str) -> str:
+    return f'{{"event_time":"2024-01-{day:02d}T00:00:00Z","id":{id_},"name":"{name}"}}\n'
+
+
+PROPERTIES = f"spark.executor.memory 512m\nspark.cores.max 2\nspark.executor.extraJavaOptions {' '.join(QUICK)}\n"
+
+
+@dataclass(frozen=True)
+class RunningCluster:
+    """A cluster.
+
+    Attributes:
+        address: of its master.
+        elsewhere: a folder that its workers do not see.
+        hides: whether that is so. Where the system forbids namespaces, they see everything.
+    """
+
+    address: str
+    elsewhere: Path
+    hides: bool
+
+    def workspace(self, folder: Path, *manifests: str, storage: Path | None = None) -> Workspace:
+        """A new workspace whose engine runs its tasks there."""
+        new = Workspace.init(folder)
+        (folder / "cluster.properties").write_text(PROPERTIES)
+        new.config.set("engine.master", self.address)
+        new.config.set("engine.properties", "cluster.properties")
+        new.config.set("engine.storage", None if storage is None else storage.as_uri())
+        new.config.set("engine.startTimeout", "600")
+        new.config.set("engine.startupCache", "false")
+        new = Workspace.open(folder)
+        new.add([snapshot for text in manifests for snapshot in load_snapshots(text, "manifest")])
+        return new
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    hides = namespaces_work(tmp_path_factory.mktemp("namespaces"))
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), elsewhere if hides else None) as address:
+        yield RunningCluster(address, elsewhere, hides)
+
+
+@pytest.fixture(scope="module")
+def workspace(cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    made = cluster.workspace(tmp_path_factory.mktemp("workspace"), *MANIFESTS)
+    yield made
+    made.engine_stop(force=True)
+
+
+def odf(workspace: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "odfpy", *arguments], cwd=workspace.root, capture_output=True, text=True, check=False
+    )
+
+
+def test_what_a_cluster_makes_is_verified_there_and_here(workspace: Workspace, tmp_path: Path) -> None:
+    readings, names = tmp_path / "readings", tmp_path / "names"
+    for day, rows in ((1, range(2000)), (5, range(1000, ROWS))):
+        readings.write_text("".join(line(1 + row * 28 // ROWS, row, f"n{row % 7}") for row in rows))
+        names.write_text("".join(line(day, id_, f"from day {day}") for id_ in range(7)))
+        list(workspace.ingest("readings", [readings]))
+        list(workspace.ingest("names", [names]))
+        pulled = odf(workspace, "pull", *DERIVED)
+        assert pulled.returncode == 0, pulled.stderr
+    assert [workspace.state(name).num_records for name in ("readings", "loud")] == [ROWS, ROWS - 2]
+    assert all(workspace.state(name).num_records > 100 for name in DERIVED)
+    verified = odf(workspace, "verify", *DERIVED)
+    assert verified.returncode == 0, verified.stderr
+    here = tmp_path / "here"
+    shutil.copytree(workspace.root, here, ignore=shutil.ignore_patterns("run"))
+    on_one_machine = Workspace.open(here)
+    on_one_machine.config.set("engine.master", "local[2]")
+    on_one_machine = Workspace.open(here)
     try:
-        list(here.ingest("readings", [tmp_path / "input.ndjson"]))
-        (pulled,) = here.pull(["loud"])
-        assert (pulled.error, pulled.num_records) == (None, 4998)
-        assert here.tail("loud", 5000).drop_columns(["system_time"]).equals(rows)
+        assert all(report.ok for report in on_one_machine.verify(DERIVED))
     finally:
-        here.engine_stop(force=True)
+        on_one_machine.engine_stop(force=True)
+
+
+def test_an_error_of_a_row_is_told_as_anywhere(workspace: Workspace) -> None:
+    (broken,) = workspace.pull(["broken"])
+    assert broken.error is not None
+    assert "Division by zero" in broken.error.message
+    assert "try_divide" in str(broken.error.hint)
+
+
+class OnCluster(Runner):
+    """Sends requests to an engine."""
+
+    engine: Engine
+
+    def respond(self, request: TransformRequest) -> TransformResponse:
+        return self.engine.transform(request)
+
+
+@pytest.mark.parametrize("case", [case for case in corpus() if case.name in CASES], ids=lambda case: case.name)
+def test_queries_with_state_have_the_hashes_of_one_machine(workspace: Workspace, case: Case) -> None:
+    folder = workspace.root / case.name
+    folder.mkdir()
+    runner = OnCluster(None, case, folder)
+    runner.engine = workspace.engines.get("spark")
+    assert isinstance(runner.engine, SparkEngine)
+    assert [runner.pull(pull).logical_hash or "none" for pull in case.pulls] == locked()[case.name]
+
+
+def test_a_storage_is_enough_and_without_it_is_told_what_is_missing(cluster: RunningCluster, tmp_path: Path) -> None:
+    manifests = (
+        root("readings"),
+        derivative("loud", "readings", engine="spark"),
+        derivative("counted", "readings", COUNTED, engine="spark"),
+    )
+    workspace = cluster.workspace(cluster.elsewhere / "workspace", *manifests, storage=tmp_path / "storage")
+    try:
+        check_storage(workspace, tmp_path / "storage")
+        if cluster.hides:
+            check_message(workspace)
+    finally:
+        workspace.engine_stop(force=True)
+
+
+def check_storage(workspace: Workspace, storage: Path) -> None:
+    for rows in (["1 a", "2 b", "3 b"], ["1 a", "2 b", "3 a", "4 c"]):
+        feed(workspace, "readings", *rows)  # in the process of the command, since tasks would not see it
+        assert [result.error for result in workspace.pull(["loud", "counted"])] == [None, None]
+    assert workspace.state("loud").num_records > 3
+    assert workspace.state("counted").num_records > 1
+    assert all(report.ok for report in workspace.verify(["loud", "counted"]))
+    assert not list((storage / "scratch").glob("*/*")), "what was of use for one request is removed"
+    assert list((storage / "slices").glob("f*"))
+    feed(workspace, "readings", "1 z")
+
+
+def check_message(workspace: Workspace) -> None:
+    workspace.config.set("engine.storage", None)
+    (pulled,) = Workspace.open(workspace.root).pull(["loud"])
+    assert pulled.error is not None
+    assert "does not share the folder of the workspace" in pulled.error.message
+    assert "it does not see it" in pulled.error.message
+    assert "engine.storage" in str(pulled.error.hint)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import yaml
 from support.engine_requests import Source, rows_of, success, transform_request
 
-from odfpy.engine.contract import TransformResponseNeedsHistory
+from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
 from odfpy.engine.spark import operations
 
 CORPUS = Path(__file__).resolve().parent.parent / "engine_queries" / "corpus"
@@ -272,7 +272,7 @@ class Runner:
             ]
             request = transform_request(folder, self.case.steps, *inputs, next_offset=self.next_offset)
             request = replace(request, prev_checkpoint_path=self.checkpoint)
-            response = operations.transform(self.spark, request)
+            response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break
         made = success(response)
@@ -283,6 +283,10 @@ class Runner:
         reaches = None if made.new_watermark is None else shown(made.new_watermark.to_datetime())
         hashed = str(made.slices[0].logical_hash) if made.slices else None
         return Made(rows, [line_of(row) for row in rows], names, reaches, hashed)
+
+    def respond(self, request: TransformRequest) -> TransformResponse:
+        """What the engine says."""
+        return operations.transform(self.spark, request)
 
 
 def line_of(row: Row) -> str:

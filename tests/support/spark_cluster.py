@@ -1,19 +1,24 @@
-"""A real Spark cluster on the loopback interface: a master and a worker of Spark's standalone mode."""
+"""A real Spark cluster on the loopback interface: a master and two workers of Spark's standalone mode."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.engine_spark import QUICK
+
 from odfpy.engine.java import find_java
-from odfpy.engine.spark.jvm import class_path, spark_home
+from odfpy.engine.spark.jvm import class_path, end, spark_home, spawn
 
 PATIENCE = 120.0
+WORKERS = ("one", "two")
+HIDING = Path(__file__).with_name("hiding.py")
 
 JAVA = """#!/bin/bash
 # The runtime that comes with the package lacks a module that Spark wants for its executors, and can do without.
@@ -22,8 +27,13 @@ exec {java} "${{@/--add-modules=jdk.incubator.vector/-Dvector=none}}"
 
 
 @contextmanager
-def spark_cluster(folder: Path) -> Iterator[str]:
-    """The address of a cluster with two cores, which keeps its logs and scratch files in a folder."""
+def spark_cluster(folder: Path, hidden: Path | None = None) -> Iterator[str]:
+    """The address of a cluster with two workers of two cores, which keeps its logs and scratch files in a folder.
+
+    Args:
+        folder: that folder.
+        hidden: a folder that the workers do not see, as if they were other machines.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     java, home = find_java(), spark_home()
     program = folder / "java" / "bin" / "java"
@@ -38,31 +48,36 @@ def spark_cluster(folder: Path) -> Iterator[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SCALA_VERSION": "2.13",  # which scripts of Spark would find out
     }
-    processes = []
+    processes: list[subprocess.Popen[bytes]] = []
+    hiding = () if hidden is None else (sys.executable, str(HIDING), str(hidden))
 
-    def start(kind: str, *options: str, until: str) -> str:
-        log = folder / f"{kind}.log"
+    def start(name: str, kind: str, *options: str, before: tuple[str, ...] = ()) -> None:
+        log = folder / f"{name}.log"
         words = [f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *options]
         paths = os.pathsep.join(map(str, class_path(home)))
-        command = [java.executable, "-Xmx256m", "-cp", paths, *words]
+        command = [*before, str(java.executable), "-Xmx256m", *QUICK, "-cp", paths, *words]
         with log.open("wb") as out:
-            processes.append(subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=out))
-        deadline = time.monotonic() + PATIENCE
+            processes.append(spawn(command, environment, out.fileno()))
+
+    def said(name: str, until: str) -> str:
+        log, deadline = folder / f"{name}.log", time.monotonic() + PATIENCE
         while not (found := re.search(until, log.read_text())):
-            assert processes[-1].poll() is None, log.read_text()
+            assert all(process.poll() is None for process in processes), log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
         return found[0]
 
     try:
-        address = start("Master", "--port", "0", until=r"spark://127\.0\.0\.1:\d+")
-        start(
-            "Worker", "--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work"), address,
-            until="Successfully registered with master",
-        )  # fmt: skip
+        start("master", "Master", "--port", "0")
+        address = said("master", r"spark://127\.0\.0\.1:\d+")
+        for name in WORKERS:
+            work = str(folder / name)
+            start(name, "Worker", "--cores", "2", "--memory", "2g", "--work-dir", work, address, before=hiding)
+        for name in WORKERS:
+            said(name, "Successfully registered with master")
         yield address
     finally:
         for process in reversed(processes):
             process.terminate()
         for process in processes:
-            process.wait()
+            end(process, PATIENCE)

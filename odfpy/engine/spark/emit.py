@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import SliceDescription, TransformRequest
 from odfpy.engine.corrections import CarriedRows, mend_pairs
 from odfpy.engine.floats import in_one_form
@@ -13,6 +17,10 @@ from odfpy.engine.output import OutputForm, OutputSlice
 from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, carried_rows, in_input_order
+from odfpy.engine.spark.write import write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def write_delta(
@@ -38,12 +46,58 @@ def write_delta(
     if not any(source_rows):
         return ()
     frame = in_input_order(catalyst.dataframe(delta.plan), delta, source_rows, rows_in_one_task)
-    output = OutputSlice(request.new_data_path, form, next_offset=request.next_offset, system_time=request.system_time)
-    with output:
-        for batch in mend_pairs(carried_rows(frame, delta)):
-            operation_types = pa.array(batch.operation_types, pa.int32())
-            output.write(in_one_form(batch.rows), operation_types, _origin_of(batch, names))
-        return output.finish()
+    fans_out = tuple(branch.fans_out for branch in delta.branches)
+    return write_slice(frame, request, _DeltaRows(fans_out, tuple(names)), form)
+
+
+def write_slice(
+    frame: DataFrame, request: TransformRequest, final: FinalRows, form: OutputForm
+) -> tuple[SliceDescription, ...]:
+    """Write rows that are in their final order to the slice of a request, wherever that is done.
+
+    Args:
+        frame: the rows.
+        request: says where to, and from which offset on.
+        final: gives them their operation types.
+        form: their final columns.
+    """
+    work = _SliceWork(form, request.next_offset, request.system_time, final)
+    slices = write_file(frame, Path(request.new_data_path), work)
+    return tuple(replace(described, path=request.new_data_path) for described in slices)
+
+
+FinalRow: TypeAlias = tuple[pa.RecordBatch, pa.Array, Callable[[int], str]]
+FinalRows: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[FinalRow]]
+"""Makes of batches as Spark gives them what `OutputSlice.write` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SliceWork:
+    """Writes a slice; it may travel to an executor."""
+
+    form: OutputForm
+    next_offset: int
+    system_time: Timestamp
+    final: FinalRows
+
+    def __call__(self, path: str, batches: Iterator[pa.RecordBatch]) -> tuple[SliceDescription, ...]:
+        output = OutputSlice(path, self.form, next_offset=self.next_offset, system_time=self.system_time)
+        with output:
+            for rows, operation_types, where in self.final(batches):
+                output.write(in_one_form(rows), operation_types, where)
+            return output.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _DeltaRows:
+    """Rows that stand for rows of the sources: what is left of a pair of corrections is mended."""
+
+    fans_out: tuple[bool, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
+        for batch in mend_pairs(carried_rows(batches, self.fans_out)):
+            yield batch.rows, pa.array(batch.operation_types, pa.int32()), _origin_of(batch, self.names)
 
 
 def _origin_of(batch: CarriedRows, names: Sequence[str]) -> Callable[[int], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socketserver
-import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
 from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.cluster import PAGE, Cluster, find_cluster
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
-from odfpy.engine.spark.settings import JVM_OPTIONS
 from odfpy.errors import EngineUnavailable, OdfError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _END_SECONDS: Final = 10.0
 _DEATH_SECONDS: Final = 1.0
 _SETTLE_POLL_SECONDS: Final = 0.02
+_HERE: Final = "127.0.0.1"
 
 
 class SparkHost:
@@ -53,6 +54,7 @@ class SparkHost:
         self._log = log
         self._cached = tuple(cached)
         self._connection = scratch / "connection"
+        self._cluster: Cluster | None = None
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
         self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
@@ -66,8 +68,10 @@ class SparkHost:
         """Start Spark; call it from the main thread, since Java ends with the thread that started it.
 
         Raises:
-            EngineUnavailable: it does not start.
+            EngineUnavailable: it does not start, or its cluster is not there or cannot do the engine's work.
         """
+        if self._settings.is_cluster:
+            self._cluster = find_cluster(self._settings)
         self.start_java()
         try:
             self._spark = self._open_session()
@@ -103,9 +107,15 @@ class SparkHost:
         self.timings[part] = time.monotonic() - self._begin
 
     def _spawn(self, options: Sequence[str]) -> Any:
-        home = spark_home()
-        command = java_command(self.java, home, self._scratch, memory=self._settings.memory, options=options)
-        return spawn(command, java_environment(os.environ, home, self._scratch, self._connection), self._log)
+        home, cluster = spark_home(), self._cluster
+        arguments = () if cluster is None else cluster.arguments
+        command = java_command(
+            self.java, home, self._scratch, memory=self._settings.memory, options=options, arguments=arguments
+        )
+        environment = java_environment(
+            os.environ, home, self._scratch, self._connection, is_cluster=cluster is not None
+        )
+        return spawn(command, environment, self._log)
 
     def _import_operations(self) -> None:
         import pyspark.sql  # noqa: F401
@@ -124,28 +134,59 @@ class SparkHost:
     def _open_session(self) -> SparkSession:
         from odfpy.engine.spark.session import open_session
 
-        if self._jvm is None:
+        jvm = self._jvm
+        if jvm is None:
             raise EngineUnavailable("Spark's Java process has not been started")
-        self._jvm.offer_to_pyspark()
-        places = {
-            "spark.driver.host": self._settings.host,
-            "spark.driver.bindAddress": self._settings.host,
-            "spark.sql.warehouse.dir": str(self._scratch / "warehouse"),
-        }
-        if self._settings.is_cluster:
-            # Executors run what the engine does: the same Python at the same place, Java with the same pinned options.
-            places["spark.pyspark.python"] = sys.executable
-            places["spark.executor.extraJavaOptions"] = " ".join(JVM_OPTIONS)
+        jvm.offer_to_pyspark()
+        places = {"spark.sql.warehouse.dir": str(self._scratch / "warehouse")}
         try:
-            if not self._settings.is_cluster:
-                _be_nobody()
+            if self._cluster is not None:
+                return self._open_on_cluster(self._cluster, places, jvm)
+            _be_nobody()
+            here = self._settings.host or _HERE
+            places |= {"spark.driver.host": here, "spark.driver.bindAddress": here}
             return open_session(self._settings.master, places)
         except OdfError:
             raise
         except Exception as error:
             cause = str(getattr(error, "java_exception", error)).strip().split("\n")[0]
-            death = self._jvm.death(_DEATH_SECONDS)
+            death = jvm.death(_DEATH_SECONDS)
             raise EngineUnavailable(f"Spark could not start: {f'Java {death}' if death else cause}") from error
+
+    def _open_on_cluster(self, cluster: Cluster, places: dict[str, str], jvm: Jvm) -> SparkSession:
+        """A session whose executors have been looked at; a cluster that does not answer is given up in time."""
+        from odfpy.engine.spark.cluster_check import check_cluster
+        from odfpy.engine.spark.session import open_session
+        from odfpy.engine.spark.shared_files import STORAGE
+
+        places |= cluster.places()
+        if self._settings.storage is not None:
+            places[STORAGE] = self._settings.storage
+        limit, waits_for = self._settings.start_seconds, "to take the engine in"
+        gave_up = threading.Event()
+
+        def give_up() -> None:
+            gave_up.set()
+            jvm.process.kill()
+
+        timer = threading.Timer(max(1.0, self._begin + limit - time.monotonic()), give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            spark = open_session(cluster.master, places)
+            waits_for = "to do a first task"
+            check_cluster(spark, self._scratch)
+        except Exception as error:
+            if not gave_up.is_set():
+                raise
+            raise EngineUnavailable(
+                f"The cluster at {cluster.master} was asked {waits_for}, and has not done so within {limit} s",
+                hint=f"Does it have workers with free cores and memory (a GB, if spark.executor.memory is not set)? "
+                f"Can they reach this machine at {cluster.host or 'its own address'} (engine.host)? {PAGE}",
+            ) from error
+        finally:
+            timer.cancel()
+        return spark
 
     # --- Serving ---
 
@@ -153,7 +194,18 @@ class SparkHost:
         """Do a job; whatever goes wrong in it is in the result, or an exception if the operation has a bug."""
         if self._spark is None:
             raise EngineUnavailable("Spark has not been started")
-        return self._operations[type(job)](self._spark, job)
+        try:
+            return self._operations[type(job)](self._spark, job)
+        finally:
+            if self._settings.storage is not None:
+                self._forget_files()
+
+    def _forget_files(self) -> None:
+        from odfpy.engine.spark.shared_files import forget
+
+        if self._spark is not None:
+            with suppress(Exception):  # the job has its result, and what is left is named for the application
+                forget(self._spark)
 
     def cancel(self) -> None:
         """Cancel what Spark is doing; from another thread than the one that serves."""

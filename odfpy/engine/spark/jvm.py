@@ -63,7 +63,8 @@ _OPTIONS: Final = (
 )
 _UNSAFE_ACCESS: Final = "--sun-misc-unsafe-memory-access=allow"
 _UNSAFE_ACCESS_SINCE: Final = 23
-_MAIN: Final = ("org.apache.spark.deploy.SparkSubmit", "pyspark-shell")
+_MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
+_SHELL: Final = "pyspark-shell"
 _POLL_SECONDS: Final = 0.005
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -89,7 +90,13 @@ def class_path(home: Path) -> list[Path]:
 
 
 def java_command(
-    java: JavaRuntime, home: Path, scratch: Path, *, memory: str | None = None, options: Sequence[str] = ()
+    java: JavaRuntime,
+    home: Path,
+    scratch: Path,
+    *,
+    memory: str | None = None,
+    options: Sequence[str] = (),
+    arguments: Sequence[str] = (),
 ) -> list[str]:
     """The command that starts Spark's side of PySpark.
 
@@ -99,6 +106,7 @@ def java_command(
         scratch: folder for temporary files.
         memory: greatest heap, for example `2g`; None means half of the memory.
         options: further options of the Java virtual machine.
+        arguments: of Spark's launcher.
     """
     return [
         str(java.executable),
@@ -111,17 +119,23 @@ def java_command(
         *options,
         "-cp",
         os.pathsep.join(map(str, class_path(home))),
-        *_MAIN,
+        _MAIN,
+        *arguments,
+        _SHELL,
     ]
 
 
-def java_environment(environ: Mapping[str, str], home: Path, scratch: Path, connection: Path) -> dict[str, str]:
+_ON_THIS_MACHINE: Final = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
+
+
+def java_environment(
+    environ: Mapping[str, str], home: Path, scratch: Path, connection: Path, *, is_cluster: bool = False
+) -> dict[str, str]:
     """Environment of the Java process: that of the worker, and where Spark finds things."""
     return {
         **environ,
+        **({} if is_cluster else _ON_THIS_MACHINE),
         "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_HOSTNAME": "localhost",
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),

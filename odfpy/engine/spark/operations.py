@@ -30,12 +30,13 @@ from odfpy.engine.spark.event_time import output_watermark
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.streams import HistoryNeeded
 from odfpy.engine.spark.prepare import prepared
-from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.session import request_session, version_of
 from odfpy.engine.spark.stateful import Stateful, watermark_of, write_changes
 from odfpy.engine.spark.tables import Table, name_table
 from odfpy.engine.spark.tally import tally
 from odfpy.engine.spark.types import arrow_schema
+from odfpy.engine.spark.write import batches_of
 from odfpy.engine.watermark import input_watermark
 
 if TYPE_CHECKING:
@@ -109,5 +110,4 @@ def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
         frame = catalyst.dataframe(analyze_query(catalyst, source, [table.name for table in request.tables]))
         if request.limit is not None:
             frame = frame.limit(request.limit)
-        schema = arrow_schema(frame.schema)
-        return SqlResponseSuccess(write_stream(request.output_path, schema, stream(frame, schema)))
+        return SqlResponseSuccess(write_stream(request.output_path, arrow_schema(frame.schema), batches_of(frame)))

@@ -33,10 +33,12 @@ from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.hints import check_no_hints
 from odfpy.engine.spark.operators import nested_queries, operators
 from odfpy.engine.spark.operators import obstacle as obstacle_of
-from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order, stream
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order
 from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import arrow_schema, spark_schema
 from odfpy.engine.spark.unchanged import unchanged_columns
+from odfpy.engine.spark.write import batches_of
 from odfpy.errors import NondeterministicQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
         fields = list(file.schema_arrow)
     wanted = _spark_schema(pa.schema(fields), table.name)
     if count:
-        frame = catalyst.spark.read.schema(wanted).option("__globPaths__", "false").parquet(table.data_path)
+        frame = read_parquet(catalyst.spark, wanted, [table.data_path])
         rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
     else:
         rows = catalyst.empty(wanted)
@@ -206,13 +208,13 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
     """Without a sort: Spark cuts a file into ranges and hands over one after the other, today."""
     frame = looked.catalyst.dataframe(_ROW_BY_ROW.run(looked.catalyst, looked.last).plan)
-    return stream(frame, arrow_schema(frame.schema))
+    return batches_of(frame)
 
 
 def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
     delta = _ROW_BY_ROW.run(looked.catalyst, looked.last)
     frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
-    return stream(frame, arrow_schema(frame.schema))
+    return batches_of(frame)
 
 
 def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
@@ -220,7 +222,7 @@ def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
     if not _is_ordered(looked.plan):
         named = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
         frame = named.coalesce(1).sortWithinPartitions(*(_sortable(named, at) for at in range(len(named.columns))))
-    return stream(frame, arrow_schema(frame.schema))
+    return batches_of(frame)
 
 
 def _is_ordered(plan: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.classes.base import CARRIED, Delta
+from odfpy.engine.spark.shared_files import on_cluster
 from odfpy.engine.spark.types import arrow_schema
+from odfpy.engine.spark.write import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,20 +28,8 @@ _FAN_OUT: Final = 10
 """How many rows one input row may be expected to become where it may become several."""
 
 
-def stream(frame: DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a data frame, partition by partition, of which two are in memory at a time."""
-    from pyspark.rdd import RDD
-    from pyspark.serializers import NoOpSerializer
-
-    batches = frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
-    for message in RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer()).toLocalIterator(
-        prefetchPartitions=True
-    ):
-        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
-
-
 def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) -> int:
-    """Write the rows of a data frame to one Parquet file, in the order of its partitions.
+    """Write the rows of a data frame to one Parquet file, in order if they are in one partition.
 
     Args:
         path: the file.
@@ -48,11 +39,14 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
     Returns:
         How many rows there are.
     """
-    schema = arrow_schema(frame.schema)
+    return write_file(frame, path, partial(_write_parquet, arrow_schema(frame.schema), even_if_empty))
+
+
+def _write_parquet(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
     writer: pq.ParquetWriter | None = None
     rows = 0
     try:
-        for batch in stream(frame, schema):
+        for batch in batches:
             if writer is None:
                 writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
             writer.write_batch(batch)
@@ -87,13 +81,15 @@ def in_input_order(
     rows = sum(input_rows[way.input] * (_FAN_OUT if way.fans_out else 1) for way in delta.branches)
     if rows <= rows_in_one_task:
         return numbered.coalesce(1).sortWithinPartitions(*keys)
+    if on_cluster(frame.sparkSession):  # one task writes all of them
+        return numbered.repartition(1).sortWithinPartitions(*keys)
     return numbered.repartitionByRange(-(-rows // rows_in_one_task), *keys).sortWithinPartitions(*keys)
 
 
-def carried_rows(frame: DataFrame, delta: Delta) -> Iterator[CarriedRows]:
-    """The rows of a delta with what they carry, for a frame of its columns, `CARRIED` and the running number."""
-    fans_out = np.array([branch.fans_out for branch in delta.branches])
-    for batch in stream(frame, arrow_schema(frame.schema)):
+def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[CarriedRows]:
+    """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
+    fans_out = np.array(branches_that_fan_out)
+    for batch in batches:
         branches = _numbers(batch.column("__odf_branch"))
         yield CarriedRows(
             rows=batch,

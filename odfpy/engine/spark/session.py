@@ -25,7 +25,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.appName("odfpy").master(master)
-        for name, value in {**(extra or {}), **TUNING, **SETTINGS}.items():
+        for name, value in {**TUNING, **(extra or {}), **SETTINGS}.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,12 +16,11 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
-from odfpy.engine.floats import in_one_form
 from odfpy.engine.late_policy import LatePolicy
-from odfpy.engine.output import OutputForm, OutputSlice, output_form
+from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.classes.row_by_row import carried
-from odfpy.engine.spark.emit import write_delta
+from odfpy.engine.spark.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.gates import Pull, Stream
@@ -32,7 +31,7 @@ from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.streams import BlockStream, streams_of
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times
-from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, stream
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.watermark import input_watermark
@@ -262,12 +261,12 @@ def ordered(changed: DataFrame, key: list[str] | None, event_time: int | None) -
 
 def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
     """Write ordered changes to the slice of a request."""
-    schema = arrow_schema(frame.schema)
-    output = OutputSlice(request.new_data_path, form, next_offset=request.next_offset, system_time=request.system_time)
-    with output:
-        for batch in stream(frame, schema):
-            output.write(in_one_form(batch), batch.column(OPERATION).cast(pa.int32()))
-        return output.finish()
+    return write_slice(frame, request, _changed_rows, form)
+
+
+def _changed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
+    for batch in batches:
+        yield batch, batch.column(OPERATION).cast(pa.int32()), lambda _: ""
 
 
 def _micros(watermark: Timestamp | None) -> int | None:

@@ -15,6 +15,7 @@ from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import readable_type, spark_schema, to_spark
 from odfpy.errors import EngineError, IntegrityError
 
@@ -77,8 +78,7 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
     if not table.data_paths:
         return catalyst.empty(wanted)
     paths = [_readable(path, schema, table, scratch) for path in table.data_paths]
-    reader = catalyst.spark.read.schema(wanted).option("__globPaths__", "false")
-    rows = reader.parquet(*paths)
+    rows = read_parquet(catalyst.spark, wanted, paths)
     if table.interval is not None:
         offset = rows[f"`{table.vocab.offset_column}`"]
         rows = rows.where((offset >= table.interval.start) & (offset <= table.interval.end))

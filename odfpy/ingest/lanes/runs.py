@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from odfpy.data.arrow import to_arrow
 from odfpy.data.memory import bulk_memory
 from odfpy.data.schema import DataSchema
 from odfpy.errors import OdfError
+from odfpy.files import written_aside
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.gather import combined, gathered
@@ -125,7 +127,11 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
         OdfError: it cannot be written.
     """
     try:
-        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        with (
+            written_aside(Path(path)) as own,
+            pa.OSFile(str(own), "wb") as sink,
+            pa.ipc.new_file(sink, schema) as writer,
+        ):
             for batch in batches:
                 writer.write_batch(batch)
     except OSError as error:

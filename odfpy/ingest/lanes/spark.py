@@ -32,6 +32,7 @@ from odfpy.data.slice_cut import cut_rows
 from odfpy.data.slice_writer import SliceInfo
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import OdfError
+from odfpy.files import written_aside
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.merge_here import MergeHere
 from odfpy.ingest.lanes.places import MergedPlaces, RepeatedKeys
@@ -293,8 +294,8 @@ def _written(
             yield operations, rows
 
     try:
-        with bulk_memory():
+        with bulk_memory(), written_aside(path) as own:  # a task that was given up may still be at work
             form = SliceForm(schema, request.vocab, request.system_time)
-            return write_slice(path, watched(), form, request.next_offset + start), late
+            return write_slice(own, watched(), form, request.next_offset + start), late
     except OdfError as error:
         return Failure.of(error)

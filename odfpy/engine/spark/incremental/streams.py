@@ -17,6 +17,7 @@ from odfpy.engine.spark.incremental.leaves import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.rows import write_parquet
+from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class BlockStream:
         if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
-        frame = catalyst.spark.read.schema(self.schema).parquet(str(self.path))
+        frame = read_parquet(catalyst.spark, self.schema, [str(self.path)])
         names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
         plan = catalyst.plan(frame.select(*names, OFFSET, OPERATION))
         return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)

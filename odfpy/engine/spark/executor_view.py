@@ -1,0 +1,54 @@
+"""What an executor sees: the one function that runs there before anything is known of it.
+
+It is sent by value, since odfpy may be missing there, and uses nothing but Python's own library.
+"""
+
+from __future__ import annotations
+
+
+def look_around(folder: str | None, token: str) -> dict[str, str | None]:
+    """How things are where this runs.
+
+    Args:
+        folder: the scratch folder of the engine, with a file `token` in it; None if it is not to be looked at.
+        token: what is in the file.
+
+    Returns:
+        `who` it is; versions by name of package, None for one that is missing; `trouble` with the folder, if any;
+        `wrote`, the name of a file that was made there.
+    """
+    import getpass
+    import importlib
+    import os
+    import platform
+    import socket
+    import uuid
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    found: dict[str, str | None] = {"who": f"{user}@{socket.gethostname()}", "python": platform.python_version()}
+    for package in ("odfpy", "pyarrow", "numpy", "pandas"):
+        try:
+            found[package] = str(importlib.import_module(package).__version__)
+        except ImportError:
+            found[package] = None
+    found["trouble"] = found["wrote"] = None
+    if folder is None:
+        return found
+    name = f"seen-{uuid.uuid4().hex}"
+    try:
+        with open(os.path.join(folder, "token"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            if file.read() != token:
+                found["trouble"] = "it has another folder of that name"
+                return found
+    except OSError as error:
+        found["trouble"] = f"it does not see it ({error.strerror})"
+        return found
+    try:
+        with open(os.path.join(folder, name), "x", encoding="utf-8"):  # noqa: PTH118, PTH123
+            found["wrote"] = name
+    except OSError as error:
+        found["trouble"] = f"it cannot write there ({error.strerror})"
+    return found
