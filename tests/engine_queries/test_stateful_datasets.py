@@ -22,6 +22,8 @@ from odfpy.coordinator.results import AddOutcome, AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, SchemaError
 
+pytestmark = pytest.mark.spark
+
 APPEND = "{kind: Append}"
 BY_DAY = (
     "select window.start as event_time, name, count(*) as n from source"
