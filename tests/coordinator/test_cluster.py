@@ -24,7 +24,7 @@ from odfpy.engine.registry import Engine
 
 pytestmark = pytest.mark.spark
 
-CASES = ("session-window", "doubles", "top-n", "interval-left-join", "equi-outer-join", "windows-then-top-n")
+CASES = ("session-window", "doubles", "top-n", "interval-left-join")
 TEMPORAL = """
 kind: DatasetSnapshot
 version: 1
