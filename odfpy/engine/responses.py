@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,12 +24,17 @@ def answered(
 ) -> Response | TransformResponseInvalidQuery | TransformResponseInternalError:
     """The result of some work of an engine, or the response that says why there is none.
 
-    What is wrong with a query is the user's mistake; everything else is the engine's.
+    What is wrong with a query is the user's mistake; everything else is the engine's, or the disk's.
     """
     try:
         return work()
     except OdfError as error:
         return _invalid_query(error) or TransformResponseInternalError(error.message, traceback.format_exc())
+    except OSError as error:
+        if error.errno is None:
+            raise
+        message = f"The engine cannot write or read its files: {os.strerror(error.errno)}"
+        return TransformResponseInternalError(message, traceback.format_exc())
 
 
 def as_error(response: TransformResponseInvalidQuery | TransformResponseInternalError) -> EngineError:

@@ -22,6 +22,7 @@ HOW_TO_JOIN_VERSIONS = (
 )
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
 
 _HINTS: Final = {
@@ -64,6 +65,9 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
 
 
 def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
+    for current in _causes(exception):
+        if words := next((words for words in _DISK if words in _message(current)), None):
+            return EngineError(f"The engine cannot write its files: {words}")
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)
@@ -85,12 +89,18 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
 
 def _telling_cause(exception: Any) -> Any:
     """The innermost exception that carries one of Spark's error conditions, or the outermost one."""
-    telling, current = exception, exception
-    while current is not None:
+    telling = exception
+    for current in _causes(exception):
         if _CONDITION.match(_message(current)):
             telling = current
-        current = current.getCause()
     return telling
+
+
+def _causes(exception: Any) -> Iterator[Any]:
+    """An exception, its cause, and so on."""
+    while exception is not None:
+        yield exception
+        exception = exception.getCause()
 
 
 def _message(exception: Any) -> str:
