@@ -71,9 +71,6 @@ def test_late_rows_are_ignored_here_and_found_there_however_often_either_is_pull
     assert derive(workspace, "daily", f"select {BY_DAY}")[-1].startswith("another query")
     pull(workspace, "daily")
     assert rows(workspace, "daily", "n")[3:] == ["+A 2 2", "-C 3 1", "+C 3 2"]
-    derive(workspace, "daily", f"select /*+ LATE(ignored) */ {BY_DAY}")
-    pull(workspace, "daily")
-    assert rows(workspace, "daily", "n")[6:] == ["-R 2 2", "-C 3 2", "+C 3 1"]
 
 
 def test_what_is_said_of_late_rows(

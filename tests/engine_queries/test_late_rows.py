@@ -7,6 +7,7 @@ are is found out here in Python, entry by entry.
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections import Counter
 from dataclasses import replace
@@ -242,6 +243,24 @@ def test_dates_sliding_windows_and_sessions_are_correctable_for_some_time(spark,
     made = success(operations.transform(Tuned(spark, **QUICK), request))
     assert (made.late_rows, made.ignored_rows) == (2, ignored)
     assert {shown(time): n for _, time, n in rows_of(made, "event_time", "n")} == ends
+
+
+def test_many_blocks_of_different_sizes(spark, tmp_path):
+    dice = random.Random(0)
+    source, wanted, number, known = Source(tmp_path, "a", FIELDS), [], 0, START
+    for _ in range(24):
+        rows = []
+        for _ in range(dice.choice((1, 2, 3, 40))):
+            rows.append(("+A", START + timedelta(minutes=dice.randrange(600)), "x", number))
+            wanted += [number] if rows[-1][1] > known else []
+            number += 1
+        source.add(rows, f"{known:%Y-%m-%dT%H:%M:%SZ}")
+        known += timedelta(minutes=dice.randrange(30))
+    text = "SELECT /*+ LATE(ignored) */ event_time, v FROM a"
+    request = transform_request(tmp_path, text, source.input())
+    made = success(operations.transform(Tuned(spark, **QUICK), request))
+    assert [v for _, v in rows_of(made, "v")] == wanted
+    assert made.late_rows == made.ignored_rows == number - len(wanted) > 0
 
 
 @pytest.mark.parametrize(("hint", "rate"), [("", 9), ("/*+ LATE(ignored, b) */", 1)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +60,8 @@ class SparkHere:
 
 def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
     """Let workspaces use a session of this process."""
+    from pyspark.logger import PySparkLogger
+
     here = SparkHere(spark, [])
 
     def registry(*_: object, **__: object) -> EngineRegistry:
@@ -69,6 +70,7 @@ def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
 
         return EngineRegistry({"spark": give, "datafusion": DataFusionEngine})
 
-    monkeypatch.setattr(logging.getLogger("SQLQueryContextLogger"), "disabled", True)  # the worker's log has this
+    # What the worker's log has. Made by PySpark, since a plain logger of that name would fail it ever after.
+    monkeypatch.setattr(PySparkLogger.getLogger("SQLQueryContextLogger"), "disabled", True)
     monkeypatch.setattr(EngineRegistry, "standard", registry)
     return here
