@@ -118,10 +118,12 @@ class Story:
         eventually(lambda: not any(map(is_alive, family)))
 
     def go_back(self, pull: int) -> None:
-        """As it was before a pull."""
+        """As it was before a pull; folders that an engine may have been let into stay the same ones."""
         for part in ("datasets", "cache"):
-            shutil.rmtree(self.root / ".odf" / part)
-            shutil.copytree(self._kept / str(pull) / part, self.root / ".odf" / part)
+            folder = self.root / ".odf" / part
+            for child in folder.iterdir():
+                shutil.rmtree(child)
+            shutil.copytree(self._kept / str(pull) / part, folder, dirs_exist_ok=True)
 
     def _save(self, pull: int) -> None:
         for part in ("datasets", "cache"):
