@@ -195,6 +195,12 @@ class GateRows:
         is_whole = gate.best is None or not all(rows.only_appends for _, rows in self._files(gate))
         return not is_whole and not (self._appended(gate) and self._after_watermarks(gate))
 
+    def only_grew(self, gate: Gate) -> bool:
+        """Whether all rows of a log that there ever were are known to be appended."""
+        if self.needs_history():
+            return self._appended(gate, ever=True)
+        return self._appended(gate) and all(rows.only_appends for _, rows in self._files(gate))
+
     def _appended(self, gate: Gate, *, ever: bool = False) -> bool:
         """Whether all rows of this pull, or all that there ever were, are known to be appended."""
         numbers = sources_read(gate.plan)
@@ -241,7 +247,7 @@ class GateRows:
         everything = together(self.catalyst, parts)
         only_appends = everything.only_appends
         if gate.log is not None:
-            only_appends = self._appended(gate, ever=self.needs_history()) and all(row.only_appends for _, row in files)
+            only_appends = self.only_grew(gate)
         # Of some of the rows it is known which are the best of them only if none is taken away by others.
         pays = old is not None or not kept
         is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or gate.log)

@@ -191,6 +191,10 @@ class Moment(Protocol):
         """The partial results of a gate that has them."""
         ...
 
+    def only_grew(self, gate: Gate) -> bool:
+        """Whether all rows of a log that there ever were are known to be appended."""
+        ...
+
 
 Build = Callable[[Moment], Node]
 

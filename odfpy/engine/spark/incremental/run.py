@@ -218,6 +218,10 @@ class _Moment:
         keys = self.run.block.keys[gate.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
+    def only_grew(self, gate: Gate) -> bool:
+        """Whether all rows of a log that there ever were are known to be appended."""
+        return self.run.rows.only_grew(gate)
+
     def rows(self, gate: Gate) -> Node:
         """The rows of a gate, with its columns."""
         rows, catalyst = self.run.rows, self.run.pull.catalyst

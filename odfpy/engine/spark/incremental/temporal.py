@@ -59,7 +59,13 @@ from odfpy.engine.spark.incremental.parts import (
 )
 from odfpy.engine.spark.incremental.sources import Source
 from odfpy.engine.spark.incremental.times import Clock, Of, Times, is_time
-from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO, versions_of_log, versions_of_state
+from odfpy.engine.spark.incremental.versions import (
+    VALID_FROM,
+    VALID_TO,
+    versions_of_growing_log,
+    versions_of_log,
+    versions_of_state,
+)
 from odfpy.errors import InvalidQuery
 
 
@@ -215,6 +221,8 @@ def _built(moment: Moment, gate: Gate, outputs: Sequence[Node], time: Node) -> N
     frame = catalyst.dataframe(moment.rows(gate))
     if gate.log is None:
         found = versions_of_state(frame.toDF(*data), data, keys, data[ids.index(column_id(time))])
+    elif moment.only_grew(gate):
+        found = versions_of_growing_log(frame.toDF(*data, *MARKS), data, keys)
     else:
         found = versions_of_log(frame.toDF(*data, *MARKS), data, keys)
     return renamed(catalyst, catalyst.plan(found), outputs)

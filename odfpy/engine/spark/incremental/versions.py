@@ -77,6 +77,14 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
     return _valid(events.withColumn(_IS_END, ~column("gained")), data, keys, [*map(column, ORDER), *content])
 
 
+def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    """The same, of a log of rows that are all appended: each begins a version."""
+    from pyspark.sql import functions
+
+    events = rows.withColumn(_AT, functions.col(TIME)).withColumn(_IS_END, functions.lit(False))
+    return _valid(events, data, keys, [*map(functions.col, ORDER), *(sortable(rows, name) for name in data)])
+
+
 def versions_of_state(rows: DataFrame, data: Sequence[str], keys: Sequence[str], time: str) -> DataFrame:
     """The versions of a table of which each row begins one: the columns of data, and when they are valid.
 
