@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.java import other_java
 from support.query_cases import Runner, Tuned, corpus, locked, run_case
 from support.query_oracle import Oracle, state_of
 
@@ -21,14 +22,24 @@ pytestmark = pytest.mark.spark
 
 CASES = corpus()
 HASHES = locked()
+PARTITIONS = "spark.sql.shuffle.partitions"
 # Interpreted plans give the same rows without the time it takes to compile them.
 QUICK = {"spark__sql__codegen__wholeStage": "false", "spark__sql__codegen__factoryMode": "NO_CODEGEN"}
+# Each row group is read by a task of its own.
+SPLIT = {"spark__sql__files__maxPartitionBytes": 400, "spark__sql__files__openCostInBytes": 0}
+# Joins by merging instead of a table in memory; window functions and aggregates that do not fit there.
+SPILL = {
+    "spark__sql__autoBroadcastJoinThreshold": -1,
+    "spark__sql__windowExec__buffer__in__memory__threshold": 1,
+    "spark__sql__windowExec__buffer__spill__threshold": 2,
+    "spark__sql__objectHashAggregate__sortBased__fallbackThreshold": 1,
+}
 VARIANTS = (
     ({"partitions": 1, **QUICK}, {"compression": "zstd", "row_group_size": 1}),
-    ({"partitions": 2, **QUICK}, {"compression": "none", "use_dictionary": False}),
-    ({"partitions": 7, **QUICK}, {"compression": "gzip", "row_group_size": 2}),
+    ({"partitions": 2, **QUICK, **SPLIT}, {"compression": "none", "use_dictionary": False, "row_group_size": 3}),
+    ({"partitions": 7, **QUICK, **SPLIT, **SPILL}, {"compression": "gzip", "row_group_size": 1}),
 )
-COMPILED = ({"partitions": 2}, {"compression": "snappy"})
+COMPILED = ({"partitions": 2, **SPLIT}, {"compression": "snappy", "row_group_size": 2})
 HOW_MANY = os.environ.get("ODF_CORPUS", "some")
 ALL = HOW_MANY == "all"
 OTHER_MASTER = CASES if ALL else CASES[::40]
@@ -42,7 +53,7 @@ def chosen():
 
 
 def tuned(spark, partitions, **settings):
-    return Tuned(spark, spark__sql__shuffle__partitions=partitions, **settings)
+    return Tuned(spark, **{PARTITIONS.replace(".", "__"): partitions}, **settings)
 
 
 def hashes_of(made):
@@ -51,7 +62,8 @@ def hashes_of(made):
 
 @pytest.mark.parametrize(("case", "settings", "write"), list(chosen()))
 def test_a_case(case, settings, write, spark, tmp_path):
-    runner = Runner(tuned(spark, **settings), case, tmp_path, write=write)
+    partitioned = tuned(spark, **settings)
+    runner = Runner(partitioned, case, tmp_path, write, rows_in_one_task=1)
     oracle = Oracle(tuned(spark, 1, **QUICK), tmp_path)
     made, emitted, given = [], [], {alias: [] for alias in case.inputs}
     for number, pull in enumerate(case.pulls, start=1):
@@ -62,20 +74,25 @@ def test_a_case(case, settings, write, spark, tmp_path):
         for alias, rows in pull.rows.items():
             given[alias] += rows
         assert state_of(emitted) == oracle.answer(case, given, case.watermarks(number)), f"after pull {number}"
+    used = {int(session.conf.get(PARTITIONS)) for session in partitioned.sessions}
+    assert max(used) > 1 or settings["partitions"] == 1
     assert list(made[0].columns) == list(case.columns)
     assert hashes_of(made) == HASHES[case.name]
 
 
-def test_a_fresh_process_with_one_core_gives_the_same_hashes(tmp_path):
+def test_a_fresh_process_with_one_core_and_another_java_gives_the_same_hashes(tmp_path):
+    java = other_java()
     names = [case.name for case in OTHER_MASTER]
     ran = subprocess.run(
         [sys.executable, __file__, str(tmp_path), *names],
         check=True,
         stdout=subprocess.PIPE,
         timeout=1200,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "JAVA_HOME": str(java.home)},
     )
-    assert json.loads(ran.stdout.splitlines()[-1]) == {name: HASHES[name] for name in names}
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found.pop("java") == java.feature
+    assert found == {name: HASHES[name] for name in names}
 
 
 def test_cases_have_names_of_their_own_and_hashes():
@@ -88,7 +105,7 @@ def main(folder, *names):
     from support.engine_spark import engine_spark
 
     with engine_spark(folder, "local[1]") as spark:
-        found = {}
+        found = {"java": spark._jvm.java.lang.Runtime.version().feature()}
         for case in CASES:
             if case.name in names:
                 place = folder / case.name

@@ -21,6 +21,7 @@ from support.engine_requests import Source, rows_of, success, transform_request
 
 from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
 from odfpy.engine.spark import operations
+from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parent.parent / "engine_queries" / "corpus"
 LOCK = CORPUS / "hashes.yaml"
@@ -200,9 +201,14 @@ def _plain(value: Any) -> Any:
 
 
 class Tuned:
-    """A session whose requests get other settings, as another machine would have them."""
+    """A session whose requests get other settings, as another machine would have them.
+
+    Attributes:
+        sessions: those of the requests so far.
+    """
 
     def __init__(self, spark: Any, **settings: Any) -> None:
+        self.sessions: list[Any] = []
         self._spark = spark
         self._settings = {name.replace("__", "."): str(value) for name, value in settings.items()}
 
@@ -211,6 +217,7 @@ class Tuned:
         session = self._spark.newSession()
         for name, value in self._settings.items():
             session.conf.set(name, value)
+        self.sessions.append(session)
         return session
 
     def __getattr__(self, name: str) -> Any:
@@ -223,12 +230,14 @@ class Runner:
 
     Attributes:
         write: options of the slices' Parquet writer.
+        rows_in_one_task: as for the engine.
     """
 
     spark: Any
     case: Case
     folder: Path
     write: Mapping[str, Any] = field(default_factory=dict)
+    rows_in_one_task: int = ROWS_IN_ONE_TASK
 
     def __post_init__(self) -> None:
         self.sources = {
@@ -286,7 +295,7 @@ class Runner:
 
     def respond(self, request: TransformRequest) -> TransformResponse:
         """What the engine says."""
-        return operations.transform(self.spark, request)
+        return operations.transform(self.spark, request, rows_in_one_task=self.rows_in_one_task)
 
 
 def line_of(row: Row) -> str:
