@@ -31,8 +31,9 @@ from odfpy.chain.events import (
     SetVocab,
     SourceState,
 )
-from odfpy.chain.sources import FetchStep, FetchUrl
+from odfpy.chain.sources import FetchStep, FetchUrl, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.multihash import Multihash
+from odfpy.data.primary_key import primary_key_of
 from odfpy.data.raw_arrow import read_raw_arrow
 from odfpy.data.scalars import I64
 from odfpy.data.schema import DataSchema
@@ -41,6 +42,8 @@ from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import InternalError
+
+_ONE_ROW_A_KEY = (MergeLedger, MergeSnapshot, MergeUpsertStream)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,21 @@ class ChainState:
         """What the last transform processed, empty before the first."""
         event = self.last_data_event
         return event.query_inputs if isinstance(event, ExecuteTransform) else ()
+
+    @property
+    def primary_key(self) -> tuple[str, ...] | None:
+        """The columns by which a row is known in what the dataset stands for; None when nothing says so.
+
+        That of a root dataset is the one that all its sources keep to; of a derivative, what its query told.
+        """
+        if self.kind is DatasetKind.DERIVATIVE:
+            return None if self.schema is None else primary_key_of(self.schema)
+        pulled = () if self.polling_source is None else (self.polling_source,)
+        keys = {
+            source.merge.primary_key if isinstance(source.merge, _ONE_ROW_A_KEY) else None
+            for source in (*pulled, *self.push_sources)
+        }
+        return keys.pop() if len(keys) == 1 else None
 
     @property
     def query_changed(self) -> bool:

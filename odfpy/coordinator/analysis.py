@@ -11,6 +11,7 @@ from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, Fe
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage
+from odfpy.data.primary_key import primary_key_of
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -54,7 +55,8 @@ def analyze(
         if schema is None:
             return None
         file = schema_file(storage, schema)
-        inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file)))
+        key = primary_key_of(schema) if source.kind is DatasetKind.DERIVATIVE else source.primary_key
+        inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file), key))
     response = engine.analyze(contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs)))
     if isinstance(response, contract.AnalyzeResponseSuccess):
         return response

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
+from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetDataSchema
+from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import new_data_of
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.storage import Storage
+from odfpy.data.evolution import normalized
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -133,3 +135,14 @@ def schema_file(storage: Storage, schema: DataSchema) -> Path:
         with written_aside(path) as temporary:
             pq.write_table(to_arrow(schema).empty_table(), temporary)
     return path
+
+
+def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
+    """Whether an input has got other columns in an interval: then `*` is not what it was in the last run."""
+    before, now = interval.prev_block_hash, interval.new_block_hash
+    if before is None or now is None:
+        return False
+    if not any(isinstance(one.block.event, SetDataSchema) for one in chain.iter_blocks(now, until=before)):
+        return False
+    old, new = (chain.state(head).schema for head in (before, now))
+    return old is not None and new is not None and normalized(old).fields != normalized(new).fields

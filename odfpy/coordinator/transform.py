@@ -31,6 +31,7 @@ from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import (
     SliceOfBlock,
+    columns_changed,
     newest_blocks,
     overlapping,
     schema_file,
@@ -171,7 +172,7 @@ def make_request(
         new_checkpoint_path=str(scratch / "checkpoint"),
         new_data_path=str(scratch / "data"),
         recorded_schema=state.schema,
-        query_changed=state.query_changed,
+        query_changed=state.query_changed or any(columns_changed(item.dataset.chain, item.interval) for item in inputs),
     )
 
 
@@ -211,6 +212,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         prev_offset=interval.prev_offset,
         prev_watermark=earlier[-1][1] if earlier else None,
         arrivals=arrivals,
+        primary_key=state.primary_key,
     )
 
 

@@ -65,6 +65,8 @@ class TransformRequestInput:
         prev_offset: the last row before the interval, or None when there is none (odfpy).
         prev_watermark: the watermark of the input at the end of the previous interval (odfpy).
         arrivals: of the slices that are given, those that came when the input had a watermark (odfpy).
+        primary_key: columns by which a row is known in what the input stands for, as far as its chain says; none of
+            them if that has one row at most (odfpy).
     """
 
     dataset_id: DatasetId
@@ -79,6 +81,7 @@ class TransformRequestInput:
     prev_offset: U64 | None = None
     prev_watermark: Timestamp | None = None
     arrivals: tuple[Arrival, ...] = ()
+    primary_key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,8 @@ class TransformRequest:
         new_checkpoint_path: where to put the state after this run, if there is any.
         new_data_path: where to put the slice, if there are rows.
         recorded_schema: schema of the output so far (odfpy), of which offsets and operation types keep their types.
-        query_changed: whether queries or inputs are others than those of the previous run (odfpy): the new ones are to
-            give what makes the state of the output theirs, unless they are row by row.
+        query_changed: whether queries, inputs or columns of inputs are others than those of the previous run (odfpy):
+            the new ones are to give what makes the state of the output theirs, unless they are row by row.
         output_so_far: the output of all runs before; None when it is not given, which it is once the engine has asked
             for it (odfpy).
     """
@@ -212,11 +215,12 @@ TransformResponse: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class InputSchema:
-    """An input as the analysis of a query sees it: only its schema (odfpy)."""
+    """An input as the analysis of a query sees it: only its schema, and its primary key (odfpy)."""
 
     query_alias: str
     vocab: DatasetVocabulary
     schema_file: str
+    primary_key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.data.arrow import from_arrow
@@ -10,9 +10,12 @@ from odfpy.data.primary_key import with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.late_policy import Late, LatePolicy
+from odfpy.engine.spark.catalyst import columns, operator_name
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
+from odfpy.engine.spark.incremental.keys import columns_read
 from odfpy.engine.spark.incremental.parts import Part, column_id
 from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
+from odfpy.engine.spark.lineage import above_inputs, origins
 from odfpy.engine.spark.stateful import Stateful
 from odfpy.engine.spark.tables import Table
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from odfpy.engine.spark.catalyst import Node
     from odfpy.engine.spark.prepare import Prepared
 
+_MAKE_SEVERAL = ("Generate", "Expand")
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
 
@@ -69,13 +73,42 @@ def output_schema(ready: Prepared | Stateful) -> DataSchema:
 
 def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
+    final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
     if not isinstance(ready, Stateful):
-        return None
+        return _passed_key(ready, final)
     part = ready.steps.last.part
     if part.unique is None:
         return None
-    final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
     return tuple(final[at] for at, column in enumerate(part.columns) if column_id(column) in part.unique)
+
+
+def _passed_key(ready: Prepared, final: Mapping[int, str]) -> tuple[str, ...] | None:
+    """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
+    plan, branches = ready.delta.plan, ready.delta.branches
+    if len(branches) != 1:
+        return None
+    table = ready.tables[branches[0].input]
+    key = table.primary_key
+    if key is None or any(
+        operator_name(one) in _MAKE_SEVERAL or _may_keep_half(one, table) for one in above_inputs(plan)
+    ):
+        return None
+    passed: dict[str | None, str] = {}
+    for at, name in final.items():
+        (way, *others) = origins(plan, columns(plan)[at])
+        if way.is_unchanged and not others:
+            passed.setdefault(way.column, name)
+    return tuple(passed[name] for name in key) if passed.keys() >= set(key) else None
+
+
+def _may_keep_half(operator: Node, table: Table) -> bool:
+    """Whether a filter looks at more of a row than its data, so that it may keep a row and not its retraction."""
+    if operator_name(operator) != "Filter":
+        return False
+    below, vocab = operator.child(), table.vocab
+    ways = [way for column in columns_read(operator.condition()) for way in origins(below, column)]
+    hidden = (None, vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    return any(way.column in hidden for way in ways)
 
 
 def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.catalyst import (
@@ -69,6 +70,15 @@ def origins(plan: Node, column: Node) -> list[Origin]:
         case _:
             (below,) = children(plan)
             return origins(below, column) if find_column(columns(below), column) is not None else [_UNKNOWN]
+
+
+def above_inputs(plan: Node) -> Iterator[Node]:
+    """The operators of a plan row by row, without those that read its inputs."""
+    if operator_name(plan) == "Project" and any(_introduces_branch(column) for column in items(plan.projectList())):
+        return
+    yield plan
+    for child in children(plan):
+        yield from above_inputs(child)
 
 
 def _through_projection(plan: Node, column: Node) -> list[Origin]:

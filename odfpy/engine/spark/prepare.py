@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odfpy.data.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.late_policy import LatePolicy
+from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import ClassifiedStep, classify_transform
@@ -91,6 +91,7 @@ def prepared(
         catalyst = Catalyst(request_session(spark))
         names = [table.name for table in tables]
         policy = late_policy(catalyst, transform, names)
+        tables = tuple(_as_known(table, kind) for table, kind in zip(tables, policy.inputs, strict=True))
         if transform.temporal_tables or is_known(catalyst, transform, vocab, tables):
             yield stateful(catalyst, transform, vocab, tables, policy, Path(folder), recorded)
             return
@@ -113,6 +114,11 @@ def prepared(
         form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)
         yield Prepared(catalyst, tables, tuple(steps), delta, form, policy)
+
+
+def _as_known(table: Table, late: Late) -> Table:
+    """An input without its key, if what takes a row back may be ignored."""
+    return replace(table, primary_key=None) if late is Late.IGNORED else table
 
 
 def _check_operation_type(delta: Delta, form: OutputForm, tables: tuple[Table, ...]) -> None:

@@ -79,7 +79,9 @@ def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabula
 
 
 def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> object:
-    inputs = tuple((table.name, table.vocab, table.schema().serialize().to_pybytes()) for table in tables)
+    inputs = tuple(
+        (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
+    )
     return catalyst.spark.sparkContext.applicationId, transform, vocab, inputs
 
 

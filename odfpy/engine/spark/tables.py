@@ -31,6 +31,7 @@ class Table:
         data_paths: slices, in order of offset.
         interval: offsets of the rows to read, or None for all.
         arrivals: what was known of time when the slices came, those that are read and perhaps others.
+        primary_key: columns by which a row is known in what the slices stand for, if that is known.
     """
 
     name: str
@@ -39,17 +40,26 @@ class Table:
     data_paths: tuple[str, ...] = ()
     interval: OffsetInterval | None = None
     arrivals: tuple[Arrival, ...] = ()
+    primary_key: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, source: InputSchema | TransformRequestInput | SqlTable) -> Table:
         """From a request; tables of an analysis and inputs without new rows are empty."""
         match source:
             case InputSchema():
-                return cls(source.query_alias, source.vocab, source.schema_file)
+                return cls(source.query_alias, source.vocab, source.schema_file, primary_key=source.primary_key)
             case SqlTable():
                 return cls(source.name, source.vocab, source.schema_file, source.data_paths)
         paths = source.data_paths if source.offset_interval is not None else ()
-        return cls(source.query_alias, source.vocab, source.schema_file, paths, source.offset_interval, source.arrivals)
+        return cls(
+            source.query_alias,
+            source.vocab,
+            source.schema_file,
+            paths,
+            source.offset_interval,
+            source.arrivals,
+            source.primary_key,
+        )
 
     @property
     def num_rows(self) -> int:

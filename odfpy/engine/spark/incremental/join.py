@@ -221,10 +221,15 @@ class _Sides:
         left, right = self._left.unique, self._right.unique
         if self._kind in _LEFT_ONLY:
             return left
-        if left is None or right is None or self._kind not in ("Inner", "LeftOuter"):
-            return None
-        equal = {column_id(b) for _, b in self._pairs if expression_name(b) == "AttributeReference"}
-        return left if right <= equal else left | right
+        equal_left, equal_right = (
+            {column_id(one[at]) for one in self._pairs if expression_name(one[at]) == "AttributeReference"}
+            for at in (0, 1)
+        )
+        if right is not None and right <= equal_right and self._kind in ("Inner", "LeftOuter"):
+            return left  # each row has one partner at most
+        if left is not None and left <= equal_left and self._kind in ("Inner", "RightOuter"):
+            return right
+        return None if left is None or right is None else left | right
 
     def _trait(self) -> Trait:
         interval = self._interval

@@ -159,6 +159,8 @@ def _input(catalyst: Catalyst, table: Table, number: int) -> Part:
 
 
 def _source_of_input(table: Table, number: int) -> Source:
-    visible = visible_columns(table.schema(), table.vocab)
-    event_time = table.schema().names.index(table.vocab.event_time_column)
-    return Source({visible.index(event_time): TimeColumn(Of(number))})
+    names = [table.schema().names[at] for at in visible_columns(table.schema(), table.vocab)]
+    time = {names.index(table.vocab.event_time_column): TimeColumn(Of(number))}
+    if table.primary_key is None or not set(table.primary_key) <= set(names):
+        return Source(time)
+    return Source(time, unique=frozenset(names.index(name) for name in table.primary_key))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from odfpy.engine.spark.canonical import ordered_limit, ordered_window
 from odfpy.engine.spark.catalyst import Node, columns, expression_name, items, operator_name
-from odfpy.engine.spark.incremental.parts import Best, Moment, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.incremental.parts import Best, Part, TimeColumn, Trait, column_id
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.walk import Walk
 
@@ -107,23 +108,29 @@ def _numbered(walk: Walk, plan: Node, partition: list[Node]) -> frozenset[int] |
 def limit(walk: Walk, plan: Node) -> Part:
     """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
     below, operators = plan, []
-    while operator_name(below) in _LIMITS:
-        operators.append(below)
+    while operator_name(below) != "Sort" and operator_name(below) in (*_LIMITS, "Project"):
+        operators.append(below)  # a projection leaves out columns that are only sorted by
         below = below.child()
-    is_top = not any(operator_name(operator) == "Offset" for operator in operators)
+    limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
+    is_top = not any(operator_name(operator) == "Offset" for operator in limits)
     seq = walk.catalyst.seq
 
-    def first(rows: Node, _: Clock) -> Node:
+    def first(rows: Node, over: Sequence[Node]) -> Node:
         node = below.withNewChildren(seq([rows]))
-        for operator in reversed(operators):
+        for operator in reversed(over):
             node = operator.withNewChildren(seq([node]))
         return ordered_limit(walk.catalyst, node)
 
-    child = walk.gate(walk.cut(walk.part(below.child())), (), best=first if is_top else None)
+    best = (lambda rows, _: first(rows, limits)) if is_top else None
+    child = walk.gate(walk.cut(walk.part(below.child())), (), best=best)
     state = "the first rows" if is_top else "all rows"
     trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", state)
-
-    def build(moment: Moment) -> Node:
-        return first(child.built(moment), moment.clock)
-
-    return replace(child, build=build, times={}, traits=(*child.traits, trait))
+    outputs = tuple(columns(plan))
+    return replace(
+        child,
+        columns=outputs,
+        build=lambda moment: first(child.built(moment), operators),
+        times={},
+        unique=child.unique if child.unique is not None and child.unique <= {*map(column_id, outputs)} else None,
+        traits=(*child.traits, trait),
+    )
