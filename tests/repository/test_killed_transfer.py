@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.small_datasets import add_slice, image, make_dataset, say
 from support.static_server import StaticServer, send, static_server
+from support.terminal import INTERRUPTIBLE
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import LocalObjectStore
@@ -61,7 +62,7 @@ def pull(request, tmp_path: Path) -> Iterator[Stalled]:
     with static_server(tmp_path) as server:
         server.special[f"/data/{names[2]}"] = stall
         process = subprocess.Popen(
-            [sys.executable, "-c", PULL, f"{server.url}/there", str(tmp_path / "here")],
+            [sys.executable, "-c", f"{INTERRUPTIBLE}\n{PULL}", f"{server.url}/there", str(tmp_path / "here")],
             stderr=subprocess.PIPE,
             text=True,
         )

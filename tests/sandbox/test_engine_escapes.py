@@ -158,6 +158,7 @@ def test_what_runs_for_ever_is_ended_from_outside(world: World):
     world.out.mkdir(exist_ok=True)
     with pytest.raises(EngineError, match="took longer than 1 s"):
         hasty.run_job(JOB, "[0 for _ in iter(int, 1)]", world.out)
+    world.worker.wait()
     assert not world.out.exists()
     world.restart()
     assert world.works()

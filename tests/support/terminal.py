@@ -20,12 +20,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 300.0
 """Seconds after which what is waited for will not come any more."""
 
-_INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """Tests may run in the background, where shells have SIGINT ignored, and that is inherited."""
 
-_COMMAND = f"{_INTERRUPTIBLE}; import sys; from odfpy.cli.app import main; sys.argv[0] = 'odf'; main()"
+_COMMAND = f"{INTERRUPTIBLE}; import sys; from odfpy.cli.app import main; sys.argv[0] = 'odf'; main()"
 _AT_TERMINAL = (
-    f"import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {_INTERRUPTIBLE}; "
+    f"import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {INTERRUPTIBLE}; "
     "os.execvp(sys.argv[1], sys.argv[1:])"
 )
 
