@@ -50,7 +50,7 @@ def test_all_fields_of_requests_that_name_files_are_known():
 
 
 def test_a_transform_reads_slices_history_schemas_and_checkpoint_and_writes_to_its_scratch_folder(tmp_path: Path):
-    request = next(job for job in training_jobs(tmp_path) if isinstance(job, TransformRequest))
+    (request,) = (job for job in training_jobs(tmp_path) if isinstance(job, TransformRequest))
     first, second = request.query_inputs
     inputs = (dataclasses.replace(first, history_paths=("/history",)), second)
     files = files_of(dataclasses.replace(request, query_inputs=inputs, prev_checkpoint_path="/checkpoint"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -35,7 +34,6 @@ from odfpy.engine.spark.startup_cache import StartupCache
 
 _LIMIT_SECONDS: Final = 900
 _ROWS: Final = 20
-_HOUR: Final = 3_600_000
 
 _QUERY: Final = """
 SELECT event_time, upper(name) AS name, CAST(amount AS STRING) AS amount, amount * 2.5 AS more,
@@ -51,20 +49,6 @@ _TRANSFORM: Final = TransformSql(
     queries=(
         SqlQueryStep(alias="both", query=_QUERY),
         SqlQueryStep(query="SELECT * FROM both LATERAL VIEW explode(split(shown, 'a')) words AS word"),
-    ),
-)
-_STATEFUL: Final = TransformSql(
-    engine="spark",
-    queries=(
-        SqlQueryStep(
-            alias="windows",
-            query="SELECT window.start AS event_time, name, count(*) AS n, sum(amount) AS total, avg(price) AS mean,"
-            " max(amount) AS most FROM first GROUP BY window(event_time, '2 hours'), name",
-        ),
-        SqlQueryStep(
-            query="SELECT w.event_time, w.name, w.n, w.total, w.mean, s.price FROM windows w LEFT JOIN second s"
-            " ON w.name = s.name AND s.event_time BETWEEN w.event_time AND w.event_time + INTERVAL 1 DAY"
-        ),
     ),
 )
 _SQL: Final = """
@@ -100,7 +84,7 @@ def training_jobs(folder: Path) -> list[Job]:
             "offset": pa.array(whole, pa.int64()),
             "op": pa.array([0] * _ROWS, pa.int32()),
             "system_time": pa.array([0] * _ROWS, pa.timestamp("ms", tz="UTC")),
-            "event_time": pa.array([n * _HOUR for n in whole], pa.timestamp("ms", tz="UTC")),
+            "event_time": pa.array([n * 3_600_000 for n in whole], pa.timestamp("ms", tz="UTC")),
             "name": [f"na{n}ma" for n in whole],
             "amount": pa.array(whole, pa.int64()),
             "price": [n / 7 for n in whole],
@@ -110,50 +94,32 @@ def training_jobs(folder: Path) -> list[Job]:
     pq.write_table(table, data)
     pq.write_table(table.schema.empty_table(), schema)
     zero, vocab, aliases = Timestamp(0), DEFAULT_VOCABULARY, ("first", "second")
-    half, whole_day = _ROWS // 2, Timestamp.from_millis(24 * _HOUR)
-
-    def inputs(
-        first: int, last: int, watermark: Timestamp, before: Timestamp | None
-    ) -> tuple[TransformRequestInput, ...]:
-        return tuple(
-            TransformRequestInput(
-                dataset_id=DatasetId(bytes([number]) * 32),
-                dataset_alias=alias,
-                query_alias=alias,
-                vocab=vocab,
-                offset_interval=OffsetInterval(first, last),
-                data_paths=(data,),
-                schema_file=schema,
-                explicit_watermarks=(Watermark(zero, watermark),),
-                prev_offset=first - 1 if first else None,
-                prev_watermark=before,
-            )
-            for number, alias in enumerate(aliases)
+    inputs = tuple(
+        TransformRequestInput(
+            dataset_id=DatasetId(bytes([number]) * 32),
+            dataset_alias=alias,
+            query_alias=alias,
+            vocab=vocab,
+            offset_interval=OffsetInterval(0, _ROWS - 1),
+            data_paths=(data,),
+            schema_file=schema,
+            explicit_watermarks=(Watermark(zero, zero),),
         )
-
-    def transform(sql: TransformSql, name: str, query_inputs: tuple[TransformRequestInput, ...]) -> TransformRequest:
-        return TransformRequest(
+        for number, alias in enumerate(aliases)
+    )
+    return [
+        AnalyzeRequest(_TRANSFORM, vocab, tuple(InputSchema(alias, vocab, schema) for alias in aliases)),
+        TransformRequest(
             dataset_id=DatasetId(bytes(32)),
             dataset_alias="training",
             system_time=zero,
             vocab=vocab,
-            transform=sql,
-            query_inputs=query_inputs,
+            transform=_TRANSFORM,
+            query_inputs=inputs,
             next_offset=0,
-            new_checkpoint_path=str(folder / f"{name}-checkpoint"),
-            new_data_path=str(folder / name),
-        )
-
-    until = Timestamp.from_millis((half - 1) * _HOUR)
-    follows = replace(
-        transform(_STATEFUL, "follows", inputs(half, _ROWS - 1, whole_day, until)),
-        prev_checkpoint_path=str(folder / "begins-checkpoint"),
-    )
-    return [
-        AnalyzeRequest(_TRANSFORM, vocab, tuple(InputSchema(alias, vocab, schema) for alias in aliases)),
-        transform(_TRANSFORM, "slice", inputs(0, _ROWS - 1, zero, None)),
-        transform(_STATEFUL, "begins", inputs(0, half - 1, until, None)),
-        follows,
+            new_checkpoint_path=str(folder / "checkpoint"),
+            new_data_path=str(folder / "slice"),
+        ),
         SqlRequest(
             _SQL,
             tuple(SqlTable(alias, schema, (data,), DEFAULT_VOCABULARY) for alias in aliases),
