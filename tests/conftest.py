@@ -24,6 +24,7 @@ IN_THIS_PROCESS = (
     "tests/engine_queries/",
     "tests/ingest/lanes/test_lanes_agree.py",
     "tests/ingest/merge/test_merge_on_spark.py",
+    "tests/test_docs.py",
 )
 """Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
 

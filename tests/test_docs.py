@@ -11,6 +11,7 @@ import pytest
 import typer
 from support.engine_page import QueryExample, changes_of, query_examples
 from support.merge_page import Example, examples, made_of
+from support.spark_here import in_place
 from support.watermark_page import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
@@ -47,11 +48,11 @@ def test_the_table_of_a_watermark_policy_is_what_comes_of_it(
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """A workspace for all queries, so that one engine runs them."""
-    workspace = Workspace.init(tmp_path_factory.mktemp("queries"))
-    yield workspace
-    workspace.engine_stop(force=True)
+def workspace(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Iterator[Workspace]:
+    """A workspace for all queries, whose engine runs in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        in_place(patch, spark)
+        yield Workspace.init(tmp_path_factory.mktemp("queries"))
 
 
 @pytest.mark.spark

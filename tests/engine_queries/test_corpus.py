@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.java import other_java
-from support.query_cases import Runner, Tuned, corpus, locked, run_case
+from support.query_cases import INTERPRETED, Runner, Tuned, corpus, locked, run_case
 from support.query_oracle import Oracle, state_of
 
 pytestmark = pytest.mark.spark
@@ -24,7 +24,6 @@ CASES = corpus()
 HASHES = locked()
 PARTITIONS = "spark.sql.shuffle.partitions"
 # Interpreted plans give the same rows without the time it takes to compile them.
-QUICK = {"spark__sql__codegen__wholeStage": "false", "spark__sql__codegen__factoryMode": "NO_CODEGEN"}
 # Each row group is read by a task of its own.
 SPLIT = {"spark__sql__files__maxPartitionBytes": 400, "spark__sql__files__openCostInBytes": 0}
 # Joins by merging instead of a table in memory; window functions and aggregates that do not fit there.
@@ -35,9 +34,9 @@ SPILL = {
     "spark__sql__objectHashAggregate__sortBased__fallbackThreshold": 1,
 }
 VARIANTS = (
-    ({"partitions": 1, **QUICK}, {"compression": "zstd", "row_group_size": 1}),
-    ({"partitions": 2, **QUICK, **SPLIT}, {"compression": "none", "use_dictionary": False, "row_group_size": 3}),
-    ({"partitions": 7, **QUICK, **SPLIT, **SPILL}, {"compression": "gzip", "row_group_size": 1}),
+    ({"partitions": 1, **INTERPRETED}, {"compression": "zstd", "row_group_size": 1}),
+    ({"partitions": 2, **INTERPRETED, **SPLIT}, {"compression": "none", "use_dictionary": False, "row_group_size": 3}),
+    ({"partitions": 7, **INTERPRETED, **SPLIT, **SPILL}, {"compression": "gzip", "row_group_size": 1}),
 )
 COMPILED = ({"partitions": 2, **SPLIT}, {"compression": "snappy", "row_group_size": 2})
 HOW_MANY = os.environ.get("ODF_CORPUS", "some")
@@ -64,7 +63,7 @@ def hashes_of(made):
 def test_a_case(case, settings, write, spark, tmp_path):
     partitioned = tuned(spark, **settings)
     runner = Runner(partitioned, case, tmp_path, write, rows_in_one_task=1)
-    oracle = Oracle(tuned(spark, 1, **QUICK), tmp_path)
+    oracle = Oracle(tuned(spark, 1, **INTERPRETED), tmp_path)
     made, emitted, given = [], [], {alias: [] for alias in case.inputs}
     for number, pull in enumerate(case.pulls, start=1):
         one = runner.pull(pull)

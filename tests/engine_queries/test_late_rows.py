@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.engine_requests import Source, analyze_request, rows_of, success, transform_request
-from support.query_cases import Case, Pull, Runner, Tuned, instant, shown
+from support.query_cases import INTERPRETED, Case, Pull, Runner, Tuned, instant, shown
 from support.query_oracle import Oracle, state_of
 
 from odfpy.dataset.transform import TemporalTable
@@ -31,10 +31,6 @@ from odfpy.engine.spark import operations
 pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("ODF_LAWS", "1"))
-QUICK = {
-    "spark__sql__codegen__wholeStage": "false",
-    "spark__sql__codegen__factoryMode": "NO_CODEGEN",
-}
 FIELDS = [pa.field("k", pa.string()), pa.field("v", pa.int32())]
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 LENGTH = timedelta(hours=5)
@@ -123,10 +119,10 @@ def test_what_counts_is_the_same_in_any_cut_from_checkpoints_and_from_history(ca
         found = replace(case, pulls=blocks)
         with TemporaryDirectory() as folder:
             kept, lost, whole = (
-                Runner(Tuned(spark, spark__sql__shuffle__partitions=count, **QUICK), found, _new(folder, name))
+                Runner(Tuned(spark, spark__sql__shuffle__partitions=count, **INTERPRETED), found, _new(folder, name))
                 for name, count in (("kept", 1), ("lost", 3), ("whole", 1))
             )
-            oracle = Oracle(Tuned(spark, spark__sql__shuffle__partitions=1, **QUICK), Path(folder))
+            oracle = Oracle(Tuned(spark, spark__sql__shuffle__partitions=1, **INTERPRETED), Path(folder))
             emitted = []
             for number, (block, rows) in enumerate(zip(blocks, counted(blocks, counts), strict=True), start=1):
                 made = kept.pull(block)
@@ -146,7 +142,7 @@ def test_what_is_ignored_and_what_is_picked_out_are_together_what_came(spark):
     def law(blocks):
         with TemporaryDirectory() as folder:
             runners = {
-                kind: Runner(Tuned(spark, **QUICK), rows_by(kind), _new(folder, kind))
+                kind: Runner(Tuned(spark, **INTERPRETED), rows_by(kind), _new(folder, kind))
                 for kind in ("corrected", "ignored", "only")
             }
             states = {kind: Counter() for kind in runners}
@@ -182,7 +178,7 @@ def pulled(spark, folder, text, rows, known, **more):
     """What a query makes of a block of rows that comes when the input has a watermark."""
     source = Source(folder, "a", FIELDS).add(rows, known)
     return operations.transform(
-        Tuned(spark, **QUICK), transform_request(folder, text, source.input(watermark=known), **more)
+        Tuned(spark, **INTERPRETED), transform_request(folder, text, source.input(watermark=known), **more)
     )
 
 
@@ -240,7 +236,7 @@ def test_dates_sliding_windows_and_sessions_are_correctable_for_some_time(spark,
     source.add([("+A", "2024-01-01T06:00:00Z", "x", 2)], "2024-01-02T20:00:00Z")
     source.add([("+A", "2024-01-01T06:00:00Z", "x", 3)], "2024-01-04T00:00:00Z")
     request = transform_request(tmp_path, text, source.input(watermark="2024-01-04T00:00:00Z"))
-    made = success(operations.transform(Tuned(spark, **QUICK), request))
+    made = success(operations.transform(Tuned(spark, **INTERPRETED), request))
     assert (made.late_rows, made.ignored_rows) == (2, ignored)
     assert {shown(time): n for _, time, n in rows_of(made, "event_time", "n")} == ends
 
@@ -258,7 +254,7 @@ def test_many_blocks_of_different_sizes(spark, tmp_path):
         known += timedelta(minutes=dice.randrange(30))
     text = "SELECT /*+ LATE(ignored) */ event_time, v FROM a"
     request = transform_request(tmp_path, text, source.input())
-    made = success(operations.transform(Tuned(spark, **QUICK), request))
+    made = success(operations.transform(Tuned(spark, **INTERPRETED), request))
     assert [v for _, v in rows_of(made, "v")] == wanted
     assert made.late_rows == made.ignored_rows == number - len(wanted) > 0
 
@@ -276,7 +272,7 @@ def test_a_version_of_a_temporal_table_that_comes_late(spark, tmp_path, hint, ra
         *(source.input(watermark=known) for source in (facts, versions)),
     )
     transform = replace(request.transform, temporal_tables=(TemporalTable("b", ("k",)),))
-    made = operations.transform(Tuned(spark, **QUICK), replace(request, transform=transform))
+    made = operations.transform(Tuned(spark, **INTERPRETED), replace(request, transform=transform))
     assert rows_of(made, "rate") == [("+A", rate)]
 
 

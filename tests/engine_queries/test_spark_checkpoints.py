@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from support.engine_pulls import Pulls
 from support.engine_requests import Source
+from support.query_cases import INTERPRETED, Tuned
 
 pytestmark = pytest.mark.spark
 
@@ -43,8 +44,8 @@ def test_a_pull_gives_the_same_with_and_without_a_checkpoint(spark, tmp_path, na
     dice = random.Random(name)
     sources = [Source(tmp_path, alias, COLUMNS) for alias in ("a", "b")]
     sources = sources if "join" in name else sources[:1]
-    kept = Pulls(spark, tmp_path / "kept", QUERIES[name])
-    fresh = Pulls(spark, tmp_path / "fresh", QUERIES[name])
+    kept = Pulls(Tuned(spark, **INTERPRETED), tmp_path / "kept", QUERIES[name])
+    fresh = Pulls(Tuned(spark, **INTERPRETED), tmp_path / "fresh", QUERIES[name])
     checkpoint, watermark = None, None
     for number in range(4):
         is_late = number == 2

@@ -200,6 +200,10 @@ def _plain(value: Any) -> Any:
 # --- Running ----------------------------------------------------------------------------------------------------------
 
 
+INTERPRETED = {"spark__sql__codegen__wholeStage": "false", "spark__sql__codegen__factoryMode": "NO_CODEGEN"}
+"""Settings with which Spark interprets plans: the same rows, without the time it takes to compile small queries."""
+
+
 class Tuned:
     """A session whose requests get other settings, as another machine would have them.
 
