@@ -122,7 +122,7 @@ def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambd
 
     Args:
         jobs: what to do.
-        stop: called after the first error, to bring those that run to an early end.
+        stop: called after the first error, to bring those that run to an early end; no other job begins.
 
     Raises:
         BaseException: the first error of any of them, when all have come to rest.
@@ -131,16 +131,45 @@ def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambd
         for job in jobs:
             job()
         return
-    from concurrent.futures import ThreadPoolExecutor, as_completed  # not needed when nothing is new
+    from concurrent.futures import ThreadPoolExecutor, wait  # not needed when nothing is new
 
+    together = _Together(stop)
     with ThreadPoolExecutor(min(MAX_PARALLEL, len(jobs)), "odf-transfer") as pool:
         try:
-            for done in as_completed([pool.submit(job) for job in jobs]):
-                done.result()
-        except BaseException:
-            stop()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            wait([pool.submit(together.run, job) for job in jobs])
+        except BaseException as error:  # somebody pressed Ctrl-C
+            together.fail(error)
+    together.raise_first()
+
+
+class _Together:
+    """Jobs that end with the first of them that fails."""
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._stop = stop
+        self._first: BaseException | None = None
+        self._lock = threading.Lock()
+
+    def run(self, job: Callable[[], object]) -> None:
+        """Do one of them, unless another one has failed."""
+        if self._first is None:
+            try:
+                job()
+            except BaseException as error:
+                self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Remember an error and stop the others, if it is the first: what they say of that is no news."""
+        with self._lock:
+            if self._first is not None:
+                return
+            self._first = error
+        self._stop()
+
+    def raise_first(self) -> None:
+        """Raise the error that ended it all, if there was one."""
+        if self._first is not None:
+            raise self._first
 
 
 class _Copying:
