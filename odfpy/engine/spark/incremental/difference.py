@@ -23,12 +23,12 @@ _TIMES: Final = "__odf_times"
 
 
 def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
-    """The net of two results, columns `c0`, `c1`... and a weight, which is never 0."""
+    """The net of two results: columns `c0`, `c1`... and a weight, which is never 0; no weight when all rows are new."""
     from pyspark.sql import functions
 
-    gained = after.withColumn(WEIGHT, functions.lit(1))
     if before is None:
-        return gained
+        return after
+    gained = after.withColumn(WEIGHT, functions.lit(1))
     lost = before.withColumn(WEIGHT, functions.lit(-1))
     summed = gained.union(lost).groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
@@ -47,7 +47,10 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
     names = [name for name in changed.columns if name != WEIGHT]
     weight = functions.col(WEIGHT)
     rows = changed
-    if key is None:
+    if WEIGHT not in changed.columns:
+        rows = rows.withColumn(OPERATION, functions.lit(int(OperationType.APPEND)))
+        order = _sort_keys(rows, [*(key or ()), *names], event_time)
+    elif key is None:
         plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
         rows = _each(rows.withColumn(OPERATION, plain))
         order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
@@ -89,7 +92,7 @@ def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list
     from pyspark.sql import functions
 
     keys = [functions.col(first)] if first is not None else []
-    return keys + [sortable(rows, name) for name in names if name != first]
+    return keys + [sortable(rows, name) for name in dict.fromkeys(names) if name != first]
 
 
 def sortable(rows: DataFrame, name: str) -> Column:
