@@ -4,8 +4,8 @@
 
 A pull is a whole command, from the start of the process to its end, with a warm engine. The batch job is a warm Spark
 of its own in this process, which reads all slices and writes the result as Parquet; the least of three runs counts.
-Where pulls are many, the same job is also run as a process of its own, from its start to its end, as pulls are. Both
-work on the same processors, one after the other.
+The same job is also run as a process of its own, from its start to its end, as a pull is. All work on the same
+processors, one after the other.
 """
 
 from __future__ import annotations
@@ -100,6 +100,14 @@ class Bench:
             seconds.append(time.perf_counter() - started)
         return Run(min(seconds), 0.0)
 
+    def beside(self, seconds: float, query: str, inputs: tuple[str, ...], wanted: float | None = None) -> Run:
+        """Show the same query as a batch job, warm and from the start of its process, beside what pulls took."""
+        warm, whole = self.batch(query, inputs), self.batch_job(query, inputs)
+        goal = "" if wanted is None else f" (to reach {wanted})"
+        show("the same as a plain batch job", None, [warm], f"pulls/batch {seconds / warm.seconds:.2f}{goal}")
+        show("the same as a process", None, [whole], f"pulls/process {seconds / whole.seconds:.2f}{goal}")
+        return warm
+
     def batch_job(self, query: str, inputs: tuple[str, ...]) -> Run:
         """The same query as a job of its own, with the start of Python and Spark."""
         given = json.dumps([query, {name: self.slices(name) for name in inputs}, str(self.folder / "batch")])
@@ -146,11 +154,8 @@ def windows(bench: Bench, rows: int, pulls: int) -> None:
         times = np.sort(bench.dice.integers(part * days * DAY // 10, (part + 1) * days * DAY // 10, each))
         bench.push("trades", times, {"k": bench.dice.integers(0, 20, each), "v": bench.dice.integers(0, 1000, each)})
     first = bench.pull("daily")
-    plain = bench.batch(query, ("trades",))
     show(f"daily windows over {rows} rows, one pull", None, [first])
-    show(
-        "the same as a plain batch job", None, [plain], f"pull/batch {first.seconds / plain.seconds:.2f} (to reach 1.3)"
-    )
+    bench.beside(first.seconds, query, ("trades",), 1.3)
     later = []
     for number in range(pulls):
         times = np.sort(bench.dice.integers(0, DAY // 2, 1000)) + days * DAY + number * DAY // 2
@@ -189,14 +194,9 @@ def interval(bench: Bench, rows: int, _pulls: int) -> None:
             bench.push(name, times[part], {"id": known[part]})
             sent[at] = part.stop
         total.append(bench.pull("shipped"))
-    plain = bench.batch(query, ("orders", "shipments"))
     seconds = sum(run.seconds for run in total)
-    show(f"interval join of {rows} and {rows} rows, each of 20 pulls", None, total)
-    ratio = seconds / plain.seconds
-    remark = f"pulls/batch {ratio:.2f} (to reach 2); all pulls {seconds:.1f} s"
-    show("the same as a plain batch join", None, [plain], remark)
-    whole = bench.batch_job(query, ("orders", "shipments"))
-    show("the same as a job of its own, cold", None, [whole], f"pulls/job {seconds / whole.seconds:.2f}")
+    show(f"interval join of {rows} and {rows} rows, each of 20 pulls", None, total, f"all pulls {seconds:.1f} s")
+    bench.beside(seconds, query, ("orders", "shipments"), 2)
 
 
 def temporal(bench: Bench, rows: int, _pulls: int) -> None:
@@ -219,10 +219,8 @@ def temporal(bench: Bench, rows: int, _pulls: int) -> None:
     times = np.sort(bench.dice.integers(0, 100 * DAY, rows))
     bench.push("facts", times, {"k": bench.dice.integers(0, 100, rows), "v": bench.dice.integers(0, 1000, rows)})
     pulls = [bench.pull(name) for name in names]
-    plain = bench.batch(plain_query, ("facts", "rates"))
     show(f"temporal join of {rows} facts and 10000 versions, three times", None, pulls)
-    ratio = min(run.seconds for run in pulls) / plain.seconds
-    show("the same as a plain batch join", None, [plain], f"pull/batch {ratio:.2f} (to reach 2)")
+    bench.beside(min(run.seconds for run in pulls), plain_query, ("facts", "rates"), 2)
 
 
 def top(bench: Bench, rows: int, _pulls: int) -> None:
@@ -236,7 +234,6 @@ def top(bench: Bench, rows: int, _pulls: int) -> None:
         keys = bench.dice.permutation(rows)
         bench.push("scores", np.arange(rows) + part * rows, {"k": keys, "v": bench.dice.integers(0, 10_000, rows)})
     first = bench.pull("best")
-    plain = bench.batch(query, ("scores",))
     later = []
     for number in range(5):
         keys = bench.dice.choice(rows, rows // 100, replace=False)
@@ -244,7 +241,7 @@ def top(bench: Bench, rows: int, _pulls: int) -> None:
         bench.push("scores", times, {"k": keys, "v": bench.dice.integers(0, 10_000, len(keys))})
         later.append(bench.pull("best"))
     show(f"top-2 of {rows} keys, the first pull of {3 * rows} rows", None, [first])
-    show("the same as a plain batch job", None, [plain], f"pull/batch {first.seconds / plain.seconds:.2f}")
+    plain = bench.beside(first.seconds, query, ("scores",))
     least = min(run.seconds for run in later)
     remark = f"of a full pull {least / first.seconds:.2f} (to reach 0.35), of the batch job {least / plain.seconds:.2f}"
     show("a pull that touches 1 % of the keys", None, later, remark)
