@@ -13,10 +13,12 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file
+from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder
 
 HEAD = "head"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SIGNATURE_SUFFIX = ".sig"
+"""What the names of files end with that lie beside references and say who has moved them; no reference's name does."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.sig)")
 _MAX_SIZE = 200
 
 
@@ -42,14 +44,35 @@ class RefStore(ABC):
             ConcurrentUpdate: the reference has moved.
         """
 
+    @abstractmethod
+    def delete(self, name: str, expected: Multihash) -> None:
+        """Remove a reference, if it still is where the caller saw it. The blocks it points to stay.
+
+        Raises:
+            ConcurrentUpdate: the reference has moved, or is gone.
+        """
+
+    @abstractmethod
+    def names(self) -> Iterator[str]:
+        """The names of all references, in order; what else lies beside them is passed over.
+
+        Raises:
+            OdfError: this place cannot be listed.
+        """
+
     def describe(self, name: str) -> str:
         """Where the reference is or would be, for messages to people."""
         return f"the reference {name!r}"
 
 
+def is_name(name: str) -> bool:
+    """Whether a reference can go by that name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_name(name: str) -> str:
     """The name itself, if it is one that can be a file name everywhere."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise InvalidValue(f"Not a name of a reference: {name!r}")
     return name
 
@@ -105,6 +128,30 @@ class LocalRefStore(RefStore):
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
 
+    def delete(self, name: str, expected: Multihash) -> None:
+        path = self.folder / check_name(name)
+        try:
+            if not self.folder.is_dir():
+                raise moved(name, expected, None)
+            with self._locked():
+                found = self.get(name)
+                if found != expected:
+                    raise moved(name, expected, found)
+                path.unlink()
+                sync_folder(self.folder)
+        except OSError as error:
+            raise OdfError(f"Cannot delete {path}: {error.strerror}") from error
+
+    def names(self) -> Iterator[str]:
+        try:
+            with os.scandir(self.folder) as entries:
+                found = sorted(entry.name for entry in entries if is_name(entry.name) and entry.is_file())
+        except FileNotFoundError:
+            return iter(())
+        except OSError as error:
+            raise OdfError(f"Cannot read {self.folder}: {error.strerror}") from error
+        return iter(found)
+
     def describe(self, name: str) -> str:
         return str(self.folder / check_name(name))
 
@@ -140,3 +187,13 @@ class MemoryRefStore(RefStore):
             if found != expected:
                 raise moved(name, expected, found)
             self._references[name] = new
+
+    def delete(self, name: str, expected: Multihash) -> None:
+        with self._lock:
+            found = self.get(name)
+            if found != expected:
+                raise moved(name, expected, found)
+            del self._references[name]
+
+    def names(self) -> Iterator[str]:
+        return iter(sorted(self._references))

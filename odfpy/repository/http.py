@@ -66,6 +66,16 @@ class HttpRefStore(RefStore):
         del expected, new
         _refuse_write(self.describe(name))
 
+    def delete(self, name: str, expected: Multihash) -> None:
+        del expected
+        _refuse_write(self.describe(name))
+
+    def names(self) -> Iterator[str]:
+        raise TransferError(
+            f"{without_user(self._base)}: a static file server cannot list its references",
+            hint="Name the one you want.",
+        )
+
     def describe(self, name: str) -> str:
         return without_user(f"{self._base}/{check_name(name)}")
 

@@ -23,7 +23,22 @@ from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import ConcurrentUpdate, InvalidValue
 
 FIRST, SECOND, THIRD = (Multihash.of(text) for text in (b"first", b"second", b"third"))
-BAD_NAMES = ("", ".", "..", "../head", "a/b", "/head", "-head", ".head", "he ad", "head\n", "head\0", "hé", "x" * 101)
+BAD_NAMES = (
+    "",
+    ".",
+    "..",
+    "../head",
+    "a/b",
+    "/head",
+    "-head",
+    ".head",
+    "he ad",
+    "head\n",
+    "head\0",
+    "hé",
+    "x" * 101,
+    "head.sig",
+)
 WRITERS = 6
 ROUNDS = 30
 
@@ -106,6 +121,33 @@ class RefStoreContract(RefStoreReading):
         with pytest.raises(ConcurrentUpdate):
             store.compare_and_swap(HEAD, FIRST, SECOND)
         assert store.get(HEAD) is None
+
+    def test_names_are_those_of_the_references(self, store: RefStore) -> None:
+        assert list(store.names()) == []
+        for name in ("other", HEAD, "a.b-c"):
+            store.compare_and_swap(name, None, FIRST)
+        assert list(store.names()) == ["a.b-c", HEAD, "other"]
+
+    def test_a_reference_is_deleted_and_made_again(self, full: RefStore) -> None:
+        full.delete(HEAD, FIRST)
+        assert (full.get(HEAD), list(full.names())) == (None, ["other-1.x_y"])
+        full.compare_and_swap(HEAD, None, SECOND)
+        assert full.get(HEAD) == SECOND
+
+    def test_a_reference_that_has_moved_is_not_deleted(self, full: RefStore) -> None:
+        with pytest.raises(ConcurrentUpdate) as caught:
+            full.delete(HEAD, SECOND)
+        assert str(FIRST) in caught.value.message
+        assert full.get(HEAD) == FIRST
+
+    def test_a_missing_reference_is_not_deleted(self, store: RefStore) -> None:
+        with pytest.raises(ConcurrentUpdate):
+            store.delete(HEAD, FIRST)
+
+    @pytest.mark.parametrize("name", BAD_NAMES)
+    def test_names_to_delete_are_no_paths(self, store: RefStore, name: str) -> None:
+        with pytest.raises(InvalidValue):
+            store.delete(name, FIRST)
 
     def test_references_do_not_disturb_each_other(self, full: RefStore) -> None:
         full.compare_and_swap(HEAD, FIRST, THIRD)

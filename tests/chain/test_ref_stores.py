@@ -56,6 +56,14 @@ def test_a_folder_is_no_reference(store: LocalRefStore):
         store.get(HEAD)
 
 
+def test_what_lies_beside_references_is_none(store: LocalRefStore):
+    store.compare_and_swap(HEAD, None, FIRST)
+    for name in ("head.sig", ".tmp-1", "two words"):
+        (store.folder / name).write_text("x")
+    (store.folder / "folder").mkdir()
+    assert list(store.names()) == [HEAD]
+
+
 def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OdfError, match="Cannot write"):

@@ -65,14 +65,16 @@ def test_references(remote: DatasetLayout):
 def test_nothing_can_be_written_or_listed(remote: DatasetLayout, tmp_path):
     for attempt in (
         lambda: remote.refs.compare_and_swap(HEAD, None, ABSENT),
+        lambda: remote.refs.delete(HEAD, ABSENT),
         lambda: remote.data.insert(b"x"),
         lambda: remote.data.insert_file(tmp_path, ABSENT),
         lambda: remote.data.delete(ABSENT),
     ):
         with pytest.raises(TransferError, match="read-only"):
             attempt()
-    with pytest.raises(TransferError, match="cannot list"):
-        list(remote.data)
+    for listing in (lambda: list(remote.data), remote.refs.names):
+        with pytest.raises(TransferError, match="cannot list"):
+            listing()
 
 
 @pytest.mark.parametrize("status", [401, 403, 500, 206])
