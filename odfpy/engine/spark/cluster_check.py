@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.engine.spark.cluster import PAGE
+from odfpy.engine.spark.failures import cause_of
 from odfpy.engine.spark.shared_files import for_executors, forget, storage_of
 from odfpy.errors import EngineUnavailable
 
@@ -86,7 +87,7 @@ def _python_error(error: Exception, python: str) -> EngineUnavailable:
             f"The executors' Python {python} lacks a package: {_line(text, 'No module named')}",
             hint=f"Install odfpy there, with what it needs. {_PYTHON} {PAGE}",
         )
-    cause = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+    cause = cause_of(error)
     return EngineUnavailable(f"The cluster did not do a first task: {cause}", hint=PAGE)
 
 
@@ -150,7 +151,7 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
     try:
         (file,) = for_executors(spark, [str(path)])
     except Exception as error:
-        cause = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+        cause = cause_of(error)
         raise EngineUnavailable(
             f"The engine cannot write to engine.storage {storage_of(spark)}: {cause}",
             hint="Packages of Spark for that kind of storage, and its credentials, belong into the file of "
@@ -163,7 +164,7 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
     try:
         rows = spark.read.schema("token string").parquet(*files).selectExpr("token", *told).collect()
     except Exception as error:
-        cause = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+        cause = cause_of(error)
         where = f"the storage {storage_of(spark)}" if storage_of(spark) else f"the folder {folder}"
         raise EngineUnavailable(f"The executors' Java does not read {where}: {cause}", hint=PAGE) from error
     for found, *there in rows:

@@ -64,6 +64,11 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
         raise EngineError(f"The engine's Java process does not answer: {error}") from error
 
 
+def cause_of(error: Exception) -> str:
+    """What went wrong, in one line: of an error of Java its own first line."""
+    return str(getattr(error, "java_exception", error)).strip().partition("\n")[0]
+
+
 def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     for current in _causes(exception):
         if words := next((words for words in _DISK if words in _message(current)), None):

@@ -16,6 +16,7 @@ from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest,
 from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import PAGE, Cluster, find_cluster
+from odfpy.engine.spark.failures import cause_of
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.errors import EngineUnavailable, OdfError
 
@@ -149,7 +150,7 @@ class SparkHost:
         except OdfError:
             raise
         except Exception as error:
-            cause = str(getattr(error, "java_exception", error)).strip().split("\n")[0]
+            cause = cause_of(error)
             death = jvm.death(_DEATH_SECONDS)
             raise EngineUnavailable(f"Spark could not start: {f'Java {death}' if death else cause}") from error
 

@@ -89,6 +89,11 @@ def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
     return catalyst.project([same_nulls(catalyst, found, column) for found, column in pairs], plan)
 
 
+def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
+    """A relation without rows, of columns of these types, under these names and identities."""
+    return renamed(catalyst, catalyst.empty_like(wanted), wanted)
+
+
 def same_nulls(catalyst: Catalyst, found: Node, wanted: Node) -> Node:
     """A column under another name and identity; without nulls if the other has none."""
     value = catalyst.never_null(found) if found.nullable() and not wanted.nullable() else found

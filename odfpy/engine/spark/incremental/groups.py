@@ -7,15 +7,15 @@ values are kept as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.incremental.changes import Changes, same_nulls
-from odfpy.engine.spark.incremental.parts import settled
+from odfpy.engine.spark.incremental.changes import Changes, no_rows
+from odfpy.engine.spark.incremental.parts import Due, settled, settles
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.rows import write_parquet
@@ -50,7 +50,6 @@ class GroupRows:
 
     rows: GateRows
     gate: Gate
-    _old: list[Node | None] = field(default_factory=list)
 
     @property
     def _catalyst(self) -> Catalyst:
@@ -96,18 +95,13 @@ class GroupRows:
         changes = self.rows.new(self.gate)
         return None if changes is None else self._written(f"new-{self._name}", self._of(changes))
 
-    @property
+    @cached_property
     def old(self) -> Node | None:
         """Those of all rows before.
 
         Raises:
             HistoryNeeded: they are not known, or not with their values.
         """
-        if not self._old:
-            self._old.append(self._of_before())
-        return self._old[0]
-
-    def _of_before(self) -> Node | None:
         pull = self.rows.pull
         if pull.is_first:
             return None
@@ -117,8 +111,9 @@ class GroupRows:
             path, kept = self._kept
             if self._groups.is_linear or kept.only_appends == self.only_appended:
                 return self._correctable(self._read(path))
-        return self._of_history()
+        return self._of_history
 
+    @cached_property
     def _of_history(self) -> Node | None:
         history = self.rows.history(self.gate)
         return None if history is None else self._written(f"old-{self._name}", self._of(history))
@@ -130,7 +125,7 @@ class GroupRows:
         Raises:
             HistoryNeeded: as for `old`.
         """
-        return self.old if self._over is None else self._of_history()
+        return self.old if self._over is None else self._of_history
 
     @cached_property
     def _over(self) -> Clock | None:
@@ -141,7 +136,7 @@ class GroupRows:
         """Those that rows may still count for: others are not kept any longer."""
         if self._over is None:
             return plan
-        return self._catalyst.filter(self._catalyst.expression("Not", self._is_settled(self._over)), plan)
+        return self._catalyst.filter(self._catalyst.expression("Not", settled(self._due, self._over)), plan)
 
     @cached_property
     def after(self) -> Node | None:
@@ -165,9 +160,7 @@ class GroupRows:
     def of(self, plan: Node | None) -> Groups:
         """Some of these, or none."""
         if plan is None:
-            empty = self._catalyst.empty_like(self.gate.columns)
-            pairs = zip(columns(empty), self.gate.columns, strict=False)
-            rows = self._catalyst.project([same_nulls(self._catalyst, below, column) for below, column in pairs], empty)
+            rows = no_rows(self._catalyst, self.gate.columns)
             plan = self._groups.with_group_columns(self._groups.of_rows(rows, by_value=self.by_value))
         return Groups(plan, self.by_value)
 
@@ -177,14 +170,12 @@ class GroupRows:
 
     def settled(self, plan: Node, now: Clock, was: Clock | None) -> Node:
         """Those that are settled by now; only if they had not been by then, where a clock of then is given."""
-        catalyst = self._catalyst
-        condition = self._is_settled(now)
-        if was is not None:
-            condition = catalyst.expression("And", condition, catalyst.expression("Not", self._is_settled(was)))
-        return catalyst.filter(condition, plan)
+        condition = settled(self._due, now) if was is None else settles(self._due, was, now)
+        return self._catalyst.filter(condition, plan)
 
-    def _is_settled(self, clock: Clock) -> Node:
-        return settled([replace(due, value=self.over_groups(due.value)) for due in self.gate.due], clock)
+    @property
+    def _due(self) -> list[Due]:
+        return [replace(due, value=self.over_groups(due.value)) for due in self.gate.due]
 
     # --- Files ---
 

@@ -266,6 +266,12 @@ def settled(dues: Sequence[Due], clock: Clock) -> Node:
     return any_of(clock.catalyst, [due.condition(clock) for due in dues])
 
 
+def settles(dues: Sequence[Due], was: Clock, now: Clock) -> Node:
+    """Whether a row is settled now and was not then."""
+    catalyst = now.catalyst
+    return catalyst.expression("And", settled(dues, now), catalyst.expression("Not", settled(dues, was)))
+
+
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
     """Whether one of several conditions holds."""
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)

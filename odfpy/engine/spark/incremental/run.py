@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, same_nulls, together
+from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.difference import difference
 from odfpy.engine.spark.incremental.gates import GateRows, Pull
 from odfpy.engine.spark.incremental.groups import Groups
-from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp, settled
+from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp, settled, settles
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.rows import write_parquet
 from odfpy.engine.spark.shared_files import read_parquet
@@ -120,9 +120,7 @@ class BlockRun:
         catalyst = self.pull.catalyst
         if parts:
             return multiset(catalyst, together(catalyst, parts), gate.columns)
-        empty = catalyst.empty_like(gate.columns)
-        pairs = zip(columns(empty), gate.columns, strict=False)
-        return catalyst.project([same_nulls(catalyst, below, column) for below, column in pairs], empty)
+        return no_rows(catalyst, gate.columns)
 
     # --- Keys ---
 
@@ -141,7 +139,7 @@ class BlockRun:
         return _Touched(self.pull.catalyst.plan(read_parquet(self.pull.catalyst.spark, keys.schema, [str(path)])))
 
     def _touched_at(self, gate: Gate) -> list[DataFrame]:
-        catalyst, pull = self.pull.catalyst, self.pull
+        pull = self.pull
         if gate.groups is not None:
             return self._touched_groups(gate)
         found = []
@@ -149,11 +147,10 @@ class BlockRun:
         if new is not None and gate.looked_up is not None and None in self.block.keys[gate.number]:
             found += self._looking_up(gate.looked_up, new)
         elif new is not None:
-            found.append(self._keys(gate, new, settled(gate.due, pull.after) if gate.waits else None))
+            found.append(self._keys(gate, new.plan, settled(gate.due, pull.after) if gate.waits else None))
         if gate.due:
-            was_open = catalyst.expression("Not", settled(gate.due, pull.before))
-            settles = catalyst.expression("And", settled(gate.due, pull.after), was_open)
-            found += [self._keys(gate, rows, settles) for rows in (old, new) if rows is not None]
+            closes = settles(gate.due, pull.before, pull.after)
+            found += [self._keys(gate, rows.plan, closes) for rows in (old, new) if rows is not None]
         return found
 
     def _touched_groups(self, gate: Gate) -> list[DataFrame]:
@@ -162,10 +159,8 @@ class BlockRun:
         for plan, is_new in ((groups.old, False), (groups.new, True)):
             if plan is None or not (is_new or gate.due):
                 continue
-            keys = map(groups.over_groups, self.block.keys[gate.number])
-            named = [self.pull.catalyst.alias(key, f"k{at}") for at, key in enumerate(keys)]
             rows = groups.settled(plan, now, None if is_new else was) if gate.due else plan
-            found.append(self.pull.catalyst.dataframe(self.pull.catalyst.project(named, rows)))
+            found.append(self._keys(gate, rows, over=groups.over_groups))
         return found
 
     def _looking_up(self, looked_up: LookedUp, changed: Changes) -> list[DataFrame]:
@@ -174,12 +169,19 @@ class BlockRun:
         gate = next(one for one in self.block.part.gates if one.number == looked_up.by)
         found = [part for part in (self.rows.old(gate), self.rows.new(gate)) if part is not None]
         plans = [catalyst.semi_join(part.plan, changed.plan, looked_up.condition) for part in found]
-        return [self._keys(gate, Changes(plan, False), settled(gate.due, self.pull.after)) for plan in plans]
+        return [self._keys(gate, plan, settled(gate.due, self.pull.after)) for plan in plans]
 
-    def _keys(self, gate: Gate, rows: Changes, condition: Node | None) -> DataFrame:
+    def _keys(
+        self,
+        gate: Gate,
+        rows: Node,
+        condition: Node | None = None,
+        over: Callable[[Node], Node] = lambda key: key,
+    ) -> DataFrame:
+        """The keys of some rows: columns `k0`, `k1`... of a plan over which `over` makes keys expressions."""
         catalyst = self.pull.catalyst
-        plan = rows.plan if condition is None else catalyst.filter(condition, rows.plan)
-        keys = [catalyst.alias(key, f"k{at}") for at, key in enumerate(self.block.keys[gate.number])]
+        plan = rows if condition is None else catalyst.filter(condition, rows)
+        keys = [catalyst.alias(over(key), f"k{at}") for at, key in enumerate(self.block.keys[gate.number])]
         return catalyst.dataframe(catalyst.project(keys, plan))
 
 
