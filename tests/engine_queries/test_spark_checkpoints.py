@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from support.engine_pulls import Pulls
+from support.engine_pulls import START, Pulls, random_rows
 from support.engine_requests import Source
 from support.query_cases import INTERPRETED, Tuned
 
 pytestmark = pytest.mark.spark
 
-START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 COLUMNS = (pa.field("k", pa.string()), pa.field("v", pa.int64()))
 QUERIES = {
     "window": "select window.end as event_time, k, count(*) as n, sum(v) as s from a group by window(event_time, '6 hours'), k",
@@ -29,14 +28,6 @@ QUERIES = {
 }
 NEVER_ASKS = ("window", "steps")
 """Late rows are added to partial results."""
-
-
-def random_rows(dice, first_hour, *, late):
-    hours = [first_hour + dice.randrange(6) for _ in range(8)]
-    if late:
-        hours += [dice.randrange(first_hour - 6) for _ in range(2)]
-    times = [START + timedelta(hours=hour, minutes=dice.randrange(60)) for hour in hours]
-    return [("+A", time, dice.choice("xyz"), dice.randrange(100)) for time in times]
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
-from support.engine_pulls import Pulls
+from support.engine_pulls import START, Pulls, random_rows
 from support.engine_requests import Source
 from support.query_cases import INTERPRETED, Tuned
 
@@ -16,7 +16,6 @@ from odfpy.engine.checkpoint import read_manifest
 
 pytestmark = pytest.mark.spark
 
-START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 QUICK = {**INTERPRETED, "spark__sql__shuffle__partitions": "1"}
 COLUMNS = (pa.field("k", pa.string()), pa.field("v", pa.int64()))
 FIRST = {
@@ -24,14 +23,6 @@ FIRST = {
     "rank": "select * from (select *, rank() over (partition by k order by v desc) as n from a) where 3 > n and v > 5",
     "limit": "select event_time, k, v from a order by v desc limit 3",
 }
-
-
-def random_rows(dice, first_hour, *, late):
-    hours = [first_hour + dice.randrange(6) for _ in range(8)]
-    if late:
-        hours += [dice.randrange(first_hour - 6) for _ in range(2)]
-    times = [START + timedelta(hours=hour, minutes=dice.randrange(60)) for hour in hours]
-    return [("+A", time, dice.choice("xyz"), dice.randrange(100)) for time in times]
 
 
 @pytest.mark.parametrize("name", FIRST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 
 import pyarrow.parquet as pq
 from support.engine_requests import success, transform_request
@@ -12,6 +13,17 @@ from support.engine_requests import success, transform_request
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import TransformResponseNeedsHistory
 from odfpy.engine.spark import operations
+
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+
+
+def random_rows(dice, first_hour, *, late):
+    """Rows of a key and a number within six hours after an hour, and some from long before."""
+    hours = [first_hour + dice.randrange(6) for _ in range(8)]
+    if late:
+        hours += [dice.randrange(first_hour - 6) for _ in range(2)]
+    times = [START + timedelta(hours=hour, minutes=dice.randrange(60)) for hour in hours]
+    return [("+A", time, dice.choice("xyz"), dice.randrange(100)) for time in times]
 
 
 @dataclass
