@@ -38,7 +38,8 @@ PACKAGES = {
     "query": VALUES | {"chain", "state", "engine"},
     "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "http", "sandbox"},
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
-    "cli": VALUES | {"chain", "engine", "query", "coordinator", "(root)"},
+    "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras"},
+    "cli": VALUES | {"chain", "engine", "query", "coordinator", "repository", "serving", "extras", "(root)"},
     "(root)": VALUES | {"coordinator"},
     "__main__": {"cli"},
 }
@@ -60,11 +61,17 @@ HOMES = {
     "eth_abi": ("ethereum",),
     "eth_hash": ("ethereum",),
     "cryptography": ("dataset/identity",),
+    "rfc8785": ("codec/canonical_json",),
+    "fastapi": ("serving",),
+    "starlette": ("serving",),
+    "uvicorn": ("serving",),
+    "prometheus_client": ("serving",),
+    "websockets": ("repository/smart_transfer",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),
 }
 
-HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j"}
+HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j", "fastapi", "websockets"}
 
 
 def name_of(module: Path) -> str:

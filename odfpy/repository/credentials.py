@@ -1,0 +1,156 @@
+"""Access tokens of the person who runs this, by server: what servers of datasets are shown, `Authorization: Bearer`.
+
+The environment variable `ODF_TOKEN` comes first, then the file that `odf login` writes:
+
+    $XDG_CONFIG_HOME/odf/credentials.yaml      mode 0600 (by default in ~/.config)
+
+A token is sent to the server that it is for, and never follows a redirect to another one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.errors import InvalidValue, MalformedManifest, OdfError
+from odfpy.files import make_folder
+from odfpy.http.url import Origin, parse_url
+from odfpy.repository.documents import load_document, save_document
+
+VARIABLE = "ODF_TOKEN"
+_SMART = re.compile(r"(?i)odf\+(https?://)")
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,8192}")  # what a header may hold (RFC 6750)
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    url: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class _CredentialsDocument:
+    servers: tuple[_Server, ...]
+
+
+def server_of(url: str) -> str:
+    """The server that a URL leads to, as `scheme://host:port`; `odf+https://` is the same as `https://`.
+
+    Raises:
+        InvalidValue: not an http or https URL.
+    """
+    return _key(parse_url(_SMART.sub(r"\1", url), InvalidValue).origin)
+
+
+def authorization(url_or_origin: str | Origin) -> str | None:
+    """The value of the header `Authorization` for a server, None where no token is known.
+
+    Raises:
+        InvalidValue: `ODF_TOKEN` holds no token.
+        MalformedManifest: the file is damaged.
+    """
+    token = token_for(url_or_origin)
+    return None if token is None else f"Bearer {token}"
+
+
+def token_for(url_or_origin: str | Origin) -> str | None:
+    """The token for a server, None where none is known.
+
+    Args:
+        url_or_origin: any URL there, or where it leads to.
+
+    Raises:
+        InvalidValue: `ODF_TOKEN` holds no token, or not a URL.
+        MalformedManifest: the file is damaged.
+    """
+    server = server_of(url_or_origin) if isinstance(url_or_origin, str) else _key(url_or_origin)
+    given = os.environ.get(VARIABLE)
+    return check_token(given, VARIABLE) if given else Credentials().get(server)
+
+
+def check_token(text: str, what: str) -> str:
+    """The text without space around it, if it can be a token. Messages never show it.
+
+    Raises:
+        InvalidValue: it cannot.
+    """
+    text = text.strip()
+    if not _TOKEN.fullmatch(text):
+        raise InvalidValue(
+            f"{what} does not hold an access token", hint="A token has no spaces; `odf token new` makes one."
+        )
+    return text
+
+
+class Credentials:
+    """The file with the tokens."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """
+        Args:
+            path: the file; that of the person by default.
+        """
+        folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+        self.path = path or Path(folder, "odf", "credentials.yaml")
+
+    def servers(self) -> tuple[str, ...]:
+        """The servers that tokens are known for."""
+        return tuple(sorted(self._load()))
+
+    def get(self, server: str) -> str | None:
+        """The token for a server, as `server_of` names it.
+
+        Raises:
+            MalformedManifest: the file is damaged.
+        """
+        return self._load().get(server)
+
+    def save(self, server: str, token: str) -> None:
+        """Remember a token."""
+        self._change(lambda known: {**known, server: token})
+
+    def forget(self, server: str) -> bool:
+        """Forget the token for a server; gives whether there was one."""
+        found = self.get(server) is not None
+        if found:
+            self._change(lambda known: {name: token for name, token in known.items() if name != server})
+        return found
+
+    def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        with self._locked():
+            servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
+            save_document(self.path, "Credentials", _CredentialsDocument(servers))
+
+    def _load(self) -> dict[str, str]:
+        try:
+            document = load_document(self.path, "Credentials", _CredentialsDocument)
+        except MalformedManifest:  # its message may quote the line at fault, and so a token
+            raise MalformedManifest(
+                f"{self.path} cannot be read: it does not have the form that odf has written",
+                hint="Remove the file, and run `odf login` again.",
+            ) from None
+        return {item.url: item.token for item in document.servers} if document else {}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two logins at once must not lose one of them."""
+        try:
+            make_folder(self.path.parent)
+            descriptor = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise OdfError(f"Cannot write {self.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _key(origin: Origin) -> str:
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host.lower()
+    return f"{origin.scheme}://{host}:{origin.port}"

@@ -1,0 +1,192 @@
+"""Who asks, and what he may do: one dependency for every route.
+
+    @router.get("/refs/{ref}")
+    def reference(dataset: Readable, ref: str) -> ...: ...
+
+    @router.websocket("/push")
+    async def push(socket: WebSocket, place: Writable) -> ...: ...
+
+`Readable` is a dataset that is there and that the caller may read, `Administered` one that he may do everything with,
+`Writable` a place for one, where a dataset may be or not. A token belongs to a workspace and is good for its datasets
+only. Whoever shows no token is told 401 for private and for missing datasets alike: what is there is nobody's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security.base import SecurityBase
+from starlette.requests import HTTPConnection
+
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import InvalidValue
+from odfpy.serving.datasets import ServedDatasets
+from odfpy.serving.tokens import AccessToken, Scope, Tokens
+from odfpy.serving.visibility import Visibility, visibility_of
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        token: what is known of his token, None for anybody.
+        storage: the workspace that the token is for.
+    """
+
+    token: AccessToken | None = None
+    storage: Storage | None = None
+
+    def may(self, scope: Scope, storage: Storage) -> bool:
+        """Whether he may do something with all datasets of a workspace."""
+        return self.token is not None and self.storage is storage and self.token.scope >= scope
+
+    @property
+    def scope(self) -> Scope | None:
+        """What his token is good for."""
+        return self.token.scope if self.token else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a dataset is, or may be made.
+
+    Attributes:
+        caller: who asks; he may write there.
+        alias: its name.
+        storage: the workspace.
+        dataset: the dataset, None where none is yet.
+    """
+
+    caller: Caller
+    alias: DatasetAlias
+    storage: Storage
+    dataset: StoredDataset | None
+
+    @property
+    def may_force(self) -> bool:
+        """Whether the caller may overwrite what has diverged, which loses blocks."""
+        return self.caller.may(Scope.ADMIN, self.storage)
+
+
+class _Bearer(SecurityBase):
+    """The token of a request, or of the handshake of a WebSocket."""
+
+    def __init__(self) -> None:
+        self.model = HTTPBearer(description="A token of `odf token new`; public datasets need none.")
+        self.scheme_name = "token"
+
+    async def __call__(self, connection: HTTPConnection) -> str | None:
+        kind, _, text = connection.headers.get("Authorization", "").partition(" ")
+        return text.strip() if kind.lower() == "bearer" else None
+
+
+_Text = Annotated[str | None, Depends(_Bearer())]
+
+
+def caller(connection: HTTPConnection, text: _Text) -> Caller:
+    """Who asks.
+
+    Raises:
+        HTTPException: 401, a token is shown that is none, or not any more.
+    """
+    if text is None:
+        return Caller()
+    for storage in datasets_of(connection).storages:
+        token = Tokens(storage.odf).find(text)
+        if token is not None:
+            connection.scope.setdefault("state", {})["token_name"] = token.name
+            return Caller(token, storage)
+    raise unauthorized("This access token is not known here, or it has ended")
+
+
+AnyCaller = Annotated[Caller, Depends(caller)]
+
+
+def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names.
+
+    Raises:
+        HTTPException: 401 or 404, there is none that he may read.
+    """
+    dataset = _dataset_at(connection)
+    if dataset is not None:
+        is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
+        if is_public or caller.may(Scope.READ, dataset.storage):
+            return dataset
+    if caller.token is None:
+        raise unauthorized("There is no public dataset of that name; others need an access token")
+    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+
+
+def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names, for a token of the scope admin.
+
+    Raises:
+        HTTPException: 401, 403 or 404, there is none that he may change.
+    """
+    dataset = readable(connection, caller)
+    _require(caller, Scope.ADMIN, dataset.storage)
+    return dataset
+
+
+def writable(connection: HTTPConnection, caller: AnyCaller) -> Place:
+    """The place that the path names; a new dataset goes to the workspace that the token is for.
+
+    Raises:
+        HTTPException: 401, 403 or 404, he may not write there.
+    """
+    if caller.token is None or caller.storage is None:
+        raise unauthorized("Pushing needs an access token")
+    dataset = _dataset_at(connection)
+    storage = dataset.storage if dataset else caller.storage
+    if storage is not caller.storage:
+        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+    _require(caller, Scope.WRITE, storage)
+    return Place(caller, alias_in(connection), storage, dataset)
+
+
+Readable = Annotated[StoredDataset, Depends(readable)]
+Administered = Annotated[StoredDataset, Depends(administered)]
+Writable = Annotated[Place, Depends(writable)]
+
+
+def datasets_of(connection: HTTPConnection) -> ServedDatasets:
+    """What the server serves."""
+    served = connection.app.state.datasets
+    assert isinstance(served, ServedDatasets)  # noqa: S101 - `create_app` puts it there
+    return served
+
+
+def alias_in(connection: HTTPConnection) -> DatasetAlias:
+    """The name of the dataset in the path.
+
+    Raises:
+        HTTPException: 404, it is no name.
+    """
+    path: dict[str, Any] = connection.path_params
+    text = f"{path['account']}/{path['name']}" if "account" in path else path["name"]
+    try:
+        return DatasetAlias.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(404, error.message) from error
+
+
+def unauthorized(problem: str) -> HTTPException:
+    """Asks for a token."""
+    return HTTPException(401, problem, {"WWW-Authenticate": 'Bearer realm="odf"'})
+
+
+def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
+    return datasets_of(connection).find(alias_in(connection))
+
+
+def _require(caller: Caller, scope: Scope, storage: Storage) -> None:
+    if not caller.may(scope, storage):
+        if caller.token is None:
+            raise unauthorized(f"This needs an access token with the scope {scope.value}")
+        raise HTTPException(403, f"This needs an access token of this workspace with the scope {scope.value}")

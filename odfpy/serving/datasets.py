@@ -1,0 +1,44 @@
+"""The datasets that a server has, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import OdfError
+
+
+class ServedDatasets:
+    """The datasets of some workspaces; of several of the same name, that of the first workspace.
+
+    What others make, rename or delete is seen at once.
+
+    Attributes:
+        storages: the workspaces.
+    """
+
+    def __init__(self, storages: Sequence[Storage]) -> None:
+        self.storages = tuple(storages)
+        self._known: dict[DatasetAlias, StoredDataset] = {}
+
+    def find(self, alias: DatasetAlias) -> StoredDataset | None:
+        """The dataset of a name, None if there is none."""
+        known = self._known.get(alias)
+        if known is not None and _still(known):
+            return known.reloaded()
+        # Rebuilt as a whole: readers in other threads have the old one or the new one.
+        self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
+        return self._known.get(alias)
+
+    def all(self) -> list[StoredDataset]:
+        """All datasets, workspace by workspace, each in the order of their names."""
+        return [dataset for storage in self.storages for dataset in storage.datasets()]
+
+
+def _still(dataset: StoredDataset) -> bool:
+    """Whether a dataset is there under its name; one of another workspace does not come before it while it is."""
+    try:
+        return dataset.storage.get(dataset.handle.id).handle == dataset.handle
+    except OdfError:
+        return False

@@ -1,0 +1,158 @@
+"""Access tokens of a workspace: who may do what with its datasets over the network.
+
+    .odf/tokens/<sha256 of the token>.yaml      name, scope, when it was made and when it ends; mode 0600
+
+The token itself is shown once, when it is made, and kept nowhere: it has 256 random bits, so that a plain hash of it
+tells nothing. Whoever asks with a token leads to a file by its hash; a token that is revoked has no file any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import total_ordering
+from pathlib import Path
+
+from odfpy.data.duration import Duration
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, did_you_mean
+from odfpy.files import make_folder
+from odfpy.repository.documents import load_document, save_document
+
+PREFIX = "odf_"
+"""What tokens begin with, so that programs which look for leaked secrets know them."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
+
+
+class TokenNotFound(NotFound, code="E630"):
+    """No access token goes by that name."""
+
+
+@total_ordering
+class Scope(Enum):
+    """What a token is good for; each also is for what those before it are.
+
+    read: pull datasets, also private ones. write: push to them, and make new ones. admin: overwrite what has diverged,
+    make datasets public or private.
+    """
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    @classmethod
+    def parse(cls, text: str) -> Scope:
+        """The scope of that name.
+
+        Raises:
+            InvalidValue: with a suggestion.
+        """
+        names = [scope.value for scope in cls]
+        if text.lower() not in names:
+            raise InvalidValue(
+                f"There is no scope {text!r}", hint=did_you_mean(text, names, otherwise=f"One of: {', '.join(names)}.")
+            )
+        return cls(text.lower())
+
+    def __lt__(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) < order.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """What is known of a token.
+
+    Attributes:
+        name: what people call it; also stands in logs.
+        scope: what it is good for.
+        created_at: when it was made.
+        expires_at: when it ends, None for never.
+    """
+
+    name: str
+    scope: Scope
+    created_at: Timestamp
+    expires_at: Timestamp | None = None
+
+    def is_over(self, now: Timestamp) -> bool:
+        """Whether it has ended."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class Tokens:
+    """The tokens of a workspace."""
+
+    def __init__(self, odf: Path) -> None:
+        """
+        Args:
+            odf: the folder `.odf` of the workspace.
+        """
+        self._folder = odf / "tokens"
+
+    def new(self, name: str, scope: Scope, lifetime: Duration | None = None) -> str:
+        """Make a token; gives its text, which cannot be had again.
+
+        Raises:
+            InvalidValue: not a name, or no time to live.
+            AlreadyExists: there is one of that name.
+        """
+        if not _NAME.fullmatch(name):
+            raise InvalidValue(
+                f"Not a name of a token: {name!r}", hint="Letters, digits and . _ @ -, at most 100 of them."
+            )
+        if any(known.name == name for known in self.list()):
+            raise AlreadyExists(
+                f"An access token {name!r} is there already", hint=f"First run `odf token revoke {name}`."
+            )
+        now = Timestamp.now()
+        end = Timestamp(now.nanos + lifetime.seconds * NANOS_PER_SECOND) if lifetime else None
+        text = PREFIX + secrets.token_urlsafe(32)
+        try:
+            make_folder(self._folder)
+            self._folder.chmod(0o700)
+        except OSError as error:
+            raise OdfError(f"Cannot write {self._folder}: {error.strerror}") from error
+        save_document(self._path(text), "AccessToken", AccessToken(name, scope, now, end))
+        return text
+
+    def list(self) -> list[AccessToken]:
+        """All tokens, by name, also those that are over."""
+        return sorted((token for _, token in self._all()), key=lambda token: token.name)
+
+    def find(self, text: str) -> AccessToken | None:
+        """What is known of a token, None if there is no such token, or it is over."""
+        if not text.startswith(PREFIX):
+            return None
+        token = load_document(self._path(text), "AccessToken", AccessToken)
+        return None if token is None or token.is_over(Timestamp.now()) else token
+
+    def revoke(self, name: str) -> AccessToken:
+        """End a token, from the next request on.
+
+        Raises:
+            TokenNotFound: with a suggestion.
+        """
+        found = list(self._all())
+        for path, token in found:
+            if token.name == name:
+                path.unlink(missing_ok=True)
+                return token
+        names = [token.name for _, token in found]
+        raise TokenNotFound(
+            f"No access token is called {name!r}",
+            hint=did_you_mean(name, names, otherwise="`odf token list` shows them."),
+        )
+
+    def _all(self) -> Iterator[tuple[Path, AccessToken]]:
+        paths = sorted(self._folder.glob("[!.]*.yaml"))
+        loaded = ((path, load_document(path, "AccessToken", AccessToken)) for path in paths)
+        return ((path, token) for path, token in loaded if token is not None)
+
+    def _path(self, text: str) -> Path:
+        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.yaml"

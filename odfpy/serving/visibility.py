@@ -1,0 +1,61 @@
+"""Whether a dataset is public: whoever reaches the server may read it then, without a token.
+
+    .odf/datasets/<id>/info/visibility      `public` or `private`; private where there is no such file
+
+Like everything in `info/`, it stays in the workspace and does not travel with the dataset.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+from odfpy.errors import IntegrityError, InvalidValue, OdfError, did_you_mean
+from odfpy.files import replace_file
+
+_MAX_SIZE = 100
+
+
+class Visibility(Enum):
+    """Who may read a dataset over the network."""
+
+    PRIVATE = "private"
+    PUBLIC = "public"
+
+    @classmethod
+    def parse(cls, text: str) -> Visibility:
+        """The visibility of that name.
+
+        Raises:
+            InvalidValue: with a suggestion.
+        """
+        names = [item.value for item in cls]
+        if text.lower() not in names:
+            hint = did_you_mean(text, names, otherwise="A dataset is public or private.")
+            raise InvalidValue(f"There is no visibility {text!r}", hint=hint)
+        return cls(text.lower())
+
+
+def visibility_of(folder: Path) -> Visibility:
+    """Who may read the dataset in a folder.
+
+    Raises:
+        IntegrityError: the file says neither.
+    """
+    path = folder / "info" / "visibility"
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_SIZE).decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return Visibility.PRIVATE
+    except OSError as error:
+        raise OdfError(f"Cannot read {path}: {error.strerror}") from error
+    try:
+        return Visibility.parse(text)
+    except InvalidValue as error:
+        raise IntegrityError(f"{path} says neither public nor private", hint="Run `odf set-visibility`.") from error
+
+
+def set_visibility(folder: Path, visibility: Visibility) -> None:
+    """Decide who may read the dataset in a folder."""
+    replace_file(folder / "info" / "visibility", f"{visibility.value}\n".encode())
