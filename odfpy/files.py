@@ -15,6 +15,11 @@ TEMPORARY: Final = ".tmp-"
 """What the names of files begin with that are being written, or that a killed writer has left."""
 
 
+def configuration_folder() -> Path:
+    """Where the user's own settings, keys and tokens are, in all workspaces (XDG Base Directory Specification)."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf"
+
+
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
     """Gives another name in the folder of a file, which becomes the file if all goes well, and is removed if not.

@@ -34,7 +34,7 @@ PACKAGES = {
     "state": VALUES,  # never chain: state and engine know nothing of metadata chains
     "engine": VALUES | {"state", "ethereum", "sandbox"},
     "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras", "sandbox"},
-    "repository": VALUES | {"chain", "state", "http"},
+    "repository": VALUES | {"chain", "state", "http", "extras"},
     "query": VALUES | {"chain", "state", "engine"},
     "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "http", "sandbox"},
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},

@@ -6,27 +6,34 @@ A dataset is a folder, in a workspace and in a repository alike:
     blocks/<hash>        metadata
     data/<hash>          slices
     checkpoints/<hash>   engine states
-    info/                local extras, unknown and harmless to others
+    info/                extras, unknown and harmless to others
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
 from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.chain.ref_store import LocalRefStore, MemoryRefStore, RefStore
+from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetLayout:
-    """The stores of one dataset."""
+    """The stores of one dataset.
+
+    Attributes:
+        side: what lies beside the chain, such as signatures; None for places that have no room for it.
+    """
 
     refs: RefStore
     blocks: ObjectStore
     data: ObjectStore
     checkpoints: ObjectStore
+    side: SideFiles | None = None
 
     @classmethod
     def local(cls, folder: Path) -> DatasetLayout:
@@ -36,14 +43,25 @@ class DatasetLayout:
             LocalObjectStore(folder / "blocks"),
             LocalObjectStore(folder / "data"),
             LocalObjectStore(folder / "checkpoints"),
+            LocalSideFiles(folder),
         )
 
     @classmethod
     def in_memory(cls) -> DatasetLayout:
         """A dataset in memory."""
-        return cls(MemoryRefStore(), MemoryObjectStore(), MemoryObjectStore(), MemoryObjectStore())
+        return cls(MemoryRefStore(), MemoryObjectStore(), MemoryObjectStore(), MemoryObjectStore(), MemorySideFiles())
 
     @property
     def chain(self) -> MetadataChain:
         """The metadata chain."""
         return MetadataChain(self.blocks, self.refs)
+
+    def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:
+        """The metadata chain, with somebody who is shown what is about to be committed."""
+        return MetadataChain(self.blocks, self.refs, witness)
+
+    def clean(self) -> None:
+        """Remove what interrupted writers have left in a folder; only for the holder of the dataset's lock."""
+        for store in (self.refs, self.blocks, self.data, self.checkpoints, self.side):
+            if isinstance(store, (LocalRefStore, LocalObjectStore, LocalSideFiles)):
+                store.clean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.encoding import decode_block, hash_block
@@ -22,11 +22,15 @@ class MetadataChain:
     Attributes:
         blocks: store of the blocks.
         refs: store of the references.
+        witness: is shown what is about to be committed; it says what it has to say beside the chain, and never fails.
     """
 
-    def __init__(self, blocks: ObjectStore, refs: RefStore) -> None:
+    def __init__(
+        self, blocks: ObjectStore, refs: RefStore, witness: Callable[[NewBlocks], None] = lambda _: None
+    ) -> None:
         self.blocks = blocks
         self.refs = refs
+        self.witness = witness
 
     def head(self) -> Multihash:
         """The last block.
@@ -96,17 +100,24 @@ class MetadataChain:
             new.add(event, system_time)
         return new
 
-    def commit(self, new: NewBlocks) -> ChainState:
+    def commit(self, new: NewBlocks, *, replacing: Multihash | None = None) -> ChainState:
         """Store prepared blocks, then move the head to the last of them.
+
+        Args:
+            new: the blocks.
+            replacing: the head, where the blocks do not follow it but are another history; nothing of the old one is
+                removed.
 
         Raises:
             ConcurrentUpdate: somebody else has moved the head; the reference is unchanged.
         """
-        if new.state.head is None or new.state.head == new.base.head:
+        before = replacing or new.base.head
+        if new.state.head is None or new.state.head == before:
             return new.state
         for data in new.encoded:
             self.blocks.insert(data)
-        self.refs.compare_and_swap(HEAD, new.base.head, new.state.head)
+        self.witness(new)
+        self.refs.compare_and_swap(HEAD, before, new.state.head)
         return new.state
 
 
@@ -116,12 +127,14 @@ class NewBlocks:
     Attributes:
         base: the state they follow.
         state: the state after them.
-        encoded: their bytes, oldest first.
+        blocks: the blocks, oldest first.
+        encoded: their bytes.
     """
 
     def __init__(self, base: ChainState) -> None:
         self.base = base
         self.state = base
+        self.blocks: list[HashedBlock] = []
         self.encoded: list[bytes] = []
 
     def add(self, event: MetadataEvent, system_time: Timestamp) -> None:
@@ -141,6 +154,7 @@ class NewBlocks:
         )
         hashed, data = hash_block(block)
         self.state = validated(self.state, hashed)
+        self.blocks.append(hashed)
         self.encoded.append(data)
 
 

@@ -208,9 +208,12 @@ class _Step:
         elif self.key is not None:
             with self.storage.scratch() as scratch:
                 folder = scratch / "dataset"
-                DatasetLayout.local(folder).chain.commit(self.new)
-                self.storage.save_key(self.key)
+                layout = DatasetLayout.local(folder)
+                signing = self.storage.signing
+                layout.witnessed(lambda new: signing.sign(layout, lambda: self.key, new)).commit(self.new)
+                self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
+        self.notes += self.storage.signing.remarks()
         return self.describe()
 
 

@@ -67,4 +67,5 @@ def commit_events(
         num_blocks=len(new.encoded),
         num_records=after.num_records - state.num_records,
         watermark=after.watermark,
+        notes=dataset.storage.signing.remarks() if new.encoded else (),
     )

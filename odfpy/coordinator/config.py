@@ -9,7 +9,6 @@ Settings of a single dataset are others, and only in its own folder: `info/confi
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.data.duration import DURATION_FORM
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
-from odfpy.files import replace_file
+from odfpy.files import configuration_folder, replace_file
 
 Value = str | int | bool
 
@@ -64,6 +63,10 @@ _MASTER = (
     "local[*], local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
 )
 _STORAGE = (r"[a-z][a-z0-9+.-]*://(?!\S*:\S*@)\S+", "the URL of a folder without a password, such as s3a://bucket/odf")
+_SIGNERS = (
+    r"\s*[^\s,][^\s,]*\s*(,\s*[^\s,]+\s*)*",
+    "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
+)
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
 SETTINGS = {
@@ -93,6 +96,8 @@ SETTINGS = {
         Setting("engine.properties", str, None, "File with properties of Spark for a cluster"),
         Setting("ingest.lane", str, "auto", "Where ingests run: in this process, or as tasks of the engine", _LANE),
         Setting("ingest.memory", str, "2g", "Memory for an ingest in this process; auto leaves more to Spark", _SIZE),
+        Setting("signatures.sign", bool, True, "Sign what is committed here with the key of the user"),
+        Setting("signatures.require", str, None, "By whom copies must be signed; by nobody if not set", _SIGNERS),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
         Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),
@@ -164,7 +169,7 @@ class Config:
             MalformedManifest: a file is damaged; the message names file and key.
         """
         workspace_file = root / ".odf" / "config.yaml"
-        user_file = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf" / "config.yaml"
+        user_file = configuration_folder() / "config.yaml"
         folders = [folder / ".odfconfig.yaml" for folder in (root, *root.parents)]
         layers = [(path, _read(path, SETTINGS)) for path in (workspace_file, *folders, user_file)]
         return cls(SETTINGS, [layer for layer in layers if layer[1]], workspace_file, user_file)

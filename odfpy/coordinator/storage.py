@@ -20,16 +20,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.object_store import LocalObjectStore
-from odfpy.chain.ref_store import LocalRefStore
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.chain_cache import summed_up
+from odfpy.coordinator.key_store import KeyStore
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import DamagedDataset, DatasetHandle
-from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId, KeyPair
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
 from odfpy.errors import (
     AlreadyExists,
@@ -42,6 +42,9 @@ from odfpy.errors import (
     did_you_mean,
 )
 from odfpy.files import replace_file, sync_folder
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.signing import Signing
 
 ODF_FOLDER = ".odf"
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
@@ -63,8 +66,9 @@ class StoredDataset:
 
     @property
     def chain(self) -> MetadataChain:
-        """Its metadata chain."""
-        return self.layout.chain
+        """Its metadata chain; what is committed to it is signed."""
+        storage, layout = self.storage, self.layout
+        return layout.witnessed(lambda new: storage.signing.sign(layout, lambda: storage.keys.get(self.handle.id), new))
 
     @cached_property
     def state(self) -> ChainState:
@@ -104,10 +108,7 @@ class StoredDataset:
 
     def _tidy_up(self) -> None:
         """Remove what a killed writer has left; only for the holder of the lock."""
-        layout = self.layout
-        for store in (layout.blocks, layout.data, layout.checkpoints, layout.refs):
-            if isinstance(store, (LocalObjectStore, LocalRefStore)):
-                store.clean()
+        self.layout.clean()
         self.storage.sweep()
 
 
@@ -157,6 +158,11 @@ class Storage:
         """Folder of what can be rebuilt."""
         return self.odf / "cache"
 
+    @property
+    def incoming(self) -> Path:
+        """Folder of copies from elsewhere that are under way; each has a lock of its name."""
+        return self.cache / "incoming"
+
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A new empty folder on the same file system as the datasets, removed at the end."""
@@ -172,10 +178,14 @@ class Storage:
 
     def sweep(self) -> None:
         """Remove the scratch folders of processes that were killed."""
-        for entry in os.scandir(self._scratch) if self._scratch.is_dir() else ():
-            owner = entry.name.partition("-")[0]
-            if not owner.isdigit() or not Path("/proc", owner).exists():
-                shutil.rmtree(entry.path, ignore_errors=True)
+        for folder in self.abandoned():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def abandoned(self) -> list[Path]:
+        """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
+        folders = sorted(self._scratch.iterdir()) if self._scratch.is_dir() else []
+        owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
+        return [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
 
     @property
     def _scratch(self) -> Path:
@@ -194,7 +204,7 @@ class Storage:
             OdfError: the folder of the datasets cannot be read.
         """
         found, nameless = [], []
-        for entry in self._entries():
+        for entry in self.entries():
             try:
                 found.append(self._load(entry))
             except OdfError as error:
@@ -202,7 +212,12 @@ class Storage:
         by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
 
-    def _entries(self) -> list[Path]:
+    def entries(self) -> list[Path]:
+        """The folders of all datasets, also of damaged ones.
+
+        Raises:
+            OdfError: they cannot be listed.
+        """
         folder = self.odf / "datasets"
         try:
             with os.scandir(folder) as entries:
@@ -303,24 +318,28 @@ class Storage:
         doomed = self._scratch / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
         dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
+        sync_folder(dataset.folder.parent)  # or a power loss would bring back what is half removed
         shutil.rmtree(doomed, ignore_errors=True)
         shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
-        self._key_path(dataset.handle.id).unlink(missing_ok=True)
+        self.keys.delete(dataset.handle.id)
 
     def cache_of(self, dataset_id: DatasetId) -> Path:
         """Folder for what can be rebuilt about a dataset."""
         return self.cache / _folder_name(dataset_id)
 
-    def save_key(self, pair: KeyPair) -> None:
-        """Keep the key pair of a dataset, readable by its owner only."""
-        path = self._key_path(pair.dataset_id)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_file(path, pair.private_key.hex().encode("ascii"), mode=0o600)
+    @property
+    def keys(self) -> KeyStore:
+        """The private keys of the datasets."""
+        return KeyStore(self.odf / "keys")
+
+    @cached_property
+    def signing(self) -> Signing:
+        """What signs commits."""
+        from odfpy.coordinator.signing import Signing  # only writers pay for importing it
+
+        return Signing(self.root)
 
     # --- Pieces ---
-
-    def _key_path(self, dataset_id: DatasetId) -> Path:
-        return self.odf / "keys" / _folder_name(dataset_id)
 
     def _folder(self, dataset_id: DatasetId) -> Path:
         return self.odf / "datasets" / _folder_name(dataset_id)
@@ -361,6 +380,15 @@ def _version_in(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
         raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether that could be the folder of a dataset, or of its cache."""
+    try:
+        DatasetId.parse(DID_ODF_PREFIX + name)
+    except InvalidValue:
+        return False
+    return True
 
 
 def _folder_name(dataset_id: DatasetId) -> str:

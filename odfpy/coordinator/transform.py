@@ -12,22 +12,21 @@ compared with what was recorded.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from odfpy.chain.events import (
     Checkpoint,
     DataSlice,
     ExecuteTransform,
-    ExecuteTransformInput,
     MetadataEvent,
     OffsetInterval,
     SetDataSchema,
     SetTransform,
-    TransformInput,
 )
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time, unchanged
+from odfpy.coordinator.intervals import InputInterval, move, new_intervals
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import (
     SliceOfBlock,
@@ -51,7 +50,6 @@ from odfpy.engine import contract
 from odfpy.engine.registry import Engine
 from odfpy.engine.responses import as_error
 from odfpy.errors import (
-    DatasetNotFound,
     EngineError,
     HashMismatch,
     InternalError,
@@ -63,29 +61,35 @@ OUR_ENGINES = "odfpy-"
 EngineFor = Callable[[TransformSql], Engine]
 
 
-@dataclass(frozen=True, slots=True)
-class InputInterval:
-    """An input dataset and the part of it that a run covers."""
-
-    dataset: StoredDataset
-    alias: str
-    interval: ExecuteTransformInput
-
-
 class InputNotReady(EngineError, code="E506"):
     """An input has no schema yet, since no data has come into it."""
 
 
-def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: EngineFor) -> PullResult:
+def transform_dataset(
+    storage: Storage,
+    dataset: StoredDataset,
+    engine_for: EngineFor,
+    *,
+    state: ChainState | None = None,
+    replacing: Multihash | None = None,
+) -> PullResult:
     """Bring a derivative dataset up to date with its inputs; the caller holds the dataset's lock.
 
+    Args:
+        storage: the workspace.
+        dataset: the derivative.
+        engine_for: gives the engine of a query.
+        state: what the run follows, that at the head by default.
+        replacing: the head, where the run follows something else.
+
     Raises:
+        InputDiverged: an input has got another history than was taken in.
         OdfError: nothing was committed.
     """
-    state = dataset.state
+    state = state or dataset.state
     set_transform = require_transform(dataset, state)
-    inputs = new_intervals(storage, set_transform, state)
-    if not state.query_changed and not _move(inputs):
+    inputs = new_intervals(storage, dataset, set_transform, state)
+    if not state.query_changed and not move(inputs):
         return unchanged(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:
@@ -96,7 +100,8 @@ def transform_dataset(storage: Storage, dataset: StoredDataset, engine_for: Engi
             dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
         )
         response = run(engine, request, inputs, dataset, state)
-        return _commit(dataset, state, inputs, request, response, with_version(set_transform, engine.version))
+        versioned = with_version(set_transform, engine.version)
+        return _commit(dataset, state, inputs, request, response, versioned, replacing)
 
 
 def with_version(set_transform: SetTransform, version: str) -> SetTransform:
@@ -112,42 +117,6 @@ def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform
     if state.set_transform is None:
         raise EngineError(f"{dataset.handle} is derivative, but has no SetTransform in its chain")
     return state.set_transform
-
-
-def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
-    """An input of a transform.
-
-    Raises:
-        DatasetNotFound: it is not in the workspace.
-    """
-    try:
-        return storage.get(item.dataset_ref)
-    except DatasetNotFound as error:
-        raise DatasetNotFound(
-            f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
-            hint="Pull it first, from a repository that has it.",
-        ) from error
-
-
-def new_intervals(storage: Storage, set_transform: SetTransform, state: ChainState) -> list[InputInterval]:
-    """What is new in each input since the last run."""
-    previous = {item.dataset_id: item for item in state.query_inputs}
-    intervals = []
-    for item in set_transform.inputs:
-        source = input_of(storage, item)
-        before = previous.get(source.handle.id)
-        last_block = before.last_block_hash if before else None
-        last_offset = before.last_offset if before else None
-        head, offset = source.state.head, source.state.last_offset
-        interval = ExecuteTransformInput(
-            source.handle.id,
-            prev_block_hash=last_block,
-            new_block_hash=head if head != last_block else None,
-            prev_offset=last_offset,
-            new_offset=offset if offset is not None and offset != last_offset else None,
-        )
-        intervals.append(InputInterval(source, item.alias or str(source.handle), interval))
-    return intervals
 
 
 def make_request(
@@ -242,10 +211,6 @@ def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
     return path
 
 
-def _move(inputs: list[InputInterval]) -> bool:
-    return any(item.interval.new_block_hash is not None for item in inputs)
-
-
 def _with_history(
     request: contract.TransformRequest,
     inputs: list[InputInterval],
@@ -312,6 +277,7 @@ def _commit(
     request: contract.TransformRequest,
     response: contract.TransformResponseSuccess,
     set_transform: SetTransform,
+    replacing: Multihash | None,
 ) -> PullResult:
     layout = dataset.layout
     # The version in force is in the chain before the data that was made with it.
@@ -332,7 +298,7 @@ def _commit(
         )
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
-    if new_data is None and checkpoint is None and (watermark is None or not _move(inputs)):
+    if new_data is None and checkpoint is None and (watermark is None or not move(inputs)):
         return unchanged(dataset)  # a block that only moves along inputs is no valid one
     events.append(
         ExecuteTransform(
@@ -349,7 +315,7 @@ def _commit(
         layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
     if checkpoint is not None:
         layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
-    after = dataset.chain.commit(new)
+    after = dataset.chain.commit(new, replacing=replacing)
     return PullResult(
         name=str(dataset.handle),
         outcome=PullOutcome.UPDATED,
@@ -359,6 +325,7 @@ def _commit(
         num_records=after.num_records - state.num_records,
         counts=_counts(request, response),
         watermark=after.watermark,
+        notes=dataset.storage.signing.remarks(),
     )
 
 

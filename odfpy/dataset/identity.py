@@ -1,9 +1,12 @@
-"""Dataset identity: an id is the public key of the dataset's own key pair (ODF specification, "Dataset Identity")."""
+"""Identities are ed25519 public keys: a dataset's id is that of its own key pair (ODF specification, "Dataset
+Identity"), `did:odf:...`; who commits is known by a key too, `did:key:...`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.data import base58
 from odfpy.data.multihash import decode_multibase, encode_multibase
 from odfpy.errors import InvalidValue
 
@@ -56,6 +59,59 @@ class DatasetId:
         return DID_ODF_PREFIX + encode_multibase(self.to_bytes())
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class ActorId:
+    """`did:key:` with an ed25519 public key: somebody who signs. The owner of a dataset is the one with its key.
+
+    Attributes:
+        public_key: the 32 bytes of the key.
+    """
+
+    public_key: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.public_key) != _KEY_SIZE:
+            raise InvalidValue(f"Not a key: ed25519 keys have {_KEY_SIZE} bytes, not {len(self.public_key)}")
+
+    @classmethod
+    def parse(cls, text: str) -> ActorId:
+        """Read `did:key:<multibase>`.
+
+        Raises:
+            InvalidValue: not an ed25519 key.
+        """
+        if not text.startswith(DID_KEY_PREFIX):
+            hint = "Keys begin with did:key:z6Mk; `odf key show` prints yours."
+            raise InvalidValue(f"Not a key: {text!r}", hint=hint)
+        encoded = text[len(DID_KEY_PREFIX) :]
+        try:
+            data = base58.decode(encoded[1:]) if encoded[:1] == "z" else decode_multibase(encoded)
+        except InvalidValue as error:
+            raise InvalidValue(f"Not a key: {text!r} ({error.message})") from error
+        if data[:2] != _ED25519_PUB:
+            raise InvalidValue(f"Not an ed25519 key: {text!r}", hint="Those begin with did:key:z6Mk.")
+        return cls(data[2:])
+
+    @classmethod
+    def owner_of(cls, dataset_id: DatasetId) -> ActorId:
+        """Whoever holds the key pair of a dataset."""
+        return cls(dataset_id.public_key)
+
+    def has_signed(self, message: bytes, signature: bytes) -> bool:
+        """Whether a signature of a message is that of this key."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public_key).verify(signature, message)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{DID_KEY_PREFIX}z{base58.encode(_ED25519_PUB + self.public_key)}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyPair:
     """An ed25519 key pair. The private half never goes into a dataset, a log or a `repr`.
@@ -83,6 +139,11 @@ class KeyPair:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return DatasetId(Ed25519PrivateKey.from_private_bytes(self.private_key).public_key().public_bytes_raw())
+
+    @property
+    def actor(self) -> ActorId:
+        """The holder of this pair, as one who signs."""
+        return ActorId.owner_of(self.dataset_id)
 
     def sign(self, message: bytes) -> bytes:
         """An ed25519 signature of 64 bytes."""

@@ -17,13 +17,16 @@ from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import RefStore, check_name, parse_reference
+from odfpy.chain.side_files import SideFiles, check_path
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import without_user
+from odfpy.repository.credentials import authorization
 
 _OK = 200
 _ABSENT = (404, 410)
+_REFUSED = (401, 403)
 _MAX_REFERENCE = 4096
 
 
@@ -32,15 +35,17 @@ def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
 
     Args:
         base: the folder of the dataset on the server; a user name and password in it are sent with each request.
-        client: the connections to use; its errors must be `TransferError`.
+        client: the connections to use; its errors must be `TransferError`. The default one shows servers the tokens
+            that are kept for them.
     """
-    client = client or HttpClient(TransferError)
+    client = client or HttpClient(TransferError, authorize=authorization)
     base = base.rstrip("/")
     return DatasetLayout(
         HttpRefStore(f"{base}/refs", client),
         HttpObjectStore(f"{base}/blocks", client, limit=MAX_BLOCK_SIZE),
         HttpObjectStore(f"{base}/data", client),
         HttpObjectStore(f"{base}/checkpoints", client),
+        HttpSideFiles(base, client),
     )
 
 
@@ -78,6 +83,40 @@ class HttpRefStore(RefStore):
 
     def describe(self, name: str) -> str:
         return without_user(f"{self._base}/{check_name(name)}")
+
+
+class HttpSideFiles(SideFiles):
+    """What lies beside the chain of a dataset on a server."""
+
+    writable = False
+
+    def __init__(self, base: str, client: HttpClient) -> None:
+        self._base = base
+        self._client = client
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        with self._client.get(f"{self._base}/{check_path(path)}", {"Cache-Control": "no-cache"}) as answer:
+            # Servers that do not let strangers list a folder refuse what is not there rather than say so.
+            if answer.status in (*_ABSENT, *_REFUSED):
+                return None
+            _require_ok(answer)
+            data = bytearray()
+            while len(data) <= limit and (chunk := answer.read(limit + 1 - len(data))):
+                data += chunk
+            return bytes(data)
+
+    def write(self, path: str, data: bytes) -> None:
+        del data
+        _refuse_write(self.describe(path))
+
+    def delete(self, path: str) -> None:
+        _refuse_write(self.describe(path))
+
+    def names(self, folder: str) -> Iterator[str]:
+        raise TransferError(f"{self.describe(folder)}: a static file server cannot list its files")
+
+    def describe(self, path: str) -> str:
+        return without_user(f"{self._base}/{check_path(path)}")
 
 
 class HttpObjectStore(ObjectStore):
@@ -151,8 +190,8 @@ def _require_ok(answer: HttpResponse) -> None:
         return
     answer.close()
     hint = None
-    if answer.status in (401, 403):
-        hint = "A user name and password can stand in the URL: https://user:password@host/..."
+    if answer.status in _REFUSED:
+        hint = "Get a token from whoever runs the server, then `odf login URL`, or set ODF_TOKEN."
     raise TransferError(f"{answer.url}: the server answers with status {answer.status}", hint=hint)
 
 

@@ -1,0 +1,136 @@
+"""Small files that lie beside the chain of a dataset: extras, unknown and harmless to others.
+
+    refs/head.sig             who has moved the head
+    info/signatures/<block>   who has made a block
+    info/refs                 which references there are, for places that cannot be listed
+
+Nothing in the chain speaks of them, so that they are read with suspicion: they may be absent, stale, damaged or forged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from odfpy.errors import InvalidValue, OdfError
+from odfpy.files import TEMPORARY, replace_file
+
+_PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
+
+
+class SideFiles(ABC):
+    """Small files of one dataset, by their paths in its folder.
+
+    `odfpy.testing.side_files` has the contract suite that every implementation passes.
+    """
+
+    writable: bool = True
+
+    @abstractmethod
+    def read(self, path: str, limit: int) -> bytes | None:
+        """What is in a file: the first `limit` bytes and one more if it is longer; None when there is no such file.
+
+        Raises:
+            OdfError: it cannot be read.
+        """
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file as a whole, in the place of one that may be there.
+
+        Raises:
+            OdfError: it cannot be written; nothing has changed then.
+        """
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove a file if it is there."""
+
+    @abstractmethod
+    def names(self, folder: str) -> Iterator[str]:
+        """The names of the files in a folder, in order; none where there is no such folder.
+
+        Raises:
+            OdfError: this place cannot be listed.
+        """
+
+    def describe(self, path: str) -> str:
+        """Where the file is or would be, for messages to people."""
+        return path
+
+
+def check_path(path: str) -> str:
+    """The path itself, if side files can have it."""
+    if not _PATH.fullmatch(path):
+        raise InvalidValue(f"Not a path beside a chain: {path!r}")
+    return path
+
+
+class LocalSideFiles(SideFiles):
+    """Files in the folder of a dataset."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        file = self.folder / check_path(path)
+        try:
+            with file.open("rb") as stream:
+                return stream.read(limit + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+    def write(self, path: str, data: bytes) -> None:
+        replace_file(self.folder / check_path(path), data)
+
+    def delete(self, path: str) -> None:
+        file = self.folder / check_path(path)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise OdfError(f"Cannot delete {file}: {error.strerror}") from error
+
+    def names(self, folder: str) -> Iterator[str]:
+        place = self.folder / check_path(folder)
+        try:
+            with os.scandir(place) as entries:
+                found = sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
+        except FileNotFoundError:
+            return iter(())
+        except OSError as error:
+            raise OdfError(f"Cannot read {place}: {error.strerror}") from error
+        return iter(found)
+
+    def describe(self, path: str) -> str:
+        return str(self.folder / check_path(path))
+
+    def clean(self) -> None:
+        """Remove what interrupted writers left; only for the holder of the dataset's lock."""
+        for file in self.folder.glob(f"info/signatures/{TEMPORARY}*"):
+            file.unlink(missing_ok=True)
+
+
+class MemorySideFiles(SideFiles):
+    """Files in a dictionary; the model that others are tested against."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] = {}
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        data = self._files.get(check_path(path))
+        return None if data is None else data[: limit + 1]
+
+    def write(self, path: str, data: bytes) -> None:
+        self._files[check_path(path)] = data
+
+    def delete(self, path: str) -> None:
+        self._files.pop(check_path(path), None)
+
+    def names(self, folder: str) -> Iterator[str]:
+        start = f"{check_path(folder)}/"
+        return iter(sorted(path.removeprefix(start) for path in self._files if path.startswith(start)))

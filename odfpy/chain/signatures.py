@@ -1,0 +1,270 @@
+"""Signatures: who has made a block, and who has moved the head. They lie beside the chain and are no part of it.
+
+    info/signatures/<block>   a document with the signatures of that block
+    refs/head.sig             the same for the head; where it is absent, nothing in this place is signed
+
+A signature is over the canonical JSON (RFC 8785) of dataset id, block hash, sequence number and time, together with a
+word for what is signed, so that one for a block never passes for anything else. Since blocks are linked by their
+hashes, a signature of one vouches for all before it.
+
+The dataset's id is the public key of its owner: `ActorId.owner_of(dataset_id)` needs no authority to be believed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.side_files import SideFiles
+from odfpy.codec.canonical_json import canonical_json
+from odfpy.codec.tree import TreeError, from_tree, to_tree
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import U64
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
+from odfpy.errors import IntegrityError, InvalidValue, MalformedData
+
+BLOCK: Final = "BlockSignatures"
+HEAD: Final = "HeadSignatures"
+HEAD_PATH: Final = "refs/head.sig"
+FOLDER: Final = "info/signatures"
+
+MAX_SIZE: Final = 16 * 1024
+"""Bytes that the signatures of one block may have."""
+MAX_SIGNATURES: Final = 16
+
+_VERSION: Final = 1
+_PROOF: Final = "Ed25519Signature2020"
+
+
+class ForgedSignature(IntegrityError, code="E650"):
+    """A signature is not by whom it says it is, or not of what it lies beside."""
+
+
+class MalformedSignature(MalformedData, code="E651"):
+    """A file of signatures cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A signature and whose it is, in the words of the specification's commitments.
+
+    Attributes:
+        type: Ed25519Signature2020.
+        verification_method: the signer's key, as did:key.
+        proof_value: the signature, as multibase.
+    """
+
+    type: str
+    verification_method: str
+    proof_value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One signature of a block.
+
+    Attributes:
+        time: when it was made, as the signer says.
+        proof: the signature itself.
+    """
+
+    time: Timestamp
+    proof: Proof
+
+    @property
+    def signer(self) -> ActorId:
+        """Whose it says it is.
+
+        Raises:
+            InvalidValue: not a key.
+        """
+        return ActorId.parse(self.proof.verification_method)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedBlock:
+    """What is signed, and by whom: the content of a file of signatures."""
+
+    dataset_id: DatasetId
+    block_hash: Multihash
+    sequence_number: U64
+    signatures: tuple[Signature, ...] = ()
+
+    def message(self, kind: str, time: Timestamp) -> bytes:
+        """What a signature made at a time is over."""
+        return canonical_json(
+            {
+                "blockHash": str(self.block_hash),
+                "datasetId": str(self.dataset_id),
+                "kind": kind,
+                "sequenceNumber": self.sequence_number,
+                "time": str(time),
+            }
+        )
+
+    def signed_by(self, keys: Iterable[KeyPair], kind: str, time: Timestamp) -> SignedBlock:
+        """The same with signatures of some keys."""
+        message = self.message(kind, time)
+        made = tuple(
+            Signature(time, Proof(_PROOF, str(pair.actor), "u" + _base64(pair.sign(message)))) for pair in keys
+        )
+        return self.merged(made)
+
+    def merged(self, others: Iterable[Signature]) -> SignedBlock:
+        """The same with more signatures, one of each signer: the first that was known."""
+        known = {signature.proof.verification_method for signature in self.signatures}
+        new = (signature for signature in others if signature.proof.verification_method not in known)
+        return replace(self, signatures=(*self.signatures, *new)[:MAX_SIGNATURES])
+
+    @property
+    def signers(self) -> tuple[ActorId, ...]:
+        """Whose signatures these say they are; see `check`."""
+        return tuple(signature.signer for signature in self.signatures)
+
+    def check(self, kind: str, dataset_id: DatasetId, block: Multihash, number: int, where: str) -> None:
+        """See that this is about a block, and that every signature is that of its signer.
+
+        Raises:
+            ForgedSignature: it is not; the message names block and file.
+        """
+        if (self.dataset_id, self.block_hash, self.sequence_number) != (dataset_id, block, number):
+            raise _forged(
+                f"{where} is of block {self.sequence_number} ({self.block_hash}) of the dataset {self.dataset_id}, but"
+                f" lies beside block {number} ({block}) of {dataset_id}"
+            )
+        for signature in self.signatures:
+            if not _is_true(signature, self.message(kind, signature.time)):
+                raise _forged(
+                    f"Block {number} ({block}) is not signed by {signature.proof.verification_method}, as {where} says"
+                )
+
+
+def _forged(what: str) -> ForgedSignature:
+    return ForgedSignature(
+        f"Forged signature: {what}",
+        hint="Do not trust this copy; ask the owner of the dataset. Without the file the block is an unsigned one.",
+    )
+
+
+def _is_true(signature: Signature, message: bytes) -> bool:
+    proof = signature.proof
+    if proof.type != _PROOF or not proof.proof_value.startswith("u"):
+        return False
+    text = proof.proof_value[1:]
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return signature.signer.has_signed(message, data)
+    except (binascii.Error, ValueError, InvalidValue):
+        return False
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def path_of(block: Multihash) -> str:
+    """Where the signatures of a block are."""
+    return f"{FOLDER}/{block}"
+
+
+def encode(signed: SignedBlock, kind: str) -> bytes:
+    """A file of signatures."""
+    tree = {"kind": kind, "version": _VERSION, "content": to_tree(signed)}
+    return (json.dumps(tree, indent=1) + "\n").encode()
+
+
+def decode(data: bytes, kind: str, where: str) -> SignedBlock:
+    """Read a file of signatures, without checking them.
+
+    Raises:
+        MalformedSignature: it is none; the message names the file.
+    """
+    if len(data) > MAX_SIZE:
+        raise _malformed(where, f"more than {MAX_SIZE} bytes")
+    try:
+        tree = json.loads(data)
+        if not isinstance(tree, dict) or {**tree, "content": None} != {
+            "kind": kind,
+            "version": _VERSION,
+            "content": None,
+        }:
+            raise _malformed(where, f"not {kind} of version {_VERSION}")
+        signed: SignedBlock = from_tree(SignedBlock, tree["content"], ("content",))
+    except (ValueError, KeyError, RecursionError) as error:
+        raise _malformed(where, "not JSON") from error
+    except (TreeError, InvalidValue) as error:
+        raise _malformed(where, error.message) from error
+    if len(signed.signatures) > MAX_SIGNATURES:
+        raise _malformed(where, f"more than {MAX_SIGNATURES} signatures")
+    return signed
+
+
+def _malformed(where: str, problem: str) -> MalformedSignature:
+    return MalformedSignature(
+        f"Damaged signatures: {where}: {problem}", hint="Without the file the block is an unsigned one."
+    )
+
+
+# --- In a dataset ----------------------------------------------------------------------------------------------------
+
+
+def sign_block(side: SideFiles, signed: SignedBlock) -> None:
+    """Put the signatures of a block beside the chain, to those that are there.
+
+    Raises:
+        OdfError: they cannot be written, or what is there cannot be read.
+    """
+    path = path_of(signed.block_hash)
+    known = side.read(path, MAX_SIZE)
+    if known is not None:
+        before = decode(known, BLOCK, side.describe(path))
+        signed = before.merged(signed.signatures)
+        if signed == before:
+            return
+    side.write(path, encode(signed, BLOCK))
+
+
+def signatures_of(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> tuple[Signature, ...]:
+    """The signatures of a block, each checked; none where there are none.
+
+    Raises:
+        ForgedSignature, MalformedSignature: the message names block and file.
+    """
+    path = path_of(hashed.hash)
+    data = None if side is None else side.read(path, MAX_SIZE)
+    if side is None or data is None:
+        return ()
+    signed = decode(data, BLOCK, side.describe(path))
+    signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, side.describe(path))
+    return signed.signatures
+
+
+def head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> tuple[Signature, ...]:
+    """The signatures of the head, each checked; none where there are none, or where they are of an older head.
+
+    Raises:
+        ForgedSignature, MalformedSignature: the message names block and file.
+    """
+    data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
+    if side is None or data is None:
+        return ()
+    where = side.describe(HEAD_PATH)
+    signed = decode(data, HEAD, where)
+    if signed.block_hash != head.hash:
+        return ()  # somebody who does not sign has moved the head since
+    signed.check(HEAD, dataset_id, head.hash, head.block.sequence_number, where)
+    return signed.signatures
+
+
+def describe_tree(signature: Signature) -> dict[str, Any]:
+    """A signature for programs."""
+    return {"signer": signature.proof.verification_method, "time": str(signature.time)}

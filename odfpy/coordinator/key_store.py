@@ -1,0 +1,55 @@
+"""The private keys of a workspace's datasets: `.odf/keys/<id>`, mode 0600. They never go anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId, KeyPair
+from odfpy.errors import IntegrityError, OdfError
+from odfpy.files import replace_file
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """Key pairs by the ids of the datasets that are theirs."""
+
+    folder: Path
+
+    def save(self, pair: KeyPair) -> None:
+        """Keep the key pair of a dataset, readable by its owner only."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(self._path(pair.dataset_id), pair.private_key.hex().encode("ascii"), mode=0o600)
+
+    def get(self, dataset_id: DatasetId) -> KeyPair | None:
+        """The key pair of a dataset, None where the workspace does not have it, as of copies.
+
+        Raises:
+            OdfError: it cannot be read.
+        """
+        path = self._path(dataset_id)
+        try:
+            pair = KeyPair(bytes.fromhex(path.read_text(encoding="ascii")))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise OdfError(f"Cannot read {path}: {error.strerror}") from error
+        except (ValueError, OdfError) as error:
+            raise _damaged(path) from error
+        if pair.dataset_id != dataset_id:
+            raise _damaged(path)
+        return pair
+
+    def delete(self, dataset_id: DatasetId) -> None:
+        """Forget the key pair of a dataset, if it is there."""
+        self._path(dataset_id).unlink(missing_ok=True)
+
+    def _path(self, dataset_id: DatasetId) -> Path:
+        return self.folder / str(dataset_id).removeprefix(DID_ODF_PREFIX)
+
+
+def _damaged(path: Path) -> IntegrityError:
+    return IntegrityError(
+        f"Damaged key: {path} does not hold the private key of the dataset",
+        hint="Restore it from a backup. Without the file the dataset's own key signs no more.",
+    )

@@ -1,0 +1,79 @@
+"""Signing of commits: by the user, and by the dataset's own key where the workspace has it.
+
+Every block of a commit is signed before the head moves, so that nobody sees it without. What cannot be signed is
+committed all the same, and the person is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, sign_block
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.keys import UserKeys
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import KeyPair
+from odfpy.errors import OdfError
+
+
+class Signing:
+    """Signs the commits of one workspace."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._remarks: list[str] = []
+
+    def remarks(self) -> tuple[str, ...]:
+        """What was to be said of the commits since the last time, each once."""
+        said, self._remarks = tuple(dict.fromkeys(self._remarks)), []
+        return said
+
+    def sign(self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks) -> None:
+        """Sign the blocks of a commit; where that is impossible, there is a remark on it.
+
+        Args:
+            layout: of the dataset.
+            owner: gives the dataset's own key, if that is at hand.
+            new: the blocks.
+        """
+        side = layout.side
+        try:
+            if side is None or not self._is_wanted:
+                return
+            keys = [*self._user, *filter(None, [owner()])]
+            time = Timestamp.now()
+            signed = None
+            for hashed in new.blocks if keys else ():
+                signed = SignedBlock(
+                    dataset_id=new.state.dataset_id,
+                    block_hash=hashed.hash,
+                    sequence_number=hashed.block.sequence_number,
+                )
+                sign_block(side, signed.signed_by(keys, BLOCK, time))
+            if signed is not None:
+                side.write(HEAD_PATH, encode(signed.signed_by(keys, HEAD, time), HEAD))
+        except OdfError as error:
+            self._say("not signed", error)
+
+    @property
+    def _user(self) -> list[KeyPair]:
+        try:
+            return [self._key]
+        except OdfError as error:
+            self._say("not signed by you", error)
+            return []
+
+    @cached_property
+    def _key(self) -> KeyPair:
+        return UserKeys().own()
+
+    @cached_property
+    def _is_wanted(self) -> bool:
+        return bool(Config.load(self._root).get("signatures.sign"))
+
+    def _say(self, what: str, error: OdfError) -> None:
+        self._remarks.append(f"{what}: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
