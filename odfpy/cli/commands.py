@@ -27,6 +27,11 @@ COMMANDS = {
     "sql": ("query", "Query datasets with SQL, or start a shell."),
     "verify": ("verify", "Check every hash and every rule, and replay every transform."),
     "push": ("transfer", "Copy datasets to a repository."),
+    "serve": ("serve", "Serve the datasets of this workspace: pulls, pushes, events."),
+    "set-visibility": ("serve", "Decide whether `odf serve` gives datasets to anybody, or only for a token."),
+    "token": ("token", "Access tokens: who may read and write the datasets of this workspace through `odf serve`."),
+    "login": ("login", "Remember a token for a server, in a file that only you can read, and try it."),
+    "logout": ("login", "Forget the token for a server; it stays valid there until it is revoked."),
     "rename": ("datasets", "Give a dataset another name."),
     "delete": ("datasets", "Delete datasets, with their data."),
     "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
@@ -37,7 +42,7 @@ COMMANDS = {
     "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
     "version": ("system", "Print the versions of odfpy and of the specification it follows."),
 }
-GROUPS = ("inspect", "repo", "config", "engine", "system")
+GROUPS = ("inspect", "repo", "token", "config", "engine", "system")
 
 
 class _Root(Group):

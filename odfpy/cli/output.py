@@ -122,6 +122,10 @@ class Output:
         columns = columns_of(table)
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])
 
+    def flush(self) -> None:
+        """Let readers have what was printed so far: the command goes on."""
+        sys.stdout.flush()
+
     # --- Everything else ---
 
     def say(self, line: str) -> None:

@@ -8,7 +8,7 @@ import re
 import ssl
 import threading
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -160,14 +160,22 @@ class HttpClient:
         error: the class of the errors that it raises.
         interrupted: the class of those that another try may not meet: a dropped connection, a time-out.
         timeout: seconds to wait for a connection, or for the next bytes.
+        authorize: the header `Authorization` for a server where the URL has no user; it is not sent where that
+            server redirects to.
     """
 
     def __init__(
-        self, error: type[OdfError], *, interrupted: type[OdfError] | None = None, timeout: float = TIMEOUT
+        self,
+        error: type[OdfError],
+        *,
+        interrupted: type[OdfError] | None = None,
+        timeout: float = TIMEOUT,
+        authorize: Callable[[Origin], str | None] = lambda _origin: None,
     ) -> None:
         self.error = error
         self.interrupted = interrupted or error
         self.timeout = timeout
+        self.authorize = authorize
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         weakref.finalize(self, _close_all, self._idle)
@@ -238,7 +246,8 @@ class HttpClient:
         self, method: str, url: str, headers: Mapping[str, str] | None, max_size: int | None, label: str | None = None
     ) -> HttpResponse:
         target = parse_url(url, self.error, label)
-        fields = {**(headers or {}), **({"Authorization": target.authorization} if target.authorization else {})}
+        authorization = target.authorization or self.authorize(target.origin)
+        fields = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
         for _ in range(MAX_REDIRECTS + 1):
             answer = self._ask(method, target, fields, max_size)
             location = answer.headers.get("Location")

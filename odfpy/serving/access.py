@@ -13,7 +13,7 @@ only. Whoever shows no token is told 401 for private and for missing datasets al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException
@@ -36,14 +36,20 @@ class Caller:
     Attributes:
         token: what is known of his token, None for anybody.
         storage: the workspace that the token is for.
+        text: the token.
     """
 
     token: AccessToken | None = None
     storage: Storage | None = None
+    text: str = field(default="", repr=False)
 
     def may(self, scope: Scope, storage: Storage) -> bool:
         """Whether he may do something with all datasets of a workspace."""
         return self.token is not None and self.storage is storage and self.token.scope >= scope
+
+    def is_still_known(self) -> bool:
+        """Whether the token has neither been revoked nor ended since he came."""
+        return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
 
     @property
     def scope(self) -> Scope | None:
@@ -100,7 +106,7 @@ def caller(connection: HTTPConnection, text: _Text) -> Caller:
         token = Tokens(storage.odf).find(text)
         if token is not None:
             connection.scope.setdefault("state", {})["token_name"] = token.name
-            return Caller(token, storage)
+            return Caller(token, storage, text)
     raise unauthorized("This access token is not known here, or it has ended")
 
 
@@ -114,13 +120,18 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
         HTTPException: 401 or 404, there is none that he may read.
     """
     dataset = _dataset_at(connection)
-    if dataset is not None:
-        is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
-        if is_public or caller.may(Scope.READ, dataset.storage):
-            return dataset
+    if dataset is not None and is_readable(dataset, caller):
+        return dataset
     if caller.token is None:
         raise unauthorized("There is no public dataset of that name; others need an access token")
     raise HTTPException(404, "There is no dataset of that name, or not for this token")
+
+
+def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
+    """Whether he may read a dataset; ask again in long conversations, since tokens end and datasets become private."""
+    if visibility_of(dataset.folder) is Visibility.PUBLIC:
+        return True
+    return caller.may(Scope.READ, dataset.storage) and caller.is_still_known()
 
 
 def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:

@@ -1,7 +1,8 @@
 """The server as an ASGI application.
 
-    /health                             alive, and of which release
-    /docs, /openapi.json                what there is, for people and for programs
+    /health, /metrics, /token           the server itself
+    /datasets                           what it has
+    /docs, /openapi.json                what there is to ask for, for people and for programs
     /{name}/..., /{account}/{name}/...  a dataset
 
 A dataset's routers are mounted under both forms of its name.
@@ -15,16 +16,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Path
 
 from odfpy import __version__
-from odfpy.coordinator.storage import Storage
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving import health
+from odfpy.serving import catalog, events, simple
 from odfpy.serving.datasets import ServedDatasets
+from odfpy.serving.errors import add_handlers
+from odfpy.serving.heads import Heads
+from odfpy.serving.logs import Metrics, Observed
+from odfpy.serving.reach import Reaches
 from odfpy.serving.settings import ServeSettings
 
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
-DATASET_ROUTERS: Sequence[APIRouter] = ()
+DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, events.router, catalog.dataset)
 """What there is of each dataset."""
 
 
@@ -35,10 +39,17 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
         workspaces: of several datasets of the same name, that of the first workspace is served.
         settings: limits and times.
     """
+    settings = settings or ServeSettings()
     app = FastAPI(title="Open Data Fabric node", version=__version__, redoc_url=None)
-    app.state.settings = settings or ServeSettings()
-    app.state.datasets = ServedDatasets([_storage(workspace) for workspace in workspaces])
-    app.include_router(health.router)
+    app.state.settings = settings
+    app.state.datasets = ServedDatasets([workspace.storage for workspace in workspaces])
+    app.state.reaches = Reaches()
+    app.state.heads = Heads(settings.poll)
+    app.state.num_streams = 0
+    app.state.metrics = Metrics()
+    app.add_middleware(Observed, metrics=app.state.metrics)
+    add_handlers(app)
+    app.include_router(catalog.server)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])
@@ -53,7 +64,3 @@ def _by_name(name: _Segment) -> None:
 def _by_account(account: _Account, name: _Segment) -> None:
     """Declares the path of a dataset of an account."""
     del account, name
-
-
-def _storage(workspace: Workspace) -> Storage:
-    return workspace.storage

@@ -31,6 +31,11 @@ class ServedDatasets:
         self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
         return self._known.get(alias)
 
+    def is_first(self, dataset: StoredDataset) -> bool:
+        """Whether it is the dataset that is served under its name."""
+        found = self.find(dataset.handle.alias)
+        return found is not None and found.folder == dataset.folder
+
     def all(self) -> list[StoredDataset]:
         """All datasets, workspace by workspace, each in the order of their names."""
         return [dataset for storage in self.storages for dataset in storage.datasets()]

@@ -1,0 +1,79 @@
+"""`odf login`, `odf logout`: the tokens that servers of datasets are shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import command, group, session_of
+from odfpy.errors import UsageError
+
+commands = group("Access to servers of datasets.")
+
+
+@command(commands, "odf login https://data.example.com", "ODF_TOKEN=... odf login https://data.example.com")
+def login(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="The server, or anything on it.", metavar="URL")],
+    token: Annotated[
+        str | None,
+        typer.Option(help="The token; without it ODF_TOKEN, or you are asked. Others may see what stands here."),
+    ] = None,
+) -> None:
+    """Remember a token for a server, in a file that only you can read, and try it."""
+    from odfpy.repository.credentials import VARIABLE, Credentials, check_token, server_of
+    from odfpy.repository.login import try_token
+
+    session = session_of(context)
+    server = server_of(url)
+    if token is not None:
+        text = check_token(token, "--token")
+    elif os.environ.get(VARIABLE):
+        text = check_token(os.environ[VARIABLE], VARIABLE)
+    else:
+        text = check_token(_ask(server), "What was typed")
+    known = try_token(server, text)
+    credentials = Credentials()
+    credentials.save(server, text)
+    what = f", as {known.name} with the scope {known.scope}" if known else "; it does not say whether it knows it"
+    session.output.say(f"The token for {server} is in {credentials.path}{what}")
+    if server.startswith("http://"):
+        session.output.say("warning: over http, anybody on the way can read it; use https where the server has it")
+
+
+@command(commands, "odf logout https://data.example.com", "odf logout --all")
+def logout(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Argument(help="The server, or anything on it.", metavar="URL")] = None,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Every server.")] = False,
+) -> None:
+    """Forget the token for a server; it stays valid there until it is revoked."""
+    from odfpy.repository.credentials import Credentials, server_of
+
+    if (url is None) == (not all_):
+        raise UsageError("Which server?", hint="Name one server, or give --all.")
+    session = session_of(context)
+    credentials = Credentials()
+    servers = credentials.servers() if url is None else (server_of(url),)
+    for server in servers:
+        if not credentials.forget(server):
+            raise UsageError(f"No token is kept for {server}", hint=_known(credentials.servers()))
+        session.output.say(f"Forgot the token for {server}")
+    if not servers:
+        session.output.say("No tokens are kept.")
+
+
+def _known(servers: tuple[str, ...]) -> str:
+    return f"Tokens are kept for {', '.join(servers)}." if servers else "No tokens are kept."
+
+
+def _ask(server: str) -> str:
+    """The token, typed or piped."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline(16384)
+    from getpass import getpass
+
+    return getpass(f"Token for {server}: ", sys.stderr)

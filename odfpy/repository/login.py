@@ -1,0 +1,60 @@
+"""Trying an access token before it is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from odfpy.errors import TransferError
+from odfpy.http.client import HttpClient
+
+_OK, _UNAUTHORIZED = 200, 401
+_MAX_ANSWER = 64 * 1024
+
+
+class LoginRefused(TransferError, code="E632"):
+    """A server does not accept an access token, or asks for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownToken:
+    """What a server says of a token.
+
+    Attributes:
+        name: what it is called there.
+        scope: what it is good for.
+    """
+
+    name: str
+    scope: str
+
+
+def try_token(server: str, token: str) -> KnownToken | None:
+    """Show a token to a server; None if it is one that says nothing about tokens, such as a plain web server.
+
+    Args:
+        server: `scheme://host:port`.
+        token: the token.
+
+    Raises:
+        LoginRefused: the server does not know it.
+        TransferError: the server cannot be reached.
+    """
+    client = HttpClient(TransferError)
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+    with client.get(f"{server}/token", headers, max_size=_MAX_ANSWER) as answer:
+        if answer.status == _UNAUTHORIZED:
+            raise LoginRefused(
+                f"{server} does not accept this token", hint="Was it copied whole? Has it ended, or been revoked?"
+            )
+        return _said(answer.readall()) if answer.status == _OK else None
+
+
+def _said(body: bytes) -> KnownToken | None:
+    try:
+        tree = json.loads(body)
+        name, scope = tree["name"], tree["scope"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    is_plain = all(isinstance(text, str) and text.isprintable() and len(text) <= 200 for text in (name, scope))
+    return KnownToken(name, scope) if is_plain else None

@@ -1,0 +1,118 @@
+"""What the server has, and who asks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
+
+from odfpy import __version__
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.errors import OdfError
+from odfpy.serving.access import Administered, AnyCaller, Readable, is_readable, unauthorized
+from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
+
+server = APIRouter(tags=["server"])
+dataset = APIRouter(tags=["datasets"])
+
+
+class Health(BaseModel):
+    """What a server says of itself."""
+
+    status: str = "ok"
+    version: str = __version__
+
+
+class TokenInfo(BaseModel):
+    """What a server knows of the token that it is shown."""
+
+    name: str
+    scope: str
+    expiresAt: str | None  # noqa: N815 - as everywhere in the specification
+
+
+class DatasetInfo(BaseModel):
+    """A dataset, in short."""
+
+    id: str
+    name: str
+    kind: str
+    visibility: str
+    head: str
+    numBlocks: int  # noqa: N815
+    numRecords: int  # noqa: N815
+    watermark: str | None
+
+
+@server.get("/health")
+async def health() -> Health:
+    """Alive, and of which release."""
+    return Health()
+
+
+@server.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(request: Request) -> Response:
+    """Numbers for Prometheus; they name no datasets."""
+    return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@server.get("/token", responses={401: {"description": "The token is none, or not any more."}})
+def token(caller: AnyCaller) -> TokenInfo:
+    """What the token of the request is good for."""
+    if caller.token is None:
+        raise unauthorized("There is no access token in the request")
+    end = caller.token.expires_at
+    return TokenInfo(name=caller.token.name, scope=caller.token.scope.value, expiresAt=str(end) if end else None)
+
+
+@server.get("/datasets")
+def datasets(
+    request: Request,
+    caller: AnyCaller,
+    search: Annotated[str, Query(max_length=200, description="Part of the name, whatever the case.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> list[DatasetInfo]:
+    """The datasets that the caller may read, by name."""
+    served = request.app.state.datasets
+    wanted = (item for item in served.all() if search.lower() in str(item.handle.alias).lower())
+    visible = [item for item in wanted if served.is_first(item) and is_readable(item, caller)]
+    infos = [_info(item) for item in visible[offset : offset + limit]]
+    return [info for info in infos if info is not None]
+
+
+@dataset.get("", responses={401: {"description": "An access token is needed."}})
+def summary(dataset: Readable) -> DatasetInfo:
+    """The dataset, in short."""
+    return _described(dataset)
+
+
+@dataset.put(
+    "/visibility", responses={401: {"description": "A token is needed."}, 403: {"description": "Not allowed."}}
+)
+def visibility(dataset: Administered, value: Visibility) -> DatasetInfo:
+    """Make the dataset public or private; needs the scope admin."""
+    set_visibility(dataset.folder, value)
+    return _described(dataset)
+
+
+def _info(dataset: StoredDataset) -> DatasetInfo | None:
+    try:
+        return _described(dataset)
+    except OdfError:  # damaged, or being made
+        return None
+
+
+def _described(dataset: StoredDataset) -> DatasetInfo:
+    state = dataset.reloaded().state
+    return DatasetInfo(
+        id=str(dataset.handle.id),
+        name=str(dataset.handle.alias),
+        kind=state.kind.value,
+        visibility=visibility_of(dataset.folder).value,
+        head=str(state.head),
+        numBlocks=state.sequence_number + 1,
+        numRecords=state.num_records,
+        watermark=str(state.watermark) if state.watermark is not None else None,
+    )

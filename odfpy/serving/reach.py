@@ -1,0 +1,84 @@
+"""What a dataset's chain has: nothing else is given away, whatever else may lie in its folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.data.multihash import Multihash
+from odfpy.repository.objects import ObjectKind, linked_objects
+
+
+class Reach:
+    """The objects of one dataset that its references lead to, kept up with them. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tips: frozenset[Multihash] = frozenset()
+        self._objects: dict[ObjectKind | None, set[Multihash]] = {}
+
+    def has(self, layout: DatasetLayout, kind: ObjectKind | None, name: Multihash) -> bool:
+        """Whether a reference leads to an object.
+
+        Args:
+            layout: the dataset.
+            kind: what the object is; None for a block.
+            name: its hash.
+
+        Raises:
+            OdfError: a reference or a block is missing or damaged.
+        """
+        tips = frozenset(_tips(layout))
+        with self._lock:
+            if tips != self._tips:
+                self._follow(layout, tips)
+            return name in self._objects.get(kind, ())
+
+    def _follow(self, layout: DatasetLayout, tips: frozenset[Multihash]) -> None:
+        blocks = self._objects.get(None, set())
+        grown, left = _walk(layout, tips, blocks)
+        if not self._tips <= left | tips:  # a reference has gone, or went elsewhere: what it alone led to is out
+            self._objects = {}
+            grown, _ = _walk(layout, tips, set())
+        for kind, names in grown.items():
+            self._objects.setdefault(kind, set()).update(names)
+        self._tips = tips
+
+
+def _tips(layout: DatasetLayout) -> Iterator[Multihash]:
+    for name in layout.refs.names():
+        tip = layout.refs.get(name)
+        if tip is not None:
+            yield tip
+
+
+def _walk(
+    layout: DatasetLayout, tips: frozenset[Multihash], known: set[Multihash]
+) -> tuple[dict[ObjectKind | None, set[Multihash]], set[Multihash]]:
+    """What some blocks and those before them have that is not known; and the known blocks where that begins."""
+    found: dict[ObjectKind | None, set[Multihash]] = {None: set()}
+    met: set[Multihash] = set()
+    for tip in tips:
+        for hashed in layout.chain.iter_blocks(tip):
+            if hashed.hash in known:
+                met.add(hashed.hash)
+                break
+            if hashed.hash in found[None]:
+                break
+            found[None].add(hashed.hash)
+            for item in linked_objects([hashed]):
+                found.setdefault(item.kind, set()).add(item.name)
+    return found, met
+
+
+class Reaches:
+    """One `Reach` for each dataset, by its folder."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, Reach] = {}
+
+    def of(self, folder: Path) -> Reach:
+        """That of the dataset in a folder."""
+        return self._known.setdefault(folder, Reach())

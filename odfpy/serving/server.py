@@ -1,0 +1,167 @@
+"""Running the application on a socket, until somebody ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import resource
+import signal
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import OdfError, UsageError
+from odfpy.serving.app import create_app
+from odfpy.serving.logs import log, set_up_logging
+from odfpy.serving.protocol import GuardedProtocol
+from odfpy.serving.settings import ServeSettings
+
+_BACKLOG = 2048
+_MAX_HEAD = 64 * 1024
+_FILES_PER_CONNECTION = 2
+
+
+class CannotServe(OdfError, code="E631"):
+    """The server cannot listen where it was told to, or its certificate is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files of a certificate chain and of its key, both PEM."""
+
+    certificate: Path
+    key: Path
+
+
+def serve(
+    workspaces: Sequence[Workspace],
+    *,
+    host: str,
+    port: int,
+    tls: Tls | None = None,
+    settings: ServeSettings | None = None,
+    quiet: bool = False,
+    on_listening: Callable[[str], object] = lambda _url: None,
+) -> None:
+    """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
+
+    Args:
+        workspaces: of several datasets of the same name, that of the first workspace is served.
+        host: name or address to listen at.
+        port: port to listen at; 0 for any that is free.
+        tls: certificate and key; without them the server speaks plain HTTP.
+        settings: limits and times.
+        quiet: log only what goes wrong.
+        on_listening: called with the server's URL when it is ready for clients.
+
+    Raises:
+        CannotServe: it cannot listen there, or with that certificate.
+    """
+    settings = settings or ServeSettings()
+    if tls is not None:
+        _check_certificate(tls)
+    with _listening(host, port) as listener:
+        set_up_logging(quiet=quiet)
+        _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
+        app = create_app(workspaces, settings)
+        url = _url_of(listener, host, tls)
+        config = uvicorn.Config(
+            app,
+            http=GuardedProtocol.with_patience(settings.patience),
+            ws="websockets-sansio",
+            ws_max_size=settings.max_message,
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=settings.max_connections,
+            backlog=_BACKLOG,
+            timeout_keep_alive=int(settings.keep_alive),
+            timeout_graceful_shutdown=int(settings.grace),
+            h11_max_incomplete_event_size=_MAX_HEAD,
+            ssl_certfile=str(tls.certificate) if tls else None,
+            ssl_keyfile=str(tls.key) if tls else None,
+        )
+        _Server(config, app.state.heads.stop, lambda: on_listening(url), url).run([listener])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, whose streams of events end when it stops, and which is not killed by the signal that has ended it."""
+
+    def __init__(
+        self, config: uvicorn.Config, end_streams: Callable[[], object], on_listening: Callable[[], object], url: str
+    ) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+        self._on_listening = on_listening
+        self._url = url
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        log("listening", url=self._url)
+        self._on_listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        log("stopping")
+        self._end_streams()
+        await super().shutdown(sockets)
+        log("stopped")
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals end the server, not the process: a second Ctrl-C does so at once."""
+        wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeup)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CannotServe(
+            f"Cannot listen at {host}, port {port}: {reason}",
+            hint="Is another server there already? Choose another one with --host and --port.",
+        ) from error
+
+
+def _url_of(listener: socket.socket, host: str, tls: Tls | None) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if tls else 'http'}://{shown}:{listener.getsockname()[1]}"
+
+
+def _check_certificate(tls: Tls) -> None:
+    for path in (tls.certificate, tls.key):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise UsageError(f"Cannot read {path}: {error.strerror}") from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=lambda: b"")
+    except (ssl.SSLError, OSError) as error:
+        raise CannotServe(
+            f"The certificate {tls.certificate} cannot be used with the key {tls.key}",
+            hint="Both are PEM files, the key is that of the first certificate, and has no password.",
+        ) from error
+
+
+def _allow_open_files(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(soft, count) if hard == resource.RLIM_INFINITY else max(soft, min(count, hard))
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if wanted < count:
+        log("few open files", level=logging.WARNING, allowed=wanted, wanted=count)

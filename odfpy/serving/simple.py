@@ -1,0 +1,114 @@
+"""The Simple Transfer Protocol, read only (ODF specification, RFC-007).
+
+    refs/head, refs/<name>      a reference; changes, so that caches must ask
+    blocks/<hash>, data/<hash>, checkpoints/<hash>
+                                an object that a reference leads to; never changes
+
+Files go out piece by piece as the client takes them, and as ranges where it asks for these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Request, Response
+from fastapi.responses import FileResponse, PlainTextResponse
+
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import is_name
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InvalidValue
+from odfpy.repository.objects import ObjectKind
+from odfpy.serving.access import Readable
+from odfpy.serving.visibility import Visibility, visibility_of
+
+router = APIRouter(tags=["Simple Transfer Protocol"])
+
+_NOT_MODIFIED = 304
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "An access token is needed."},
+    404: {"description": "There is no such thing."},
+}
+_OBJECT_ANSWERS: dict[int | str, dict[str, Any]] = {
+    **_ANSWERS,
+    200: {"description": "The object.", "content": {"application/octet-stream": {}}},
+    206: {"description": "A part of it.", "content": {"application/octet-stream": {}}},
+    304: {"description": "The client has it."},
+    400: {"description": "The range makes no sense."},
+    416: {"description": "The object is shorter than that."},
+}
+
+_Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
+
+
+class _Pieces(FileResponse):
+    chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
+
+
+@router.head("/refs/{ref}", include_in_schema=False)
+@router.get("/refs/{ref}", response_class=PlainTextResponse, responses=_ANSWERS)
+def reference(request: Request, dataset: Readable, ref: Annotated[str, Path(max_length=200)]) -> Response:
+    """The block that a reference points to; `head` is the last block."""
+    target = dataset.layout.refs.get(ref) if is_name(ref) else None
+    if target is None:
+        raise HTTPException(404, "There is no such reference")
+    headers = {"ETag": f'"{target}"', "Cache-Control": "no-cache"}
+    if _has(request, target):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    return PlainTextResponse(str(target), headers=headers)
+
+
+@router.get("/refs", responses=_ANSWERS)
+def references(dataset: Readable) -> dict[str, str]:
+    """All references, and the blocks that they point to."""
+    refs = dataset.layout.refs
+    return {name: str(target) for name in refs.names() if (target := refs.get(name)) is not None}
+
+
+@router.head("/blocks/{hash}", include_in_schema=False)
+@router.get("/blocks/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def block(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+    """A block of metadata."""
+    return _object(request, dataset, None, dataset.layout.blocks, hash)
+
+
+@router.head("/data/{hash}", include_in_schema=False)
+@router.get("/data/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def data(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
+    """A slice of data."""
+    return _object(request, dataset, ObjectKind.DATA_SLICE, dataset.layout.data, hash)
+
+
+@router.head("/checkpoints/{hash}", include_in_schema=False)
+@router.get("/checkpoints/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def checkpoint(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
+    """The state of an engine."""
+    return _object(request, dataset, ObjectKind.CHECKPOINT, dataset.layout.checkpoints, hash)
+
+
+def _object(
+    request: Request, dataset: StoredDataset, kind: ObjectKind | None, store: ObjectStore, text: str
+) -> Response:
+    try:
+        name = Multihash.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(404, "There is no such object: this is not a hash") from error
+    reach = request.app.state.reaches.of(dataset.folder)
+    path = store.local_path(name)
+    if not reach.has(dataset.layout, kind, name) or path is None or not path.is_file():
+        raise HTTPException(404, "There is no such object")
+    is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
+    headers = {
+        "ETag": f'"{name}"',
+        "Cache-Control": f"{'public' if is_public else 'private'}, max-age=31536000, immutable",
+    }
+    if _has(request, name):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=path.stat())
+
+
+def _has(request: Request, name: Multihash) -> bool:
+    """Whether the client says that it has it (RFC 9110, If-None-Match)."""
+    known = request.headers.get("If-None-Match", "")
+    return any(tag.strip().removeprefix("W/") in ("*", f'"{name}"') for tag in known.split(","))
