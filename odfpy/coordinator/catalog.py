@@ -1,4 +1,4 @@
-"""The datasets of a workspace: looking at them, making, changing and removing them."""
+"""The datasets of a workspace: looking at them, making and changing them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import IntegrityError, OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """What a workspace has; `odfpy.Workspace` adds what moves data.
+    """What a workspace has. `Housekeeping` adds what keeps it in order, `odfpy.Workspace` what moves data.
 
     Attributes:
         storage: the workspace's files.
@@ -176,7 +175,7 @@ class Catalog:
         """The datasets that are directly derived from a dataset."""
         return Lineage(self.storage).dependents_of(self.storage.get(ref).handle.id)
 
-    # --- Making, changing, removing ---
+    # --- Making, changing ---
 
     def load(
         self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
@@ -212,42 +211,6 @@ class Catalog:
             replace_existing=replace,
             dry_run=dry_run,
         )
-
-    def delete(self, refs: Sequence[str], *, force: bool = False) -> list[DatasetHandle]:
-        """Remove datasets.
-
-        Args:
-            refs: names, ids, patterns.
-            force: also when others are derived from them.
-
-        Raises:
-            UsageError: others are derived from them; the message names these.
-        """
-        with self.storage.editing():
-            doomed = self.storage.match(list(refs))
-            ids = {dataset.handle.id for dataset in doomed}
-            lineage = Lineage(self.storage)
-            for dataset in doomed:
-                others = [other for other in lineage.dependents_of(dataset.handle.id) if other.id not in ids]
-                if others and not force:
-                    raise UsageError(
-                        f"{dataset.handle} is an input of {', '.join(map(str, others))}",
-                        hint="Delete these too, or use --force: they could then neither be pulled nor verified.",
-                    )
-            for dataset in doomed:
-                with dataset.writing():
-                    self.storage.delete(dataset)
-            return [dataset.handle for dataset in doomed]
-
-    def rename(self, ref: str, new_name: str) -> DatasetHandle:
-        """Give a dataset another name; its id stays.
-
-        Raises:
-            AlreadyExists: the name is taken.
-        """
-        alias = DatasetAlias.parse(new_name)
-        with self.storage.editing(), self.storage.get(ref).writing() as dataset:
-            return self.storage.rename(dataset, alias).handle
 
     # --- Pieces ---
 

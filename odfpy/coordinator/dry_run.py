@@ -16,11 +16,12 @@ from functools import partial
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import new_data_of
+from odfpy.coordinator.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.pull import Puller, fetched_folder, is_asked
 from odfpy.coordinator.results import DamagedDataset, Progress
 from odfpy.coordinator.storage import StoredDataset
-from odfpy.coordinator.transform import InputInterval, new_intervals, require_transform
+from odfpy.coordinator.transform import require_transform
 from odfpy.coordinator.watermarks import FOLLOWS, idle_watermark
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -165,7 +166,13 @@ class DryRun:
 
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
         state = dataset.state
-        intervals = new_intervals(self.puller.storage, require_transform(dataset, state), state)
+        try:
+            intervals = new_intervals(self.puller.storage, dataset, require_transform(dataset, state), state)
+        except InputDiverged as error:
+            if not self.puller.options.reset_derivatives:
+                raise
+            again = f"would be made again: {error.message}"
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.NEW, notes=(again,))
         first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
         notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
         if state.query_changed:

@@ -30,6 +30,17 @@ class Lineage:
         """The datasets that are directly derived from one."""
         return [dataset.handle for dataset in self._datasets.values() if dataset_id in _inputs(dataset)]
 
+    def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
+        """The datasets, and everything that is derived from them, directly or by way of others."""
+        found = {dataset.handle.id: dataset for dataset in datasets}
+        waiting = list(found)
+        while waiting:
+            for handle in self.dependents_of(waiting.pop()):
+                if handle.id not in found:
+                    found[handle.id] = self._datasets[handle.id]
+                    waiting.append(handle.id)
+        return list(found.values())
+
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
         """The datasets, inputs first; `with_inputs` adds everything they are derived from."""
         wanted = dict.fromkeys(dataset.handle.id for dataset in datasets)

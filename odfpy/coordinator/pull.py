@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchUrl
+from odfpy.coordinator.anew import bring_up_to_date
 from odfpy.coordinator.commit import unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.transform import transform_dataset
 from odfpy.coordinator.watermarks import after_looking
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -50,6 +50,7 @@ class PullOptions:
         force: ignore what is remembered of sources; let a diverged copy be overwritten.
         fetch_uncacheable: fetch again what does not tell versions apart.
         as_name: name for a dataset that comes from elsewhere.
+        reset_derivatives: make derivatives again whose inputs have got another history.
         max_fetch_bytes: the most that a fetched file may have.
         fetch_timeout: seconds to wait for a server.
         fetch_retries: how often to try again when a source breaks off.
@@ -62,6 +63,7 @@ class PullOptions:
     force: bool = False
     fetch_uncacheable: bool = False
     as_name: DatasetAlias | None = None
+    reset_derivatives: bool = False
     max_fetch_bytes: int
     fetch_timeout: float
     fetch_retries: int
@@ -158,7 +160,10 @@ class Puller:
         with dataset.writing() as locked:
             if locked.state.kind is DatasetKind.DERIVATIVE:
                 self.progress(Progress(str(dataset.handle), "transforming"))
-                return transform_dataset(self.storage, locked, lambda transform: self.engines.get(transform.engine))
+                reset = self.options.reset_derivatives
+                return bring_up_to_date(
+                    self.storage, locked, lambda transform: self.engines.get(transform.engine), reset=reset
+                )
             if locked.state.polling_source is None:
                 note = "nothing to pull from; data comes by `odf ingest`"
                 return after_looking(locked, replace(unchanged(locked), notes=(note,)))

@@ -10,7 +10,13 @@ from odfpy.ingest.archive import UnpackLimits
 
 
 def pull_options(
-    config: Config, *, recursive: bool, force: bool, fetch_uncacheable: bool, as_name: str | None
+    config: Config,
+    *,
+    recursive: bool,
+    force: bool,
+    fetch_uncacheable: bool,
+    as_name: str | None,
+    reset_derivatives: bool = False,
 ) -> PullOptions:
     """The options in force.
 
@@ -22,6 +28,7 @@ def pull_options(
         force=force,
         fetch_uncacheable=fetch_uncacheable,
         as_name=None if as_name is None else DatasetAlias.parse(as_name),
+        reset_derivatives=reset_derivatives,
         max_fetch_bytes=config.get("fetch.maxSize"),
         fetch_timeout=config.get("fetch.timeout"),
         fetch_retries=config.get("fetch.retries"),

@@ -25,12 +25,11 @@ from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, SetTransfor
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.rules import validated
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.intervals import InputInterval, check_history, input_of
 from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import (
     EngineFor,
-    InputInterval,
-    input_of,
     make_request,
     require_transform,
     run,
@@ -315,6 +314,7 @@ def _replay(
         InputInterval(input_of(storage, declared), declared.alias or "", item)
         for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
     ]
+    check_history(this.dataset, inputs)
     with storage.scratch() as scratch:
         time = hashed.block.system_time
         request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)

@@ -19,17 +19,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from odfpy.coordinator.catalog import Catalog
+from odfpy.coordinator.housekeeping import Housekeeping, ProgressSink, check_choice, silent
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import (
     DamagedDataset,
-    Progress,
     PullOutcome,
     PullResult,
-    VerifyReport,
 )
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.errors import AlreadyExists, OdfError, UsageError
+from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,26 +39,12 @@ if TYPE_CHECKING:
     from odfpy.engine.messages import Status
     from odfpy.repository.registry import RepositoryRegistry
 
-ProgressSink = Callable[[Progress], None]
-
-
-def _silent(_: Progress) -> None:
-    pass
-
-
-def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
-    """See that datasets are named, or all are meant, but not both."""
-    if all and refs:
-        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")
-    if not all and not refs:
-        raise UsageError(f"Nothing to {verb}", hint="Name datasets, or use --all.")
-
 
 def _damaged(dataset: DamagedDataset) -> PullResult:
     return PullResult(name=dataset.name, outcome=PullOutcome.FAILED, error=dataset.error)
 
 
-class Workspace(Catalog):
+class Workspace(Housekeeping):
     """A folder with datasets in it."""
 
     @classmethod
@@ -130,7 +114,8 @@ class Workspace(Catalog):
         force: bool = False,
         fetch_uncacheable: bool = False,
         as_name: str | None = None,
-        progress: ProgressSink = _silent,
+        reset_derivatives: bool = False,
+        progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Bring datasets up to date, in dependency order.
 
@@ -141,6 +126,7 @@ class Workspace(Catalog):
             force: fetch sources again; overwrite copies that have diverged.
             fetch_uncacheable: also fetch sources again that do not tell versions apart.
             as_name: name of a dataset that comes from elsewhere.
+            reset_derivatives: make derivatives again whose inputs have got another history.
             progress: is told how far the work is.
 
         Yields:
@@ -149,8 +135,8 @@ class Workspace(Catalog):
         Raises:
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
-        _check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name)
+        check_choice("pull", refs, all=all)
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives)
         chosen, nameless = self._chosen(refs, all=all)
         return chain(map(_damaged, nameless), puller.pull(chosen))
 
@@ -163,7 +149,8 @@ class Workspace(Catalog):
         force: bool = False,
         fetch_uncacheable: bool = False,
         as_name: str | None = None,
-        progress: ProgressSink = _silent,
+        reset_derivatives: bool = False,
+        progress: ProgressSink = silent,
     ) -> Iterator[PullPlan]:
         """What `pull` would do with the same arguments: nothing is fetched, changed or locked.
 
@@ -175,19 +162,30 @@ class Workspace(Catalog):
         """
         from odfpy.coordinator.dry_run import DryRun
 
-        _check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name)
+        check_choice("pull", refs, all=all)
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives)
         chosen, nameless = self._chosen(refs, all=all)
         return DryRun(puller).plan(chosen, nameless)
 
     def _puller(
-        self, progress: ProgressSink, recursive: bool, force: bool, fetch_uncacheable: bool, as_name: str | None
+        self,
+        progress: ProgressSink,
+        recursive: bool,
+        force: bool,
+        fetch_uncacheable: bool,
+        as_name: str | None,
+        reset_derivatives: bool,
     ) -> Puller:
         from odfpy.coordinator.pull import Puller
         from odfpy.coordinator.pull_options import pull_options
 
         options = pull_options(
-            self.config, recursive=recursive, force=force, fetch_uncacheable=fetch_uncacheable, as_name=as_name
+            self.config,
+            recursive=recursive,
+            force=force,
+            fetch_uncacheable=fetch_uncacheable,
+            as_name=as_name,
+            reset_derivatives=reset_derivatives,
         )
         return Puller(self.storage, self.engines, self.remotes, options, progress)
 
@@ -219,7 +217,7 @@ class Workspace(Catalog):
         source_name: str | None = None,
         event_time: Timestamp | None = None,
         input_format: str | None = None,
-        progress: ProgressSink = _silent,
+        progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
 
@@ -260,7 +258,7 @@ class Workspace(Catalog):
         input_format: str | None = None,
         settle: float | None = None,
         pause: Callable[[], None] | None = None,
-        progress: ProgressSink = _silent,
+        progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Take in the files of a folder as they come, each once, until interrupted while waiting.
 
@@ -314,44 +312,6 @@ class Workspace(Catalog):
 
         return sql(self.storage, self.engines, query, engine=engine, limit=limit)
 
-    def verify(
-        self,
-        refs: Sequence[str] = (),
-        *,
-        all: bool = False,  # noqa: A002 - the word of the command line
-        integrity_only: bool = False,
-        from_start: bool = False,
-        recursive: bool = False,
-        progress: ProgressSink = _silent,
-    ) -> Iterator[VerifyReport]:
-        """Check hashes, chain rules and, by replay, every transform; inputs come before what is derived from them.
-
-        Args:
-            refs: names, ids, patterns.
-            all: every dataset of the workspace.
-            integrity_only: no replay.
-            from_start: replay without the checkpoints that are recorded.
-            recursive: also what they are derived from.
-            progress: is told how far the work is.
-
-        Raises:
-            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
-        """
-        from odfpy.coordinator.verify import verify
-
-        _check_choice("verify", refs, all=all)
-        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
-        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
-        engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
-
-        def reports() -> Iterator[VerifyReport]:
-            for dataset in datasets:
-                yield verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
-            if nameless:
-                raise nameless[0].error
-
-        return reports()
-
     def push(
         self,
         refs: Sequence[str] = (),
@@ -360,7 +320,7 @@ class Workspace(Catalog):
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
         force: bool = False,
-        progress: ProgressSink = _silent,
+        progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Copy datasets to a repository or URL, which is remembered as the push alias.
 
@@ -372,7 +332,7 @@ class Workspace(Catalog):
             force: overwrite a copy that has diverged.
             progress: is told how far the work is.
         """
-        _check_choice("push", refs, all=all)
+        check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         several = len(datasets) > 1

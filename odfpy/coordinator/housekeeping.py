@@ -1,0 +1,215 @@
+"""Keeping order in a workspace: what is of no use goes, histories become shorter, names change, datasets end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.catalog import Catalog
+from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.results import DatasetHandle, Progress
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.compact import CompactOptions, CompactResult
+    from odfpy.coordinator.gc import GcReport
+    from odfpy.coordinator.reset import ResetResult
+    from odfpy.coordinator.results import VerifyReport
+
+ProgressSink = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Say nothing of how far the work is."""
+
+
+def check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
+    """See that datasets are named, or all are meant, but not both.
+
+    Raises:
+        UsageError: neither, or both.
+    """
+    if all and refs:
+        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")
+    if not all and not refs:
+        raise UsageError(f"Nothing to {verb}", hint="Name datasets, or use --all.")
+
+
+class Housekeeping(Catalog):
+    """What keeps a workspace in order; `odfpy.Workspace` adds what moves data."""
+
+    def verify(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        integrity_only: bool = False,
+        from_start: bool = False,
+        recursive: bool = False,
+        progress: ProgressSink = silent,
+    ) -> Iterator[VerifyReport]:
+        """Check hashes, chain rules and, by replay, every transform; inputs come before what is derived from them.
+
+        Args:
+            refs: names, ids, patterns.
+            all: every dataset of the workspace.
+            integrity_only: no replay.
+            from_start: replay without the checkpoints that are recorded.
+            recursive: also what they are derived from.
+            progress: is told how far the work is.
+
+        Raises:
+            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
+        """
+        from odfpy.coordinator.verify import verify
+
+        check_choice("verify", refs, all=all)
+        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
+        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
+        engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
+
+        def reports() -> Iterator[VerifyReport]:
+            for dataset in datasets:
+                yield verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
+            if nameless:
+                raise nameless[0].error
+
+        return reports()
+
+    def gc(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        checkpoints: bool = False,
+        caches: bool = False,
+        dry_run: bool = False,
+        progress: ProgressSink = silent,
+    ) -> Iterator[GcReport]:
+        """Remove what nobody needs: objects that no reference reaches, leftovers, caches of what is gone.
+
+        Args:
+            refs: names, ids, patterns; all datasets, and what belongs to none, by default.
+            checkpoints: also checkpoints that later ones have replaced.
+            caches: also caches that are of use: they are made again when they are needed.
+            dry_run: only find out.
+            progress: is told how far the work is.
+
+        Yields:
+            One report a dataset, and one without a name for the rest; one that failed has `error` set.
+        """
+        from odfpy.coordinator.gc import GarbageCollector, GcOptions, GcReport
+
+        datasets, nameless = (self.storage.match(list(refs)), []) if refs else self.storage.scan()
+        options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run)
+        yield from GarbageCollector(self.storage, options, progress).collect(datasets, everything=not refs)
+        for damaged in nameless:
+            yield GcReport(name=damaged.name, error=damaged.error)
+
+    def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
+        """What `compact` would do; nothing is changed or locked."""
+        from odfpy.coordinator.compact import CompactOptions, plan_compaction
+
+        return plan_compaction(self.storage.get(ref), options or CompactOptions())
+
+    def compact(
+        self, ref: str, options: CompactOptions | None = None, *, progress: ProgressSink = silent
+    ) -> CompactResult:
+        """Make fewer, larger slices of those of a root dataset, with another history and the same rows.
+
+        Raises:
+            UsageError: the dataset is derivative, and not only its metadata is to be kept.
+            OdfError: something is damaged; nothing has changed.
+        """
+        from odfpy.coordinator.compact import CompactOptions, compact
+
+        with self.storage.get(ref).writing() as dataset:
+            return compact(dataset, options or CompactOptions(), progress)
+
+    def plan_reset(self, ref: str, block: str) -> ResetResult:
+        """What `reset` would do; nothing is changed or locked."""
+        from odfpy.coordinator.reset import plan_reset
+
+        return plan_reset(self.storage.get(ref), block)
+
+    def reset(self, ref: str, block: str) -> ResetResult:
+        """Take a dataset back to a block.
+
+        Args:
+            ref: name or id.
+            block: its hash or the beginning of that, its sequence number, or the name of a tag or branch.
+
+        Raises:
+            BlockNotFound, UsageError: it is not in the history, or several are meant.
+        """
+        from odfpy.coordinator.reset import reset
+
+        with self.storage.get(ref).writing() as dataset:
+            return reset(dataset, block)
+
+    def doomed(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+    ) -> list[DatasetHandle]:
+        """What `delete` would remove, what is derived first."""
+        return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive)]
+
+    def delete(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+    ) -> list[DatasetHandle]:
+        """Remove datasets.
+
+        Args:
+            refs: names, ids, patterns.
+            all: every dataset that has a name.
+            recursive: also everything that is derived from them.
+            force: also when others are derived from them, which then can neither be pulled nor verified.
+
+        Raises:
+            UsageError: others are derived from them; the message names these.
+        """
+        with self.storage.editing():
+            doomed = self._doomed(refs, all=all, recursive=recursive)
+            if not force:
+                self._refuse_inputs(doomed)
+            for dataset in doomed:
+                with dataset.writing():
+                    self.storage.delete(dataset)
+            return [dataset.handle for dataset in doomed]
+
+    def rename(self, ref: str, new_name: str) -> DatasetHandle:
+        """Give a dataset another name; its id stays.
+
+        Raises:
+            AlreadyExists: the name is taken.
+        """
+        alias = DatasetAlias.parse(new_name)
+        with self.storage.editing(), self.storage.get(ref).writing() as dataset:
+            return self.storage.rename(dataset, alias).handle
+
+    def _doomed(self, refs: Sequence[str], *, all: bool, recursive: bool) -> list[StoredDataset]:  # noqa: A002
+        chosen = self.storage.datasets() if all else self.storage.match(list(refs))
+        lineage = Lineage(self.storage)
+        if recursive:
+            chosen = lineage.with_dependents(chosen)
+        return lineage.in_order(chosen, with_inputs=False)[::-1]
+
+    def _refuse_inputs(self, doomed: list[StoredDataset]) -> None:
+        ids = {dataset.handle.id for dataset in doomed}
+        lineage = Lineage(self.storage)
+        for dataset in doomed:
+            others = [other for other in lineage.dependents_of(dataset.handle.id) if other.id not in ids]
+            if others:
+                raise UsageError(
+                    f"{dataset.handle} is an input of {', '.join(map(str, others))}",
+                    hint="--recursive deletes these too; --force leaves them: they can be pulled or verified no more.",
+                )

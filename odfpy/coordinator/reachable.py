@@ -1,0 +1,158 @@
+"""What the references of a dataset reach, and what lies beside that in its folder.
+
+Each reference (head, branches, tags) reaches the block that it names, all blocks before that, and the slices and
+checkpoints that these speak of. What is reached is never touched. The rest is of no use: objects of commits and
+transfers that were interrupted, history that was rewritten, temporary files of writers that were killed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from odfpy.chain.events import AddData, ExecuteTransform
+from odfpy.chain.layout import DatasetLayout
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InvalidValue, OdfError
+from odfpy.files import TEMPORARY
+
+OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
+"""Folders of a dataset whose files are named by their hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Everything that the references of a dataset reach.
+
+    Attributes:
+        blocks: all of them.
+        data: the slices.
+        checkpoints: all that blocks speak of, whether they are there or not.
+        last_checkpoints: those that the next run after a reference would go on from.
+    """
+
+    blocks: set[Multihash] = field(default_factory=set)
+    data: set[Multihash] = field(default_factory=set)
+    checkpoints: set[Multihash] = field(default_factory=set)
+    last_checkpoints: set[Multihash] = field(default_factory=set)
+
+
+def reached(layout: DatasetLayout) -> Reached:
+    """Walk back from every reference; each block is read once.
+
+    Raises:
+        OdfError: a reference or a block is missing or damaged, so that nobody knows what is reached.
+    """
+    layout.chain.head()  # without one, all would seem to be of no use
+    found = Reached()
+    for name in layout.refs.names():
+        head = layout.refs.get(name)
+        if head is not None:
+            _walk(layout, head, found)
+    return found
+
+
+def _walk(layout: DatasetLayout, head: Multihash, found: Reached) -> None:
+    """All from one block on; past what is known already only as far as its checkpoint needs."""
+    wants_last = True
+    for hashed in layout.chain.iter_blocks(head):
+        if hashed.hash in found.blocks and not wants_last:
+            return
+        found.blocks.add(hashed.hash)
+        event = hashed.block.event
+        if not isinstance(event, (AddData, ExecuteTransform)):
+            continue
+        if event.new_data is not None:
+            found.data.add(event.new_data.physical_hash)
+        if event.new_checkpoint is not None:
+            found.checkpoints.add(event.new_checkpoint.physical_hash)
+            if wants_last:
+                found.last_checkpoints.add(event.new_checkpoint.physical_hash)
+        wants_last = False
+
+
+# --- What lies beside that -------------------------------------------------------------------------------------------
+
+
+class Garbage(Enum):
+    """Why a file is of no use."""
+
+    OBJECT = "unreferenced"
+    TEMPORARY = "temporary"
+    CHECKPOINT = "superseded checkpoint"
+    CACHE = "cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Useless:
+    """A file or folder that nobody needs.
+
+    Attributes:
+        path: where it is.
+        size: its bytes.
+        why: what it is.
+        name: its hash, of an object.
+    """
+
+    path: Path
+    size: int
+    why: Garbage
+    name: Multihash | None = None
+
+
+def unreferenced(folder: Path, found: Reached) -> Iterator[Useless]:
+    """The objects of a dataset that no reference reaches."""
+    for part, wanted in zip(OBJECT_FOLDERS, (found.blocks, found.data, found.checkpoints), strict=True):
+        for path in _files(folder / part):
+            name = object_name(path)
+            if name is not None and name not in wanted:
+                yield Useless(path, size_of(path), Garbage.OBJECT, name)
+
+
+def temporary(folder: Path) -> Iterator[Useless]:
+    """What killed writers have left in a dataset; of use to nobody but a writer that is at work."""
+    for part in (folder, *(path for path in _entries(folder) if path.is_dir())):
+        for path in _entries(part):
+            if path.name.startswith(TEMPORARY):
+                yield Useless(path, size_of(path), Garbage.TEMPORARY)
+
+
+def foreign(folder: Path) -> Iterator[Path]:
+    """What lies among the objects of a dataset and is not named by a hash."""
+    for part in OBJECT_FOLDERS:
+        for path in _entries(folder / part):
+            if not path.name.startswith(TEMPORARY) and (object_name(path) is None or not path.is_file()):
+                yield path
+
+
+def object_name(path: Path) -> Multihash | None:
+    """The hash that a file is named by, None for other names."""
+    try:
+        name = Multihash.parse(path.name)
+    except InvalidValue:
+        return None
+    return name if str(name) == path.name else None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size if path.exists() or path.is_symlink() else 0
+    return sum(size_of(child) for child in _entries(path))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in _entries(folder) if path.is_file())
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
