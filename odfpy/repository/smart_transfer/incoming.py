@@ -1,0 +1,148 @@
+"""Blocks from elsewhere on top of what a dataset has: checked as a whole before anything is stored, then committed.
+
+The client of a pull and the server of a push do the same here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import check_block_bytes, sum_up, validate
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.state import ChainState
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetsDiverged, IntegrityError
+from odfpy.repository.divergence import EncodedBlock
+from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
+from odfpy.repository.simple_transfer import ForeignDataset
+from odfpy.repository.smart_transfer.archive import Limits, unpack
+from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.smart_transfer.messages import BlocksBatch
+
+MAX_OBJECT_SIZE = 1 << 40
+"""Bytes of a data file or checkpoint, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Blocks that may follow what a dataset has.
+
+    Attributes:
+        blocks: those that the dataset's chain lacks, oldest first.
+        base: what the chain amounts to where they begin.
+        state: and after them.
+        num_dropped: blocks that would not be in the chain any more.
+        objects: the files that all blocks speak of that came, also those that are there already.
+    """
+
+    blocks: tuple[EncodedBlock, ...]
+    base: ChainState
+    state: ChainState
+    num_dropped: int
+    objects: tuple[LinkedObject, ...]
+
+    @property
+    def head(self) -> Multihash:
+        """The last block."""
+        head = self.state.head
+        assert head is not None  # noqa: S101 - there is a block
+        return head
+
+    def missing(self, layout: DatasetLayout) -> list[LinkedObject]:
+        """The files that a dataset does not have yet."""
+        return [item for item in self.objects if not item.is_in(layout)]
+
+
+def read_blocks(batch: BlocksBatch, limits: Limits) -> list[EncodedBlock]:
+    """The blocks of an archive, each of which is what its name says.
+
+    Raises:
+        ProtocolViolation: the archive is not one, or too large, or empty.
+        HashMismatch, MalformedData: a block is not what it should be; the message names it.
+    """
+    blocks = [EncodedBlock(check_block_bytes(name, data), data) for name, data in unpack(batch, limits)]
+    if not blocks:
+        raise ProtocolViolation("The archive has no blocks")
+    return blocks
+
+
+def place(
+    blocks: list[EncodedBlock], here: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
+) -> Incoming:
+    """See where blocks go on a chain, and that each of them may.
+
+    Args:
+        blocks: those after the chain's head, or all from the very first; oldest first.
+        here: the chain, oldest first; empty for a dataset that is new.
+        force: whether they may take the place of some that are there.
+        max_object_size: bytes that a file of theirs may have.
+
+    Raises:
+        ForeignDataset: they are those of another dataset.
+        DatasetsDiverged: blocks that are there would be lost, and `force` is not given.
+        ChainRuleViolation, IntegrityError: a rule is broken; the message names the block.
+    """
+    common = _common(blocks, here)
+    _require_same_dataset(blocks, here, common)
+    base = sum_up(here[:common])
+    is_whole = blocks[0].hashed.block.prev_block_hash is None
+    new = tuple(blocks[common:] if is_whole else blocks)
+    num_dropped = len(here) - common
+    if num_dropped and not force:
+        raise DatasetsDiverged(
+            f"{num_dropped} blocks after block {common - 1} ({base.head}) would be lost",
+            hint="--force lets what is there be overwritten.",
+        )
+    objects = linked_objects(block.hashed for block in blocks)
+    for item in objects:
+        if item.size > max_object_size:
+            raise IntegrityError(
+                f"Block {item.block}: its file {item.name} has {item.size} bytes, {max_object_size} are allowed"
+            )
+    state = validate((block.hashed for block in new), base)
+    return Incoming(new, base, state, num_dropped, tuple(objects))
+
+
+def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:
+    """How many blocks of a chain stay where they are."""
+    if blocks[0].hashed.block.prev_block_hash is not None:
+        return len(here)  # what follows another block than the last one will break a rule
+    pairs = zip(blocks, here, strict=False)
+    return next((at for at, (new, old) in enumerate(pairs) if new.hashed.hash != old.hash), min(len(blocks), len(here)))
+
+
+def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], common: int) -> None:
+    if common or not here:
+        return
+    theirs, ours = validate([blocks[0].hashed]), sum_up(here[:1])
+    if (theirs.dataset_id, theirs.kind) != (ours.dataset_id, ours.kind):
+        raise ForeignDataset(
+            f"The dataset there is {theirs.dataset_id}, which is another one than {ours.dataset_id}",
+            hint="Check the address, or transfer it under another name.",
+        )
+
+
+def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
+    """See that the dataset is the one that was meant.
+
+    Raises:
+        ForeignDataset: it is another one.
+    """
+    if expected is not None and incoming.state.dataset_id != expected:
+        raise ForeignDataset(f"The dataset there is {incoming.state.dataset_id}, not {expected}")
+
+
+def commit(incoming: Incoming, layout: DatasetLayout, old_head: Multihash | None) -> None:
+    """Store the blocks, when all of their files are there, and move the head.
+
+    Raises:
+        IntegrityError: a file is missing, or has another size.
+        ConcurrentUpdate: somebody else has moved the head in the meantime.
+    """
+    for item in incoming.missing(layout):
+        raise IntegrityError(f"File {item.name} of block {item.block} has not come")
+    copy_blocks(incoming.blocks, layout)
+    layout.refs.compare_and_swap(HEAD, old_head, incoming.head)

@@ -1,0 +1,295 @@
+"""A pull, both sides of it.
+
+      1. The client says which block it has last; the server sums up what follows.
+      2. The client asks for the blocks, and checks each of them, and every rule of the chain on top of what it has.
+      3. It asks where files that it lacks can be had, and gets them, in as many rounds as it takes.
+      4. It stores the blocks and moves its head.
+
+The connection may end anywhere: what arrived whole is kept, the head is where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError, TransferError
+from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
+from odfpy.repository.smart_transfer.archive import Limits, pack
+from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_id
+from odfpy.repository.smart_transfer.messages import (
+    MAX_MESSAGE,
+    MAX_OBJECTS,
+    BlocksReply,
+    BlocksRequest,
+    Download,
+    Internal,
+    InvalidInterval,
+    ObjectFile,
+    ObjectsReply,
+    ObjectsRequest,
+    PullAccepted,
+    PullPhase,
+    PullRequest,
+    PullStrategy,
+    SeedBlockOverwriteRestricted,
+    TransferPlan,
+    TransferUrl,
+    encode,
+    encode_error,
+    encode_ok,
+)
+from odfpy.repository.smart_transfer.session import (
+    Conversation,
+    Fetch,
+    Located,
+    PeerClosed,
+    Refusal,
+    Say,
+    hear,
+    hear_result,
+    refused,
+    say,
+)
+
+MAX_ROUND = 4 * 1024**3
+"""Bytes of the objects that are asked for at once, for the same reason as `MAX_OBJECTS`."""
+
+MAX_OBJECTS_ASKED = 10_000
+"""Objects that a server lets be asked for at once."""
+
+
+class IntervalRefused(TransferError):
+    """The server's chain does not have the block that the client has last."""
+
+
+# --- The client ---
+
+
+def pull(
+    target: DatasetLayout,
+    *,
+    force: bool = False,
+    expected_id: DatasetId | None = None,
+    limits: Limits | None = None,
+) -> Conversation[TransferResult]:
+    """Bring a dataset up to the server's.
+
+    Args:
+        target: written to; whoever keeps a lock on it holds it.
+        force: let its chain become the server's, even when that drops blocks.
+        expected_id: the id that the dataset must have.
+        limits: of what may come.
+
+    Raises:
+        IntervalRefused: the server's chain does not go on where this one ends: it is behind, or they have diverged.
+        ForeignDataset: it is another dataset.
+        IntegrityError, MalformedData, ProtocolViolation: something that comes is not what it should be.
+        ConcurrentUpdate: somebody else has moved the target's head.
+        PeerFailed, PeerClosed: the server gives up.
+    """
+    old_head = target.refs.get(HEAD)
+    # 1.
+    yield from say(PullRequest(old_head, None, force))
+    accepted, error = yield from hear_result(PullAccepted)
+    if accepted is None:
+        raise _refusal(error, old_head)
+    if accepted.transfer_plan.num_blocks == 0:
+        if old_head is None:
+            raise ProtocolViolation("The server offers a dataset without blocks")
+        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=old_head, new_head=old_head)
+    # 2.
+    yield from say(BlocksRequest())
+    blocks = read_blocks((yield from hear(BlocksReply)).blocks, limits or Limits())
+    here = target.chain.in_order(old_head) if old_head else []
+    incoming = place(blocks, here, force=force)
+    require_id(incoming, expected_id)
+    # 3.
+    missing = incoming.missing(target)
+    for some in in_rounds(missing):
+        yield from _fetch(some)
+    # 4.
+    commit(incoming, target, old_head)
+    return result_of(incoming, old_head, missing)
+
+
+def _refusal(error: object, old_head: Multihash | None) -> Exception:
+    match error:
+        case InvalidInterval():
+            return IntervalRefused(f"The server's chain, which ends in {error.head}, does not have block {error.tail}")
+        case SeedBlockOverwriteRestricted():
+            return ForeignDataset(f"The dataset there is another one than that which ends in {old_head}")
+    return refused(error)  # type: ignore[arg-type]
+
+
+def _fetch(objects: list[LinkedObject]) -> Conversation[None]:
+    files = tuple(file_of(item) for item in objects)
+    yield from say(ObjectsRequest(files))
+    reply = yield from hear(ObjectsReply)
+    found = {strategy.object_file: strategy.download_from for strategy in reply.object_transfer_strategies}
+    if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
+        raise ProtocolViolation("The server does not say where the objects are that it was asked for")
+    yield Fetch(tuple(Located(item, found[file_of(item)]) for item in objects))
+
+
+def in_rounds(objects: list[LinkedObject]) -> Iterator[list[LinkedObject]]:
+    """The objects in portions, each of which can be transferred before its URLs expire."""
+    some: list[LinkedObject] = []
+    size = 0
+    for item in objects:
+        if some and (len(some) == MAX_OBJECTS or size + item.size > MAX_ROUND):
+            yield some
+            some, size = [], 0
+        some.append(item)
+        size += item.size
+    if some:
+        yield some
+
+
+def file_of(item: LinkedObject) -> ObjectFile:
+    """A file as messages name it."""
+    return ObjectFile(item.kind, item.name, item.size)
+
+
+def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[LinkedObject]) -> TransferResult:
+    """What was done."""
+    objects = list(moved)
+    return TransferResult(
+        outcome=TransferOutcome.UPDATED,
+        old_head=old_head,
+        new_head=incoming.head,
+        num_blocks=len(incoming.blocks),
+        num_records=incoming.state.num_records - incoming.base.num_records,
+        num_objects=len(objects),
+        num_bytes=sum(item.size for item in objects),
+        num_dropped=incoming.num_dropped,
+    )
+
+
+# --- The server ---
+
+Locate = Callable[[ObjectFile], TransferUrl | None]
+"""Where an object can be had; None when the dataset does not have it."""
+
+
+def serve_pull(source: DatasetLayout, locate: Locate) -> Conversation[None]:
+    """Let a client pull a dataset.
+
+    Raises:
+        Refusal: to be told to the client.
+        PeerClosed: the client has gone in the middle of something.
+    """
+    phase = PullPhase.INITIAL_REQUEST
+    try:
+        request = yield from hear(PullRequest)
+        interval = _interval(source, request)
+        if isinstance(interval, InvalidInterval):
+            yield Say(encode_error(interval))
+            return
+        yield Say(encode_ok(PullAccepted(interval.plan)))
+        phase = PullPhase.METADATA_REQUEST
+        if (yield from _unless_closed(BlocksRequest)) is None:
+            return
+        yield Say(_blocks_text(source, interval))
+        phase = PullPhase.OBJECTS_REQUEST
+        while (asked := (yield from _unless_closed(ObjectsRequest))) is not None:
+            yield from say(ObjectsReply(_located(asked, locate)))
+    except PeerClosed:
+        raise
+    except ProtocolViolation as error:
+        raise Refusal(Internal(phase, error.message)) from error
+    except OdfError as error:
+        raise Refusal(Internal(phase, "Internal error")) from error
+
+
+def _unless_closed(type_: type[BlocksRequest | ObjectsRequest]) -> Conversation[ObjectsRequest | None]:
+    """The next message, None when the client needs nothing more."""
+    try:
+        message = yield from hear(type_)
+    except PeerClosed:
+        return None
+    return message if isinstance(message, ObjectsRequest) else ObjectsRequest(())
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Some blocks of a chain, without what is in them.
+
+    Attributes:
+        plan: their sum.
+        names: their hashes, oldest first.
+    """
+
+    plan: TransferPlan
+    names: tuple[Multihash, ...]
+
+
+def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -> Interval:
+    """Sum up what a transfer of some blocks comes to."""
+    linked = linked_objects(blocks)
+    plan = TransferPlan(
+        num_blocks=len(blocks),
+        num_objects=len(linked),
+        num_records=num_records,
+        bytes_in_raw_blocks=sum(layout.blocks.size(block.hash) for block in blocks),
+        bytes_in_raw_objects=sum(item.size for item in linked),
+    )
+    return Interval(plan, tuple(block.hash for block in blocks))
+
+
+def records_of(blocks: Iterable[HashedBlock]) -> int:
+    """Rows in the slices of some blocks."""
+    events = (block.block.event for block in blocks)
+    slices = (getattr(event, "new_data", None) for event in events)
+    return sum(item.offset_interval.end - item.offset_interval.start + 1 for item in slices if item is not None)
+
+
+def after(blocks: list[HashedBlock], begin_after: Multihash | None, *, force: bool) -> list[HashedBlock] | None:
+    """The blocks of a chain after one of them; None when it is not among them, unless all are to be overwritten."""
+    if begin_after is None:
+        return blocks
+    for at, block in enumerate(blocks):
+        if block.hash == begin_after:
+            return blocks[at + 1 :]
+    return blocks if force else None
+
+
+def _interval(source: DatasetLayout, request: PullRequest) -> Interval | InvalidInterval:
+    head = source.chain.head()
+    blocks = source.chain.in_order(head)
+    if request.stop_at is not None:
+        ends = [at for at, block in enumerate(blocks) if block.hash == request.stop_at]
+        if not ends:
+            return InvalidInterval(head, request.stop_at)
+        blocks = blocks[: ends[0] + 1]
+    new = after(blocks, request.begin_after, force=request.force_update_if_diverged)
+    if new is None:
+        assert request.begin_after is not None  # noqa: S101 - without it, all are new
+        return InvalidInterval(request.stop_at or head, request.begin_after)
+    return survey(source, new, records_of(new))
+
+
+def _blocks_text(source: DatasetLayout, interval: Interval) -> str:
+    text = encode(BlocksReply(pack((name, source.blocks.read(name)) for name in interval.names)))
+    if len(text) > MAX_MESSAGE:
+        raise ProtocolViolation("More blocks than one message can hold")
+    return text
+
+
+def _located(asked: ObjectsRequest, locate: Locate) -> tuple[Download, ...]:
+    if len(asked.object_files) > MAX_OBJECTS_ASKED:
+        raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
+    found = []
+    for file in asked.object_files:
+        url = locate(file)
+        if url is None:
+            raise ProtocolViolation(f"No object {file.physical_hash}")
+        found.append(Download(file, PullStrategy.HTTP_DOWNLOAD, url))
+    return tuple(found)

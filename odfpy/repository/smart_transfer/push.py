@@ -1,0 +1,349 @@
+"""A push, both sides of it.
+
+      1. The client says which head it has seen, and sums up what it has on top of it.
+      2. It sends the blocks; the server checks each of them, and every rule of the chain on top of what it has.
+      3. It asks where the files go, and puts them there, in as many rounds as it takes. The server asks from time to
+         time how that goes.
+      4. The client says that this is all; the server sees that every file is there, stores the blocks and moves its
+         head, if that still is where it was.
+
+The connection may end anywhere: what arrived whole is kept, the head is where it was.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetsDiverged, OdfError, TransferError
+from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
+from odfpy.repository.smart_transfer.archive import Limits, pack
+from odfpy.repository.smart_transfer.errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
+from odfpy.repository.smart_transfer.incoming import MAX_OBJECT_SIZE, Incoming, commit, place, read_blocks
+from odfpy.repository.smart_transfer.messages import (
+    MAX_MESSAGE,
+    PING_EVERY,
+    AllUploaded,
+    BlocksAccepted,
+    Complete,
+    Confirmed,
+    Internal,
+    InvalidHead,
+    ObjectFile,
+    Ping,
+    Progress,
+    PushAccepted,
+    PushBlocks,
+    PushObjects,
+    PushPhase,
+    PushRequest,
+    PushStrategy,
+    Running,
+    SeedBlockOverwriteRestricted,
+    TransferUrl,
+    Upload,
+    UploadsAccepted,
+    Visibility,
+    decode,
+    encode,
+    encode_error,
+    encode_ok,
+)
+from odfpy.repository.smart_transfer.pull import MAX_OBJECTS_ASKED, file_of, in_rounds, records_of, survey
+from odfpy.repository.smart_transfer.session import (
+    AskHead,
+    Conversation,
+    Give,
+    GivingNews,
+    Hear,
+    HearWhileGiving,
+    Located,
+    PeerClosed,
+    Refusal,
+    Say,
+    head_text,
+    hear,
+    hear_result,
+    refused,
+    say,
+)
+
+_MAX_SILENT_PINGS = 6
+
+
+# --- The client ---
+
+
+def push(
+    source: DatasetLayout,
+    blocks: list[HashedBlock],
+    remote_head: Multihash | None,
+    *,
+    force: bool = False,
+    visibility: Visibility = Visibility.PRIVATE,
+) -> Conversation[TransferResult]:
+    """Bring the server's dataset up to this one.
+
+    Args:
+        source: only read.
+        blocks: what the server lacks, oldest first: those after its head, or all.
+        remote_head: the head that the server had when it was asked.
+        force: whether they may take the place of some that are there.
+        visibility: who sees the dataset, if it is new there.
+
+    Raises:
+        RemoteHeadMoved: the server's head is another one by now.
+        ForeignDataset: the server has another dataset there.
+        RemoteCollision: the server has it under another name.
+        ProtocolViolation, PeerFailed, PeerClosed: the server does not play its part.
+    """
+    head = blocks[-1].hash
+    linked = linked_objects(blocks)
+    interval = survey(source, blocks, records_of(blocks))
+    # 1.
+    yield from say(PushRequest(remote_head, interval.plan, force, visibility))
+    yield from _accepted(PushAccepted)
+    # 2.
+    text = encode(PushBlocks(pack((name, source.blocks.read(name)) for name in interval.names)))
+    if len(text) > MAX_MESSAGE:
+        raise TransferError(
+            f"{len(blocks)} blocks are more than one message of the Smart Transfer Protocol can hold",
+            hint="Push to a folder or a bucket instead.",
+        )
+    yield Say(text)
+    yield from _accepted(BlocksAccepted)
+    # 3.
+    given: list[LinkedObject] = []
+    rounds = list(in_rounds(linked)) or [[]]
+    in_doubt = False
+    for at, some in enumerate(rounds):
+        uploads = yield from _where_to(some, is_truncated=at + 1 < len(rounds))
+        in_doubt |= yield from _give(uploads)
+        given += [upload.item for upload in uploads]
+    # 4.
+    yield from say(Complete())
+    yield from _confirmed(head, in_doubt=in_doubt)
+    return TransferResult(
+        outcome=TransferOutcome.UPDATED,
+        old_head=remote_head,
+        new_head=head,
+        num_blocks=len(blocks),
+        num_records=interval.plan.num_records,
+        num_objects=len(given),
+        num_bytes=sum(item.size for item in given),
+    )
+
+
+def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
+    _, error = yield from hear_result(type_)
+    match error:
+        case None:
+            return
+        case InvalidHead():
+            # What the reference calls `expected` is what is there.
+            raise RemoteHeadMoved(
+                f"The server's head is {head_text(error.expected_head)} by now, not {head_text(error.actual_head)}:"
+                " somebody else has pushed",
+                hint="Nothing was changed there; run the command again.",
+            )
+        case SeedBlockOverwriteRestricted():
+            raise ForeignDataset(
+                "The server has another dataset of that name, by its id",
+                hint="Push it under another name: --to REPOSITORY/NAME.",
+            )
+    raise refused(error)
+
+
+def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
+    files = tuple(file_of(item) for item in objects)
+    yield from say(PushObjects(files, is_truncated))
+    reply, error = yield from hear_result(UploadsAccepted)
+    if reply is None:
+        raise refused(error)
+    found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
+    if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
+        raise ProtocolViolation("The server does not say where the objects go that it was offered")
+    located = []
+    for item in objects:
+        strategy = found[file_of(item)]
+        if strategy.push_strategy is PushStrategy.HTTP_UPLOAD:
+            if strategy.upload_to is None:
+                raise ProtocolViolation(f"The server wants the object {item.name}, but does not say where")
+            located.append(Located(item, strategy.upload_to))
+    return tuple(located)
+
+
+def _give(uploads: tuple[Located, ...]) -> Conversation[bool]:
+    """Upload files; gives whether a question of the server may still be on its way when it is done."""
+    yield Give(uploads)
+    pings = 0
+    while True:
+        news: GivingNews = yield HearWhileGiving()
+        if news.text is None:
+            yield from say(Progress(AllUploaded()))
+            return pings > 0 or news.seconds > PING_EVERY / 2
+        decode(Ping, news.text)
+        pings += 1
+        yield from say(Progress(Running(news.count)))
+
+
+def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
+    """Wait until the push is committed.
+
+    A confirmation looks the same as a question how the uploads go, and one of these may have been on its way: then the
+    server's head tells.
+    """
+    yield from hear(Confirmed)
+    if not in_doubt or (yield AskHead()) == head:
+        return
+    yield from hear(Confirmed)
+    if (found := (yield AskHead())) != head:
+        raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")
+
+
+# --- The server ---
+
+
+class PushTarget(Protocol):
+    """Where a push goes, as the server's side sees it."""
+
+    def existing(self) -> DatasetLayout | None:
+        """The dataset of that name, as it is now."""
+
+    def stage(self, dataset_id: DatasetId) -> DatasetLayout:
+        """Where a new dataset grows until it is whole; what an earlier push has left of it is there.
+
+        Raises:
+            Refusal: it is somewhere else already.
+        """
+
+    def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
+        """Where an object is to be put."""
+
+    def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
+        """Hold the dataset's lock.
+
+        Raises:
+            DatasetLocked: somebody else is writing.
+        """
+
+    def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
+        """Give the new dataset its name, under the lock.
+
+        Raises:
+            Refusal: the name has been taken in the meantime.
+        """
+
+
+def serve_push(
+    target: PushTarget,
+    *,
+    may_force: bool = True,
+    limits: Limits | None = None,
+    max_object_size: int = MAX_OBJECT_SIZE,
+) -> Conversation[None]:
+    """Let a client push.
+
+    Args:
+        target: where to.
+        may_force: whether this client may overwrite blocks that are there.
+        limits: of blocks that may come.
+        max_object_size: bytes of a file that may come.
+
+    Raises:
+        Refusal: to be told to the client.
+        PeerClosed: the client has gone in the middle of it.
+    """
+    phase = PushPhase.INITIAL_REQUEST
+    try:
+        request = yield from hear(PushRequest)
+        layout = target.existing()
+        head = layout.refs.get(HEAD) if layout else None
+        if request.current_head != head:
+            yield Say(encode_error(InvalidHead(request.current_head, head)))
+            return
+        yield Say(encode_ok(PushAccepted()))
+        phase = PushPhase.METADATA_REQUEST
+        blocks = (yield from hear(PushBlocks)).new_blocks
+        if blocks.num_blocks != request.transfer_plan.num_blocks:
+            raise ProtocolViolation(f"{blocks.num_blocks} blocks, {request.transfer_plan.num_blocks} were announced")
+        here = layout.chain.in_order(head) if layout and head else []
+        force = may_force and request.force_update_if_diverged
+        incoming = place(read_blocks(blocks, limits or Limits()), here, force=force, max_object_size=max_object_size)
+        yield Say(encode_ok(BlocksAccepted()))
+        phase = PushPhase.ENSURING_TARGET_EXISTS
+        dataset_id = incoming.state.dataset_id
+        staged = layout or target.stage(dataset_id)
+        phase = PushPhase.OBJECTS_REQUEST
+        while (yield from _take_objects(incoming, staged, target)):
+            pass
+        phase = PushPhase.COMPLETE_REQUEST
+        yield from hear(Complete)
+        with target.writing(dataset_id):
+            _commit(incoming, target, staged, head, request.visibility_for_created_dataset)
+        yield from say(Confirmed())
+    except (PeerClosed, Refusal):
+        raise
+    except ForeignDataset as error:
+        raise Refusal(SeedBlockOverwriteRestricted()) from error
+    except OdfError as error:
+        raise Refusal(Internal(phase, _public(error))) from error
+
+
+def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget) -> Conversation[bool]:
+    """One round of uploads; gives whether there is another."""
+    request = yield from hear(PushObjects)
+    if len(request.object_files) > MAX_OBJECTS_ASKED:
+        raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
+    known = {file_of(item): item for item in incoming.objects}
+    strategies = []
+    for file in request.object_files:
+        item = known.get(file)
+        if item is None:
+            raise ProtocolViolation(f"No block has {file.physical_hash}")
+        if item.is_in(staged):
+            strategies.append(Upload(file, PushStrategy.SKIP_UPLOAD, None))
+        else:
+            url = target.locate(incoming.state.dataset_id, file)
+            strategies.append(Upload(file, PushStrategy.HTTP_UPLOAD, url))
+    yield Say(encode_ok(UploadsAccepted(tuple(strategies))))
+    silent = 0
+    while True:
+        text = yield Hear(within=PING_EVERY)
+        if text is None:
+            silent += 1
+            if silent > _MAX_SILENT_PINGS:
+                raise ConnectionLost("The client does not say how its uploads go")
+            yield from say(Ping())
+        elif isinstance(decode(Progress, text).details, AllUploaded):
+            return request.is_truncated
+        else:
+            silent = 0
+
+
+def _commit(
+    incoming: Incoming, target: PushTarget, staged: DatasetLayout, head: Multihash | None, visibility: Visibility
+) -> None:
+    now = target.existing()
+    if now is not None:
+        # Where the dataset was new, and somebody else has made it in the meantime, this finds its head moved.
+        commit(incoming, now, head)
+    elif head is not None:
+        raise TransferError("The dataset has been deleted")
+    else:
+        commit(incoming, staged, staged.refs.get(HEAD))  # a push that was cut at the last moment may have left one
+        target.publish(staged, incoming.state.dataset_id, visibility)
+
+
+def _public(error: OdfError) -> str:
+    """What a client may know of an error: what is wrong with what it has sent, not where things are on the server."""
+    name = f"{error.code} {type(error).__name__}"
+    if isinstance(error, DatasetsDiverged):
+        return f"{name}: force is needed"
+    return name if "/" in error.message else f"{name}: {error.message}"

@@ -1,0 +1,216 @@
+"""How one side of a conversation is written down: a generator of steps, which knows of no network (sans-I/O).
+
+Whoever runs it does what a step says and sends the outcome in; when the other side closes the connection, it throws
+`PeerClosed` in. The generator's return value is the outcome of the conversation. It reads and writes datasets itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from odfpy.data.multihash import Multihash
+from odfpy.repository.objects import LinkedObject
+from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
+from odfpy.repository.smart_transfer.messages import (
+    Internal,
+    InvalidHead,
+    InvalidInterval,
+    NameCollision,
+    RefCollision,
+    SeedBlockOverwriteRestricted,
+    TransferUrl,
+    closing_reason,
+    decode,
+    decode_result,
+    encode,
+)
+
+M = TypeVar("M")
+R = TypeVar("R")
+
+NORMAL = 1000
+FAILED = 1011
+"""Codes of a closing frame (RFC 6455, 7.4.1): all is done; the server has failed, and the reason is a message."""
+
+AnyError: TypeAlias = (
+    Internal | InvalidHead | InvalidInterval | NameCollision | RefCollision | SeedBlockOverwriteRestricted
+)
+"""Whatever a message can say no with. Which of them may come where is the other side's business: no is no."""
+
+
+# --- Steps ---
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Send a message. The outcome is None."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """Wait for a message. The outcome is its text, or None when `within` seconds have gone without one."""
+
+    within: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A file, and where to get or put it."""
+
+    item: LinkedObject
+    url: TransferUrl
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Get files into the dataset. The outcome is None, when all of them are there."""
+
+    files: tuple[Located, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Give:
+    """Begin to put files where they go. The outcome is None, at once."""
+
+    files: tuple[Located, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HearWhileGiving:
+    """Wait for a message, or for the end of what was begun. The outcome is `GivingNews`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivingNews:
+    """What has happened first.
+
+    Attributes:
+        text: the message; None when all files are where they go.
+        count: how many of them are.
+        seconds: since it was begun.
+    """
+
+    text: str | None
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AskHead:
+    """Ask the server where its head is, outside of the conversation. The outcome is a hash or None."""
+
+
+Step: TypeAlias = Say | Hear | Fetch | Give | HearWhileGiving | AskHead
+Conversation: TypeAlias = Generator[Step, Any, R]
+
+
+class PeerClosed(ConnectionLost):
+    """The other side has closed the connection.
+
+    Attributes:
+        close_code: of the closing frame; 1006 when there was none.
+        reason: of the closing frame.
+    """
+
+    def __init__(self, close_code: int, reason: str = "", *, hint: str | None = None) -> None:
+        said = f": {reason[:200]}" if reason.isprintable() and reason else ""
+        super().__init__(f"The other side has closed the connection (code {close_code}){said}", hint=hint or _AGAIN)
+        self.close_code = close_code
+        self.reason = reason
+
+
+class Refusal(PeerFailed):
+    """The server gives up, and the client is to be told why, in a closing frame.
+
+    Attributes:
+        error: what to say.
+    """
+
+    def __init__(self, error: AnyError) -> None:
+        super().__init__(f"Refused: {closing_reason(error)}")
+        self.error = error
+
+
+_AGAIN = "Run the command again: what has arrived whole is not sent again."
+
+
+# --- Saying and hearing messages ---
+
+
+def say(message: Any) -> Conversation[None]:
+    """Send a message."""
+    yield Say(encode(message))
+
+
+def hear(type_: type[M]) -> Conversation[M]:
+    """Wait for a message of a kind.
+
+    Raises:
+        ProtocolViolation: another one came.
+        PeerFailed, PeerClosed: none will come.
+    """
+    try:
+        text = yield Hear()
+    except PeerClosed as closed:
+        raise refused(_said_with(closed)) from None
+    return decode(type_, text)
+
+
+def hear_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]]:
+    """Wait for a message that says yes or no; also a closing frame may say no.
+
+    Raises:
+        ProtocolViolation: something else came.
+        PeerClosed: nothing will come.
+    """
+    try:
+        text = yield Hear()
+    except PeerClosed as closed:
+        return None, _said_with(closed)
+    return decode_result(type_, AnyError, text)
+
+
+def refused(error: AnyError | None) -> Exception:
+    """What a no amounts to, for whoever was told it; the cases that a conversation knows better it handles itself."""
+    match error:
+        case Internal():
+            place = error.phase.value
+            return PeerFailed(
+                f"The server has given up in the phase {place}: {error.error_message[:1000]}",
+                hint="Its log says more. Is there something to correct here? `odf verify` checks a dataset.",
+            )
+        case RefCollision():
+            return RemoteCollision(
+                f"The server has the dataset {error.dataset_id} under another name",
+                hint="Push it to the name that it has there.",
+            )
+        case NameCollision():
+            return RemoteCollision(
+                f"The server has another dataset called {error.dataset_alias}",
+                hint="Push it under another name: --to REPOSITORY/NAME.",
+            )
+    return PeerFailed(f"The server refuses: {type(error).__name__}")
+
+
+def _said_with(closed: PeerClosed) -> AnyError:
+    """The no in a closing frame.
+
+    Raises:
+        PeerClosed: there is none in it.
+    """
+    if closed.close_code == FAILED:
+        with suppress(ProtocolViolation):
+            error: AnyError | None = decode_result(object, AnyError, closed.reason)[1]
+            if error is not None:
+                return error
+    raise closed
+
+
+def head_text(head: Multihash | None) -> str:
+    """A head for messages."""
+    return str(head) if head else "none"

@@ -1,0 +1,147 @@
+"""Random pairs of chains and random cuts: both ends always hold a valid chain, and the end is the one that the model says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.small_datasets import add_slice, image, make_dataset, say
+from support.smart_pair import Pair, Site
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import validate
+from odfpy.chain.ref_store import HEAD
+from odfpy.errors import OdfError
+from odfpy.repository.objects import linked_objects
+from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome
+from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed
+from odfpy.repository.smart_transfer.messages import Visibility
+from odfpy.repository.smart_transfer.pull import IntervalRefused, after, pull, serve_pull
+from odfpy.repository.smart_transfer.push import push, serve_push
+
+Steps = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain as what was done to make it: equal stories make equal chains."""
+
+    number: int
+    steps: Steps
+
+    def build(self) -> DatasetLayout:
+        layout = make_dataset(DatasetLayout.in_memory(), number=self.number)
+        add_slice(layout, b"first")
+        for kind, value in self.steps:
+            if kind == "say":
+                say(layout, str(value) + str(layout.chain.state().sequence_number))
+            else:
+                add_slice(layout, bytes([value]), b"state" if value % 2 else None)
+        return layout
+
+    def is_ahead_of(self, other: Chain) -> bool:
+        return self != other and self.steps[: len(other.steps)] == other.steps
+
+
+steps = st.lists(st.tuples(st.sampled_from(["say", "add"]), st.integers(0, 2)), max_size=3).map(tuple)
+cuts = st.none() | st.integers(0, 12)
+
+
+@st.composite
+def pairs(draw) -> tuple[Chain, Chain | None]:
+    """What is sent, and what is there; None for nothing."""
+    common, ours, theirs = draw(steps), draw(steps), draw(steps)
+    source = Chain(1, common + ours)
+    return source, draw(st.none() | st.just(Chain(draw(st.sampled_from([1, 1, 1, 2])), common + theirs)))
+
+
+def check(layout: DatasetLayout | None) -> None:
+    """The chain is valid, and every file of it is there."""
+    if layout is not None and layout.refs.get(HEAD) is not None:
+        blocks = layout.chain.in_order()
+        validate(blocks)
+        for item in linked_objects(blocks):
+            assert item.kind.store(layout).read(item.name)
+
+
+def pulled(source: Chain, target: Chain | None, *, force: bool) -> object:
+    if target is None:
+        return TransferOutcome.UPDATED
+    if source.number != target.number:
+        return ForeignDataset if force else IntervalRefused
+    if source == target:
+        return TransferOutcome.UP_TO_DATE
+    return TransferOutcome.UPDATED if force or source.is_ahead_of(target) else IntervalRefused
+
+
+@settings(max_examples=60)
+@given(pairs(), st.booleans(), cuts)
+def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None):
+    theirs, ours = pair
+    site, here = Site(theirs.build()), ours.build() if ours else DatasetLayout.in_memory()
+    before, here_before = image(site.source()), here.refs.get(HEAD)
+
+    def conversation(cut: int | None) -> Pair:
+        return Pair(pull(here, force=force), serve_pull(site.source(), site.located), here, site, cut_after=cut)
+
+    first = conversation(cut)
+    try:
+        first.run()
+    except ConnectionLost:
+        assert here.refs.get(HEAD) == here_before
+    except OdfError:
+        assert here.refs.get(HEAD) == here_before
+    check(here)
+    second = conversation(None)
+    try:
+        found: object = second.run().outcome
+    except OdfError as error:
+        found = type(error)
+    wanted = pulled(theirs, ours, force=force)
+    assert found in ({wanted, TransferOutcome.UP_TO_DATE} if wanted is TransferOutcome.UPDATED else {wanted})
+    assert not set(first.moved) & set(second.moved), "what has arrived is not sent again"
+    assert image(site.source()) == before
+    check(here)
+    assert here.refs.get(HEAD) == (site.head if isinstance(wanted, TransferOutcome) else here_before)
+
+
+@settings(max_examples=80)
+@given(pairs(), st.booleans(), cuts, st.sampled_from(Visibility))
+def test_push_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None, visibility: Visibility):
+    ours, theirs = pair
+    here, site = ours.build(), Site(theirs.build() if theirs else None)
+    before, head_before = image(here), site.head
+    is_forward = theirs is None or (ours.number == theirs.number and ours.is_ahead_of(theirs))
+
+    def conversation(cut: int | None) -> Pair | None:
+        # What the client decides before it begins; without `force`, a client that has nothing to add says so.
+        blocks = after(here.chain.in_order(), site.head, force=True)
+        if not blocks:
+            return None
+        client = push(here, blocks, site.head, force=force, visibility=visibility)
+        return Pair(client, serve_push(site), here, site, cut_after=cut)
+
+    moved: list = []
+    for left in (cut, None):
+        talk = conversation(left)
+        try:
+            if talk is not None:
+                talk.run()
+        except ForeignDataset:
+            assert theirs is not None
+            assert ours.number != theirs.number
+        except ConnectionLost:
+            assert left is not None
+        except PeerFailed as error:
+            assert not is_forward  # noqa: PT017
+            assert not force  # noqa: PT017
+            assert "force is needed" in error.message  # noqa: PT017
+        check(site.layout)
+        if talk is not None:
+            assert not set(moved) & set(talk.moved), "what has arrived is not sent again"
+            moved += talk.moved
+    assert image(here) == before
+    wanted = is_forward or (force and theirs is not None and theirs.number == ours.number)
+    assert site.head == (here.refs.get(HEAD) if wanted else head_before)
+    assert site.visibility == (None if theirs else visibility)

@@ -1,0 +1,199 @@
+"""Both sides of a conversation of the Smart Transfer Protocol in one thread, without a network, which can be cut anywhere."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.repository.objects import ObjectKind
+from odfpy.repository.smart_transfer.messages import ObjectFile, TransferUrl, Visibility, closing_reason
+from odfpy.repository.smart_transfer.session import (
+    FAILED,
+    NORMAL,
+    AskHead,
+    Conversation,
+    Fetch,
+    Give,
+    GivingNews,
+    Hear,
+    HearWhileGiving,
+    Located,
+    PeerClosed,
+    Refusal,
+    Say,
+)
+
+URL = "memory:"
+
+
+class Site:
+    """A server's dataset in memory: absent at first, staged by a push, there when that is published."""
+
+    def __init__(self, layout: DatasetLayout | None = None) -> None:
+        self.layout = layout
+        self.staged: dict[DatasetId, DatasetLayout] = {}
+        self.visibility: Visibility | None = None
+
+    def existing(self) -> DatasetLayout | None:
+        return self.layout
+
+    def stage(self, dataset_id: DatasetId) -> DatasetLayout:
+        return self.staged.setdefault(dataset_id, DatasetLayout.in_memory())
+
+    def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
+        return TransferUrl(f"{URL}{dataset_id}")
+
+    @contextmanager
+    def writing(self, dataset_id: DatasetId) -> Iterator[None]:
+        yield
+
+    def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
+        self.layout, self.visibility = layout, visibility
+
+    def place_of(self, url: str) -> DatasetLayout:
+        return self.layout or self.staged[DatasetId.parse(url.removeprefix(URL))]
+
+    def source(self) -> DatasetLayout:
+        assert self.layout is not None
+        return self.layout
+
+    def located(self, file: ObjectFile) -> TransferUrl | None:
+        store = file.object_type.store(self.source())
+        return TransferUrl(URL) if file.physical_hash in store and store.size(file.physical_hash) == file.size else None
+
+    @property
+    def head(self) -> Multihash | None:
+        return self.layout.refs.get(HEAD) if self.layout else None
+
+
+@dataclass
+class Side:
+    """One side: what it waits for, and what has come for it."""
+
+    conversation: Conversation[Any]
+    inbox: deque[str] = field(default_factory=deque)
+    step: Any = None
+    result: Any = None
+    error: BaseException | None = None
+    is_over: bool = False
+
+    def go_on(self, value: Any = None, error: BaseException | None = None) -> None:
+        try:
+            self.step = self.conversation.throw(error) if error else self.conversation.send(value)
+        except StopIteration as stop:
+            self.result, self.is_over = stop.value, True
+        except Exception as failure:  # noqa: BLE001 - it is looked at later
+            self.error, self.is_over = failure, True
+
+
+class Pair:
+    """A client and a server that talk.
+
+    Attributes:
+        said: what was said, in order: who, and the text.
+        moved: the files that were transferred.
+        copy: how a file is transferred; a test may lose or forge it.
+    """
+
+    def __init__(
+        self,
+        client: Conversation[Any],
+        server: Conversation[Any],
+        here: DatasetLayout,
+        site: Site,
+        *,
+        cut_after: int | None = None,
+    ) -> None:
+        self.client, self.server = Side(client), Side(server)
+        self.here, self.site = here, site
+        self.said: list[tuple[str, str]] = []
+        self.moved: list[Multihash] = []
+        self._left = cut_after
+        self._given = 0
+        self.copy: Callable[[DatasetLayout, DatasetLayout, Located], None] = copy
+
+    def run(self) -> Any:
+        """Let them talk until both are done; the client's outcome, or its error."""
+        try:
+            for side in (self.client, self.server):
+                side.go_on()
+            while not (self.client.is_over and self.server.is_over):
+                moves = [self._move("client", self.client, self.server), self._move("server", self.server, self.client)]
+                assert any(moves), f"both wait: {self.client.step}, {self.server.step}"
+        except Cut:
+            for side in (self.client, self.server):
+                if not side.is_over:
+                    side.go_on(error=PeerClosed(1006))
+                    assert side.is_over
+        if self.client.error:
+            raise self.client.error
+        return self.client.result
+
+    def _move(self, name: str, side: Side, other: Side) -> bool:
+        if side.is_over:
+            return False
+        match side.step:
+            case Say(text):
+                self._spend()
+                self.said.append((name, text))
+                other.inbox.append(text)
+                side.go_on()
+            case Hear() if side.inbox:
+                side.go_on(side.inbox.popleft())
+            case Hear() if other.is_over:
+                side.go_on(error=closing(other))
+            case Fetch(files):
+                for located in files:
+                    self._transfer(self.site.source(), self.here, located)
+                side.go_on()
+            case Give(files):
+                self._given = len(files)
+                for located in files:
+                    self._transfer(self.here, self.site.place_of(located.url.url), located)
+                side.go_on()
+            case HearWhileGiving():
+                side.go_on(GivingNews(None, self._given, 0.0))
+            case AskHead():
+                side.go_on(self.site.head)
+            case _:
+                return False
+        return True
+
+    def _transfer(self, source: DatasetLayout, target: DatasetLayout, located: Located) -> None:
+        self._spend()
+        self.copy(source, target, located)
+        self.moved.append(located.item.name)
+
+    def _spend(self) -> None:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise Cut
+
+
+class Cut(Exception):
+    """The connection ends here."""
+
+
+def copy(source: DatasetLayout, target: DatasetLayout, located: Located) -> None:
+    item = located.item
+    data = item.kind.store(source).read(item.name)
+    item.kind.store(target).insert_stream(io.BytesIO(data), item.name, size=item.size)
+
+
+def closing(side: Side) -> PeerClosed:
+    """How a side that is done closes the connection."""
+    if isinstance(side.error, Refusal):
+        return PeerClosed(FAILED, closing_reason(side.error.error))
+    return PeerClosed(1006 if side.error else NORMAL)
+
+
+__all__ = ["ObjectKind", "Pair", "Site", "copy"]
