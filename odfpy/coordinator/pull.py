@@ -97,7 +97,7 @@ class Puller:
                 local.extend(self.storage.match([ref]))
         self.check_name(local, remote)
         for ref in remote:
-            yield self._timed(ref, partial(self._pull_new, ref))
+            yield from self._pull_remote(ref)
         failed: set[DatasetId] = set()
         for dataset in Lineage(self.storage).in_order(local, with_inputs=self.options.recursive):
             result = self._pull_unless_blocked(dataset, failed)
@@ -169,10 +169,22 @@ class Puller:
                 return after_looking(locked, replace(unchanged(locked), notes=(note,)))
             return self._poll(locked, locked.state.polling_source)
 
-    def _pull_new(self, ref: str) -> PullResult:
+    def _pull_remote(self, ref: str) -> Iterator[PullResult]:
+        """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
+        wanted: list[tuple[str, DatasetId | None]] = [(ref, None)]
+        while wanted:
+            ref, expected_id = wanted.pop(0)
+            result = self._timed(ref, partial(self._pull_new, ref, expected_id))
+            yield result
+            if self.options.recursive and result.error is None:
+                inputs = self.remotes.missing_inputs(self.storage.get(result.name), ref)
+                wanted += [item for item in inputs if item not in wanted]
+
+    def _pull_new(self, ref: str, expected_id: DatasetId | None) -> PullResult:
         return self.remotes.clone(
             ref,
-            as_name=self.options.as_name,
+            as_name=self.options.as_name if expected_id is None else None,
+            expected_id=expected_id,
             force=self.options.force,
             progress=self.progress,
         )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
 from odfpy.repository.open import is_path, open_dataset
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
+from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, transfer
 
 ProgressSink = Callable[[Progress], None]
@@ -43,16 +46,43 @@ class Remotes:
     def pull(self, dataset: StoredDataset, url: str, *, force: bool, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock."""
         name = str(dataset.handle)
+        seen = _seen_heads(dataset.folder)
         result = transfer(
             open_dataset(url),
             dataset.layout,
             force=force,
             expected_id=dataset.handle.id,
+            seen=seen.get(url),
             progress=_reporter(name, "pulling", progress),
         )
+        seen.remember(url, result.source_head)
         return _result(name, result, dataset.layout)
 
-    def clone(self, ref: str, *, as_name: DatasetAlias | None, force: bool, progress: ProgressSink) -> PullResult:
+    def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[tuple[str, DatasetId]]:
+        """What a dataset is derived from and the workspace lacks: where it would be, beside the dataset, and its id.
+
+        Args:
+            dataset: a copy.
+            ref: where it came from.
+        """
+        transform = dataset.state.set_transform
+        here = {known.handle.id for known in self._storage.datasets()}
+        beside = ref.rstrip("/").rpartition("/")[0]
+        return [
+            (f"{beside}/{item.alias or item.dataset_ref}", item.dataset_ref)
+            for item in (transform.inputs if transform else ())
+            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in here
+        ]
+
+    def clone(
+        self,
+        ref: str,
+        *,
+        as_name: DatasetAlias | None,
+        force: bool,
+        progress: ProgressSink,
+        expected_id: DatasetId | None = None,
+    ) -> PullResult:
         """Copy a dataset into the workspace, or bring the copy that is there up to date."""
         url = resolve_remote(ref, self.registry)
         source = open_dataset(url)
@@ -67,9 +97,12 @@ class Remotes:
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
-            moved = transfer(source, layout, progress=_reporter(str(alias), "pulling", progress))
+            moved = transfer(
+                source, layout, expected_id=expected_id, progress=_reporter(str(alias), "pulling", progress)
+            )
             result = _result(str(alias), moved, layout)
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
+            _seen_heads(folder).remember(url, moved.source_head)
             with self._storage.editing():
                 self._storage.create(alias, layout.chain.state().dataset_id, folder)
         return result
@@ -87,9 +120,11 @@ class Remotes:
         target = self._target(dataset, to, several=several) if to else next(iter(aliases.list("push")), None)
         if target is None:
             raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
-        remote = open_dataset(resolve_remote(target, self.registry))
+        url = resolve_remote(target, self.registry)
+        remote = open_dataset(url)
         result = transfer(dataset.layout, remote, force=force, progress=_reporter(name, "pushing", progress))
         aliases.add("push", target)
+        _seen_heads(dataset.folder).remember(url, result.new_head)
         return _result(name, result, remote)
 
     def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
@@ -103,6 +138,10 @@ class Remotes:
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
+
+
+def _seen_heads(folder: Path) -> SeenHeads:
+    return SeenHeads(folder / "info" / "remotes.yaml")
 
 
 def _name_in(url: str) -> DatasetAlias:

@@ -12,16 +12,22 @@ from enum import Enum
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import RequiredSigners, SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects
+from odfpy.repository.signature_transfer import copy_signatures
 
 
 class ForeignDataset(TransferError, code="E602"):
     """The two places have different datasets, by their ids."""
+
+
+class HistoryTakenBack(TransferError, code="E660"):
+    """A place that had blocks which are here too does not have them any more."""
 
 
 class TransferOutcome(Enum):
@@ -47,6 +53,8 @@ class TransferResult:
         num_bytes: their size.
         num_dropped: blocks that are not in the target's chain any more; only `force` does that.
         num_ahead: blocks that only the target has.
+        signatures: who has signed the blocks that came, None when none came.
+        behind: head of the source, where it is behind the target's.
     """
 
     outcome: TransferOutcome
@@ -58,6 +66,13 @@ class TransferResult:
     num_bytes: int = 0
     num_dropped: int = 0
     num_ahead: int = 0
+    behind: Multihash | None = None
+    signatures: SignatureReport | None = None
+
+    @property
+    def source_head(self) -> Multihash:
+        """Head of the source."""
+        return self.behind or self.new_head
 
 
 def transfer(
@@ -66,6 +81,8 @@ def transfer(
     *,
     force: bool = False,
     expected_id: DatasetId | None = None,
+    seen: Multihash | None = None,
+    required: RequiredSigners | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring the target up to the source.
@@ -73,7 +90,7 @@ def transfer(
       1. Read both heads; when they are equal, all is done.
       2. Walk both chains back to where they meet.
       3. Decide: nothing to do, go on, overwrite, or refuse.
-      4. Check every rule of the chain on what comes, on top of what the target has.
+      4. Check every rule of the chain on what comes, on top of what the target has; take its signatures along.
       5. Copy data files and checkpoints that the target lacks.
       6. Copy blocks.
       7. Move the head, if it still is where it was.
@@ -83,14 +100,18 @@ def transfer(
         target: written to; whoever keeps a lock on it holds it.
         force: let the target's chain become the source's, even when that drops blocks of the target.
         expected_id: the id that the dataset must have; a target that is not empty implies one anyway.
+        seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
+        required: by whom the source's head must be signed.
         progress: called with bytes done and bytes in all, while files are copied.
 
     Raises:
         DatasetNotFound: the source has no head.
         DatasetsDiverged: both sides have blocks that the other lacks.
+        HistoryTakenBack: the source does not have all any more that it had.
         ForeignDataset: source and target, or source and `expected_id`, are not the same dataset.
         IntegrityError, MalformedData, ObjectNotFound: something of the source is not what it should be; the message
             names it.
+        ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
         ConcurrentUpdate: somebody else has moved the target's head in the meantime.
         TransferError: the target cannot be written to, the source cannot be reached.
     """
@@ -104,8 +125,10 @@ def transfer(
     # 3.
     if target_head is not None:
         _require_same_dataset(found, source)
+        if not force:
+            _require_what_was_there(found, source, source_head, seen)
         if not force and not found.source:
-            return _target_ahead(target_head, found)
+            return _target_ahead(target_head, source_head, found)
         if not force and found.target:
             raise _diverged(source, source_head, target, target_head, found)
     # 4.
@@ -113,6 +136,7 @@ def transfer(
     state = validate((block.hashed for block in found.source), base)
     if expected_id is not None and state.dataset_id != expected_id:
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
+    signatures = copy_signatures(source, target, [block.hashed for block in found.source], state.dataset_id, required)
     # 5.
     linked = linked_objects(block.hashed for block in found.source)
     missing = [item for item in linked if not item.is_in(target)]
@@ -130,6 +154,7 @@ def transfer(
         num_objects=len(missing),
         num_bytes=sum(item.size for item in missing),
         num_dropped=len(found.target),
+        signatures=signatures,
     )
 
 
@@ -163,9 +188,26 @@ def _require_same_dataset(found: Divergence, source: DatasetLayout) -> None:
         )
 
 
-def _target_ahead(head: Multihash, found: Divergence) -> TransferResult:
+def _require_what_was_there(
+    found: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
+) -> None:
+    gone = next((block for block in found.target if block.hashed.hash == seen), None)
+    if gone is not None:
+        lost = gone.number - found.ancestor_number
+        raise HistoryTakenBack(
+            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
+            f" {source_head} now: {lost} blocks that were there have been taken back",
+            hint=f"Ask those who publish it why. --force follows, which drops {len(found.target)} blocks here.",
+        )
+
+
+def _target_ahead(head: Multihash, source_head: Multihash, found: Divergence) -> TransferResult:
     return TransferResult(
-        outcome=TransferOutcome.TARGET_AHEAD, old_head=head, new_head=head, num_ahead=len(found.target)
+        outcome=TransferOutcome.TARGET_AHEAD,
+        old_head=head,
+        new_head=head,
+        num_ahead=len(found.target),
+        behind=source_head,
     )
 
 

@@ -13,6 +13,7 @@ from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, UsageError
+from odfpy.repository.simple_transfer import ForeignDataset, HistoryTakenBack
 
 POLLING = """
 kind: DatasetSnapshot
@@ -136,6 +137,54 @@ def test_a_copy_is_pulled_again_from_where_it_came(tmp_path: Path) -> None:
     list(there.push(["root"]))
     assert outcomes(pull(here)) == {"root": "updated"}
     assert rows(here, "root") == rows(there, "root")
+
+
+def test_a_place_that_goes_back_is_told_and_not_followed(tmp_path: Path) -> None:
+    there = workspace_with(tmp_path / "there", root())
+    mirror = tmp_path / "mirror" / "root"
+    feed(there, "root", "1 a")
+    list(there.push(["root"], to=str(mirror)))
+    early = (mirror / "refs" / "head").read_bytes()
+    feed(there, "root", "1 b", day=2)
+    list(there.push(["root"]))
+    here = Workspace.init(tmp_path / "here")
+    pull(here, str(mirror))
+    (mirror / "refs" / "head").write_bytes(early)
+    before = rows(here, "root")
+    (result,) = pull(here)
+    assert isinstance(result.error, HistoryTakenBack)
+    assert str(mirror) in result.error.message
+    assert rows(here, "root") == before
+    (result,) = here.pull(["root"], force=True)
+    assert result.outcome is PullOutcome.UPDATED
+    assert rows(here, "root") == ["+A 1 a"]
+    assert pull(here)[0].outcome is PullOutcome.UP_TO_DATE, "what was followed is what was seen last"
+
+
+def test_what_a_dataset_is_derived_from_comes_from_beside_it(tmp_path: Path) -> None:
+    first = derivative("derived").replace(", alias: source", "").replace("from source", "from root")
+    second = derivative("more", "derived").replace(", alias: source", "").replace("from source", "from derived")
+    there = workspace_with(tmp_path / "there", root(), first, second)
+    feed(there, "root", "1 a", "2 b")
+    pull(there)
+    list(there.push(all=True, to=str(tmp_path / "mirror")))
+    here = Workspace.init(tmp_path / "here")
+    results = list(here.pull([str(tmp_path / "mirror" / "more")], recursive=True))
+    assert outcomes(results) == {"more": "updated", "derived": "updated", "root": "updated"}
+    assert all(report.ok for report in here.verify(all=True))
+    assert outcomes(pull(here)) == dict.fromkeys(("more", "derived", "root"), "up to date")
+
+
+def test_another_dataset_is_not_taken_for_an_input(tmp_path: Path) -> None:
+    there = workspace_with(tmp_path / "there", root(), derivative())
+    other = workspace_with(tmp_path / "other", root("source"))
+    list(there.push(["derived"], to=str(tmp_path / "mirror") + "/"))
+    list(other.push(["source"], to=str(tmp_path / "mirror") + "/"))
+    here = Workspace.init(tmp_path / "here")
+    copied, refused = here.pull([str(tmp_path / "mirror" / "derived")], recursive=True)
+    assert copied.error is None
+    assert isinstance(refused.error, ForeignDataset)
+    assert [str(summary.handle) for summary in here.datasets()] == ["derived"]
 
 
 def test_a_diverged_copy_is_refused_unless_forced(tmp_path: Path) -> None:

@@ -20,7 +20,13 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository import objects
 from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult, transfer
+from odfpy.repository.simple_transfer import (
+    ForeignDataset,
+    HistoryTakenBack,
+    TransferOutcome,
+    TransferResult,
+    transfer,
+)
 
 Opener = Callable[[Path], DatasetLayout]
 
@@ -142,10 +148,37 @@ def test_target_that_has_more_is_left_alone(here: DatasetLayout, there: DatasetL
     say(here, "b", "c")
     before = image(here)
     result = transfer(there, here)
+    head, behind = here.chain.head(), there.chain.head()
     assert result == TransferResult(
-        outcome=TransferOutcome.TARGET_AHEAD, old_head=here.chain.head(), new_head=here.chain.head(), num_ahead=2
+        outcome=TransferOutcome.TARGET_AHEAD, old_head=head, new_head=head, num_ahead=2, behind=behind
     )
+    assert result.source_head == behind
     assert image(here) == before
+
+
+@pytest.mark.parametrize("rewritten", [False, True], ids=["rolled-back", "rewritten"])
+def test_place_that_does_not_have_any_more_what_it_had(here: DatasetLayout, there: DatasetLayout, rewritten: bool):
+    make_dataset(there, "a")
+    early = there.chain.head()
+    say(there, "b", "c")
+    seen = transfer(there, here).source_head
+    there.refs.compare_and_swap(HEAD, seen, early)
+    if rewritten:
+        say(there, "other")
+    before = image(here)
+    with pytest.raises(
+        HistoryTakenBack, match=r"was at block 3 \(f1620.*2 blocks that were there have been taken back"
+    ):
+        transfer(there, here, seen=seen)
+    assert image(here) == before
+    assert transfer(there, here, seen=seen, force=True).new_head == here.chain.head() == there.chain.head()
+
+
+def test_blocks_of_our_own_on_top_of_what_was_seen_are_not_missed(here: DatasetLayout, there: DatasetLayout):
+    make_dataset(there, "a")
+    seen = transfer(there, here).source_head
+    say(here, "mine")
+    assert transfer(there, here, seen=seen).outcome is TransferOutcome.TARGET_AHEAD
 
 
 def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here: DatasetLayout, there: DatasetLayout):
