@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.files import TEMPORARY, replace_file
+from odfpy.files import TEMPORARY, make_folder, written_aside
 
 _PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
 
@@ -86,7 +86,16 @@ class LocalSideFiles(SideFiles):
             raise OdfError(f"Cannot read {file}: {error.strerror}") from error
 
     def write(self, path: str, data: bytes) -> None:
-        replace_file(self.folder / check_path(path), data)
+        file = self.folder / check_path(path)
+        try:
+            make_folder(file.parent)
+            # After a power loss a file may be gone, since the folder is not flushed, but what is there is whole.
+            with written_aside(file) as temporary, temporary.open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise OdfError(f"Cannot write {file}: {error.strerror}") from error
 
     def delete(self, path: str) -> None:
         file = self.folder / check_path(path)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
@@ -44,6 +44,10 @@ _PROOF: Final = "Ed25519Signature2020"
 
 class ForgedSignature(IntegrityError, code="E650"):
     """A signature is not by whom it says it is, or not of what it lies beside."""
+
+
+class NotSigned(IntegrityError, code="E654"):
+    """A copy is not signed by whom the settings want it to be."""
 
 
 class MalformedSignature(MalformedData, code="E651"):
@@ -114,13 +118,7 @@ class SignedBlock:
         made = tuple(
             Signature(time, Proof(_PROOF, str(pair.actor), "u" + _base64(pair.sign(message)))) for pair in keys
         )
-        return self.merged(made)
-
-    def merged(self, others: Iterable[Signature]) -> SignedBlock:
-        """The same with more signatures, one of each signer: the first that was known."""
-        known = {signature.proof.verification_method for signature in self.signatures}
-        new = (signature for signature in others if signature.proof.verification_method not in known)
-        return replace(self, signatures=(*self.signatures, *new)[:MAX_SIGNATURES])
+        return replace(self, signatures=made)
 
     @property
     def signers(self) -> tuple[ActorId, ...]:
@@ -217,54 +215,99 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 # --- In a dataset ----------------------------------------------------------------------------------------------------
 
 
-def sign_block(side: SideFiles, signed: SignedBlock) -> None:
-    """Put the signatures of a block beside the chain, to those that are there.
-
-    Raises:
-        OdfError: they cannot be written, or what is there cannot be read.
-    """
-    path = path_of(signed.block_hash)
-    known = side.read(path, MAX_SIZE)
-    if known is not None:
-        before = decode(known, BLOCK, side.describe(path))
-        signed = before.merged(signed.signatures)
-        if signed == before:
-            return
-    side.write(path, encode(signed, BLOCK))
+def says_signed(side: SideFiles) -> bool:
+    """Whether a place has signatures: one look, so that places without any cost no more than that."""
+    return HEAD.encode() in (side.read(HEAD_PATH, MAX_SIZE) or b"")  # others may answer with a page of theirs
 
 
-def signatures_of(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> tuple[Signature, ...]:
-    """The signatures of a block, each checked; none where there are none.
+def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> SignedBlock | None:
+    """The signatures of a block, each checked; None where there are none.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
     """
-    path = path_of(hashed.hash)
+    signed = _read(side, path_of(hashed.hash), BLOCK)
+    if side is not None and signed is not None:
+        where = side.describe(path_of(hashed.hash))
+        signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, where)
+    return signed
+
+
+def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> SignedBlock | None:
+    """The signatures of the head, each checked; None where there are none, or where they are of another head.
+
+    Raises:
+        ForgedSignature, MalformedSignature: the message names block and file.
+    """
+    signed = _read(side, HEAD_PATH, HEAD)
+    if side is None or signed is None or signed.block_hash != head.hash:
+        return None  # somebody who does not sign may have moved the head since
+    signed.check(HEAD, dataset_id, head.hash, head.block.sequence_number, side.describe(HEAD_PATH))
+    return signed
+
+
+def _read(side: SideFiles | None, path: str, kind: str) -> SignedBlock | None:
     data = None if side is None else side.read(path, MAX_SIZE)
-    if side is None or data is None:
-        return ()
-    signed = decode(data, BLOCK, side.describe(path))
-    signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, side.describe(path))
-    return signed.signatures
+    return None if side is None or data is None else decode(data, kind, side.describe(path))
 
 
-def head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> tuple[Signature, ...]:
-    """The signatures of the head, each checked; none where there are none, or where they are of an older head.
+# --- Who has signed what, and who must have ---------------------------------------------------------------------------
 
-    Raises:
-        ForgedSignature, MalformedSignature: the message names block and file.
+
+@dataclass(frozen=True, slots=True)
+class SignatureReport:
+    """Who has signed some blocks.
+
+    Attributes:
+        signed: how many of them somebody has signed.
+        unsigned: how many nobody has.
+        signers: who; those of the newest block first.
     """
-    data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
-    if side is None or data is None:
-        return ()
-    where = side.describe(HEAD_PATH)
-    signed = decode(data, HEAD, where)
-    if signed.block_hash != head.hash:
-        return ()  # somebody who does not sign has moved the head since
-    signed.check(HEAD, dataset_id, head.hash, head.block.sequence_number, where)
-    return signed.signatures
+
+    signed: int = 0
+    unsigned: int = 0
+    signers: tuple[ActorId, ...] = ()
+
+    @classmethod
+    def of(cls, blocks: Sequence[SignedBlock | None]) -> SignatureReport:
+        """A report on the signatures of some blocks, oldest first; None stands for a block without any."""
+        signed = [block for block in blocks if block is not None and block.signatures]
+        signers = dict.fromkeys(signer for block in reversed(signed) for signer in block.signers)
+        return cls(len(signed), len(blocks) - len(signed), tuple(signers))
 
 
-def describe_tree(signature: Signature) -> dict[str, Any]:
-    """A signature for programs."""
-    return {"signer": signature.proof.verification_method, "time": str(signature.time)}
+@dataclass(frozen=True, slots=True)
+class RequiredSigners:
+    """By whom a copy must be signed: one of some, on its newest block, which vouches for all before it.
+
+    Attributes:
+        names: who they are, for messages.
+        keys: their keys.
+        owner: whether the dataset's own key is good, too.
+    """
+
+    names: str
+    keys: frozenset[ActorId]
+    owner: bool
+
+    def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
+        """See that a chain that ends in a block is signed as it must be.
+
+        Args:
+            newest: the block.
+            signed: its signatures, which have been checked.
+            dataset_id: the dataset.
+            where: the place that it is in, for the message.
+
+        Raises:
+            NotSigned: it is not.
+        """
+        signers = signed.signers if signed else ()
+        good = self.keys | ({ActorId.owner_of(dataset_id)} if self.owner else set())
+        if not good.intersection(signers):
+            by = f"signed by {', '.join(map(str, signers))}" if signers else "not signed"
+            raise NotSigned(
+                f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {by}; signatures.require wants"
+                f" {self.names}",
+                hint="Ask whoever publishes the dataset to sign it, or `odf config set signatures.require` otherwise.",
+            )

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from odfpy.chain.signatures import RequiredSigners, SignatureReport
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
@@ -194,6 +195,13 @@ class UserKeys:
             return OWNER
         return ME if key == self._me else str(key)
 
+    def words(self, report: SignatureReport, dataset_id: DatasetId) -> str:
+        """A report on signatures in a few words."""
+        if not report.signed:
+            return "not signed"
+        by = ", ".join(dict.fromkeys(self.name_of(signer, dataset_id) for signer in report.signers))
+        return f"signed by {by}" + (f", {report.unsigned} blocks not signed" if report.unsigned else "")
+
     @cached_property
     def _me(self) -> ActorId | None:
         try:
@@ -214,3 +222,23 @@ class UserKeys:
         entries = tuple(_Entry(item.name, str(item.key)) for item in items)
         save_document(self._trusted, "TrustedKeys", _Document(entries))
         self.__dict__.pop("trusted", None)
+
+
+def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None:
+    """By whom copies must be signed, as the setting `signatures.require` says; None when by nobody.
+
+    The user's own key is always good.
+
+    Raises:
+        UnknownKey, InvalidValue: the setting names a key that is not known.
+    """
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    found = {keys.find(name) for name in names if name.lower() != OWNER}
+    own = keys.known()
+    return RequiredSigners(
+        " or ".join(names),
+        frozenset(found | ({own.actor} if own else set())),
+        owner=any(name.lower() == OWNER for name in names),
+    )

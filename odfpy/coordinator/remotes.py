@@ -7,6 +7,9 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.signatures import RequiredSigners
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.keys import UserKeys, required_signers
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -38,6 +41,11 @@ class Remotes:
         """Where a dataset is pulled from and pushed to."""
         return Aliases(dataset.folder / "info" / "aliases.yaml")
 
+    @property
+    def _required(self) -> RequiredSigners | None:
+        """By whom copies must be signed."""
+        return required_signers(Config.load(self._storage.root).get("signatures.require"), UserKeys())
+
     def pull_url(self, dataset: StoredDataset) -> str | None:
         """Where a copy is pulled from, None for datasets that are at home here."""
         aliases = self.aliases(dataset).list("pull")
@@ -53,6 +61,7 @@ class Remotes:
             force=force,
             expected_id=dataset.handle.id,
             seen=seen.get(url),
+            required=self._required,
             progress=_reporter(name, "pulling", progress),
         )
         seen.remember(url, result.source_head)
@@ -98,7 +107,11 @@ class Remotes:
         with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
             moved = transfer(
-                source, layout, expected_id=expected_id, progress=_reporter(str(alias), "pulling", progress)
+                source,
+                layout,
+                expected_id=expected_id,
+                required=self._required,
+                progress=_reporter(str(alias), "pulling", progress),
             )
             result = _result(str(alias), moved, layout)
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
@@ -160,7 +173,9 @@ def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[in
 
 def _result(name: str, moved: TransferResult, target: DatasetLayout) -> PullResult:
     updated = moved.outcome is TransferOutcome.UPDATED
-    notes = ("the other side has more",) if moved.outcome is TransferOutcome.TARGET_AHEAD else ()
+    notes = ["the other side has more"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
+    if moved.signatures is not None and updated:
+        notes.append(UserKeys().words(moved.signatures, target.chain.state().dataset_id))
     return PullResult(
         name=name,
         outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
@@ -169,5 +184,6 @@ def _result(name: str, moved: TransferResult, target: DatasetLayout) -> PullResu
         num_blocks=moved.num_blocks,
         num_records=moved.num_records,
         watermark=target.chain.state().watermark if updated else None,
-        notes=notes,
+        signatures=moved.signatures,
+        notes=tuple(notes),
     )

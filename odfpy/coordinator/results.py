@@ -13,6 +13,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 
 if TYPE_CHECKING:
+    from odfpy.chain.signatures import SignatureReport
     from odfpy.errors import OdfError
 
 
@@ -100,6 +101,7 @@ class PullResult:
         lane: of an ingest, where it ran and why.
         seconds: time it took.
         input: the file that was taken in, where there are several.
+        signatures: who has signed the blocks of a copy that came, None where none came or nobody looked.
         notes: remarks for the person.
         error: why it failed or was skipped.
     """
@@ -115,6 +117,7 @@ class PullResult:
     lane: str | None = None
     seconds: float = 0.0
     input: str | None = None
+    signatures: SignatureReport | None = None
     notes: tuple[str, ...] = ()
     error: OdfError | None = None
 
@@ -152,13 +155,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What a verification of one dataset looked at, and what it found."""
+    """What a verification of one dataset looked at, and what it found; `signatures` says who has signed its blocks."""
 
     handle: DatasetHandle
     blocks: int
     slices: int
     checkpoints: int
     transforms_replayed: int
+    signatures: SignatureReport | None = None
     findings: tuple[Finding, ...]
     seconds: float
 

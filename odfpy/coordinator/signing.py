@@ -12,7 +12,7 @@ from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
-from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, sign_block
+from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, path_of
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys
 from odfpy.data.timestamp import Timestamp
@@ -53,7 +53,7 @@ class Signing:
                     block_hash=hashed.hash,
                     sequence_number=hashed.block.sequence_number,
                 )
-                sign_block(side, signed.signed_by(keys, BLOCK, time))
+                side.write(path_of(hashed.hash), encode(signed.signed_by(keys, BLOCK, time), BLOCK))
             if signed is not None:
                 side.write(HEAD_PATH, encode(signed.signed_by(keys, HEAD, time), HEAD))
         except OdfError as error:

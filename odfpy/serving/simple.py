@@ -1,6 +1,8 @@
 """The Simple Transfer Protocol, read only (ODF specification, RFC-007).
 
     refs/head, refs/<name>      a reference; changes, so that caches must ask
+    refs/head.sig, info/signatures/<hash>
+                                who has moved the head, who has made a block
     blocks/<hash>, data/<hash>, checkpoints/<hash>
                                 an object that a reference leads to; never changes
 
@@ -16,6 +18,7 @@ from fastapi.responses import FileResponse, PlainTextResponse
 
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import is_name
+from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
@@ -44,6 +47,29 @@ _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 
 class _Pieces(FileResponse):
     chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
+
+
+@router.get("/refs/head.sig", responses=_ANSWERS)
+def head_signatures(dataset: Readable) -> Response:
+    """Who has moved the head."""
+    return _side_file(dataset, HEAD_PATH)
+
+
+@router.get("/info/signatures/{hash}", responses=_ANSWERS)
+def block_signatures(dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+    """Who has made a block."""
+    try:
+        return _side_file(dataset, path_of(Multihash.parse(hash)))
+    except InvalidValue as error:
+        raise HTTPException(404, "There is no such block: this is not a hash") from error
+
+
+def _side_file(dataset: StoredDataset, path: str) -> Response:
+    side = dataset.layout.side
+    data = side.read(path, MAX_SIZE) if side is not None else None
+    if data is None:
+        raise HTTPException(404, "There is no signature")
+    return Response(data, media_type="application/json", headers={"Cache-Control": "no-cache"})
 
 
 @router.head("/refs/{ref}", include_in_schema=False)

@@ -14,6 +14,7 @@ from support.static_server import StaticServer, cut_after, static_server
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import MemoryObjectStore, ObjectStore
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -78,6 +79,7 @@ def test_dataset_of_the_reference_is_pulled_byte_for_byte(golden, name: str, her
         num_records=state.num_records,
         num_objects=len(list(original.data)) + len(list(original.checkpoints)),
         num_bytes=sum(store.size(item) for store in (original.data, original.checkpoints) for item in store),
+        signatures=SignatureReport(unsigned=state.sequence_number + 1),
     )
 
 
@@ -138,7 +140,8 @@ def test_fast_forward_reads_only_what_is_new(here: DatasetLayout, there: Dataset
     result = transfer(remote, here)
     assert (result.num_blocks, result.num_records, result.num_objects, result.num_bytes) == (2, 1, 1, 3)
     assert sorted(server.asked()) == sorted(
-        ["/there/refs/head", f"/there/data/{name}"] + [f"/there/blocks/{b.hash}" for b in there.chain.in_order()[-2:]]
+        ["/there/refs/head", "/there/refs/head.sig", f"/there/data/{name}"]
+        + [f"/there/blocks/{b.hash}" for b in there.chain.in_order()[-2:]]
     )
 
 
