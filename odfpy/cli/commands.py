@@ -26,6 +26,7 @@ COMMANDS = {
     "tail": ("query", "Print the last rows of a dataset."),
     "sql": ("query", "Query datasets with SQL, or start a shell."),
     "verify": ("verify", "Check every hash and every rule, and replay every transform."),
+    "clone": ("transfer", "Copy a dataset into a workspace of its own, a new folder."),
     "push": ("transfer", "Copy datasets to a repository."),
     "serve": ("serve", "Serve the datasets of this workspace: pulls, pushes, events."),
     "set-visibility": ("serve", "Decide whether `odf serve` gives datasets to anybody, or only for a token."),

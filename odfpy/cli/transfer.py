@@ -1,7 +1,8 @@
-"""`odf push`: data out to other places."""
+"""`odf clone` and `odf push`: datasets from and to other places."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,42 @@ import typer
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, complete_repositories, group, session_of
 from odfpy.cli.results import report
 
-commands = group("Data out.")
+commands = group("Datasets from and to other places.")
+
+
+@command(
+    commands,
+    "odf clone https://example.com/odf/com.example.rates",
+    "odf clone s3://public-data/com.example.daily rates --recursive",
+)
+def clone(
+    context: typer.Context,
+    place: Annotated[
+        str, typer.Argument(help="URL or path of a dataset, or repository/name of this workspace.", metavar="PLACE")
+    ],
+    folder: Annotated[
+        str | None, typer.Argument(help="Of the new workspace; the name of the dataset by default.", metavar="FOLDER")
+    ] = None,
+    as_: Annotated[str | None, typer.Option("--as", help="What to call the dataset.", metavar="NAME")] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Also what it is derived from, where that is beside it.")
+    ] = False,
+    form: Form = None,
+) -> int:
+    """Copy a dataset into a workspace of its own, a new folder."""
+    from odfpy.coordinator.clone import clone, how_to_go_on, place_of
+
+    session = session_of(context)
+    output = session.output_as(form)
+    url = place_of(place, Path(session.folder))
+    target = Path(folder or url.rpartition("/")[2])
+    results = clone(url, target, as_name=as_, recursive=recursive, progress=session.progress)
+    code = report(results, output, session.progress)
+    if code == 0:
+        output.say(f"The workspace is {target}")
+    elif target.joinpath(".odf").exists():
+        output.say(f"What has arrived is kept; to go on: {how_to_go_on(url, target)}")
+    return code
 
 
 @command(

@@ -1,0 +1,75 @@
+"""A workspace for a copy of a dataset, as `git clone` makes a folder for a copy of a repository."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from odfpy.coordinator.results import Progress, PullResult
+from odfpy.coordinator.workspace import Workspace
+from odfpy.dataset.names import is_url
+from odfpy.errors import AlreadyExists, InvalidValue, WorkspaceNotFound
+from odfpy.http.url import without_user
+from odfpy.repository.open import is_path, normalize_url
+from odfpy.repository.registry import resolve_remote
+
+
+def place_of(text: str, folder: Path) -> str:
+    """The URL of a dataset elsewhere.
+
+    Args:
+        text: a URL or path; or `repository/name`, of the workspace that the folder is in.
+        folder: where we are.
+
+    Raises:
+        InvalidValue: none of these.
+        RepositoryNotFound: with a suggestion.
+    """
+    if is_url(text) or is_path(text):
+        return normalize_url(text)
+    try:
+        return resolve_remote(text, Workspace.open(folder).repositories)
+    except WorkspaceNotFound:
+        raise InvalidValue(
+            f"Not a URL or path: {text!r}",
+            hint=f"A path begins with /, ./ or ../; names of repositories, as {text} may be, are known in a workspace.",
+        ) from None
+
+
+def clone(
+    url: str, folder: Path, *, as_name: str | None, recursive: bool, progress: Callable[[Progress], None]
+) -> Iterator[PullResult]:
+    """Make a workspace and copy a dataset into it. A workspace for nothing is removed again.
+
+    Args:
+        url: where the dataset is.
+        folder: of the workspace to be; it may be there already, if it is empty.
+        as_name: what to call the dataset.
+        recursive: also what it is derived from, of what is beside it there.
+        progress: is told how far the work is.
+
+    Raises:
+        AlreadyExists: there is something in the folder.
+    """
+    was_there = folder.exists()
+    if was_there and (not folder.is_dir() or any(folder.iterdir())):
+        raise AlreadyExists(
+            f"{folder} is there already, and is no empty folder",
+            hint=f"Name another folder; or, in a workspace, run `odf pull {url}`.",
+        )
+    workspace = Workspace.init(folder)
+    try:
+        yield from workspace.pull([url], as_name=as_name, recursive=recursive, progress=progress)
+    finally:
+        if not workspace.datasets() and not _has_files(workspace.storage.cache / "incoming"):
+            shutil.rmtree(folder / ".odf" if was_there else folder, ignore_errors=True)
+
+
+def how_to_go_on(url: str, folder: Path) -> str:
+    """The command that goes on with a copy that was broken off."""
+    return f"odf -w {folder} pull {without_user(url)}"
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.is_file() for path in folder.rglob("*"))
