@@ -31,6 +31,7 @@ COMMANDS = {
     "serve": ("serve", "Serve the datasets of this workspace: pulls, pushes, events."),
     "set-visibility": ("serve", "Decide whether `odf serve` gives datasets to anybody, or only for a token."),
     "token": ("token", "Access tokens: who may read and write the datasets of this workspace through `odf serve`."),
+    "webhook": ("webhook", "Webhooks: URLs that `odf serve` calls when a dataset has a new head."),
     "login": ("login", "Remember a token for a server, in a file that only you can read, and try it."),
     "logout": ("login", "Forget the token for a server; it stays valid there until it is revoked."),
     "rename": ("datasets", "Give a dataset another name."),
@@ -43,7 +44,7 @@ COMMANDS = {
     "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
     "version": ("system", "Print the versions of odfpy and of the specification it follows."),
 }
-GROUPS = ("inspect", "repo", "token", "config", "engine", "system")
+GROUPS = ("inspect", "repo", "token", "webhook", "config", "engine", "system")
 
 
 class _Root(Group):

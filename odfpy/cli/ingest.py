@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,11 @@ from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_sour
 from odfpy.cli.plans import tell_plans
 from odfpy.cli.results import report
 from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.cli.output import Output
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.results import PullResult
 
 commands = group("Data in.")
 
@@ -22,6 +28,7 @@ commands = group("Data in.")
     "odf pull --all",
     "odf pull --all --dry-run",
     "odf pull mirror/com.example.rates --as com.example.copy",
+    "odf pull https://data.example.com/com.example.rates --follow",
     "odf pull com.example.rates --set-watermark 2024-03-01",
 )
 def pull(
@@ -47,12 +54,17 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
     ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
+    ] = False,
     form: Form = None,
 ) -> int:
     """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace
+    if follow and (dry_run or set_watermark is not None):
+        raise UsageError("--follow goes with neither --dry-run nor --set-watermark")
     if set_watermark is None:
         how: dict[str, Any] = {
             "all": all_,
@@ -64,12 +76,31 @@ def pull(
         }
         if dry_run:
             return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
+        if follow:
+            return _follow(session, names or [], how, output)
         return report(workspace.pull(names or (), **how), output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
     if all_ or recursive or force or fetch_uncacheable or as_name or dry_run or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
     return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
+
+
+def _follow(session: Session, names: list[str], how: dict[str, Any], output: Output) -> int:
+    from odfpy.coordinator.follow import Follow
+
+    first = dict(how)
+
+    def pull(refs: Sequence[str]) -> Iterator[PullResult]:
+        """The first pull has all the options; those that follow are of datasets that are here then."""
+        options = {**how, **first}
+        first.update(all=False, recursive=False, as_name=None)
+        return session.workspace.pull(refs, **options)
+
+    output.say("Following; Ctrl-C ends it")
+    code = report(Follow(session.workspace, pull).run(names), output, session.progress)
+    output.say("No longer following")
+    return code
 
 
 @command(

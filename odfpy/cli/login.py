@@ -14,7 +14,7 @@ from odfpy.errors import UsageError
 commands = group("Access to servers of datasets.")
 
 
-@command(commands, "odf login https://data.example.com", "ODF_TOKEN=... odf login https://data.example.com")
+@command(commands, "odf login https://data.example.com", "odf login https://data.example.com < token.txt")
 def login(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="The server, or anything on it.", metavar="URL")],

@@ -59,9 +59,9 @@ def serve(
     with needs_extra("serve", "Servers"):
         from odfpy.serving.server import Tls
         from odfpy.serving.server import serve as run
-        from odfpy.serving.settings import ServeSettings
+        from odfpy.serving.settings import ServeSettings, checked_url
     settings = ServeSettings(
-        base_url=_base_url(base_url),
+        base_url=base_url and checked_url(base_url),
         max_connections=whole_number(max_connections, "--max-connections", at_least=1) or 1,
         grace=whole_number(grace, "--grace") or 0,
     )
@@ -84,14 +84,6 @@ def _workspaces(session: Session, others: list[str]) -> list[Workspace]:
 
     found = [session.workspace, *map(Workspace.open, others)]
     return list({workspace.root: workspace for workspace in found}.values())
-
-
-def _base_url(text: str | None) -> str | None:
-    if text is None:
-        return None
-    from odfpy.http.url import parse_url
-
-    return str(parse_url(text, UsageError)).rstrip("/")
 
 
 def _counted(workspaces: list[Workspace]) -> str:

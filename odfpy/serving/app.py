@@ -10,7 +10,9 @@ A dataset's routers are mounted under both forms of its name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
@@ -19,6 +21,7 @@ from odfpy import __version__
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving import catalog, events, simple
 from odfpy.serving.datasets import ServedDatasets
+from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
 from odfpy.serving.heads import Heads
 from odfpy.serving.logs import Metrics, Observed
@@ -40,7 +43,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
         settings: limits and times.
     """
     settings = settings or ServeSettings()
-    app = FastAPI(title="Open Data Fabric node", version=__version__, redoc_url=None)
+    app = FastAPI(title="Open Data Fabric node", version=__version__, redoc_url=None, lifespan=_lifespan)
     app.state.settings = settings
     app.state.datasets = ServedDatasets([workspace.storage for workspace in workspaces])
     app.state.reaches = Reaches()
@@ -54,6 +57,20 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Webhooks are called while the server runs."""
+    state = app.state
+    deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
+    task = asyncio.create_task(deliveries.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _by_name(name: _Segment) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.errors import UsageError
+from odfpy.http.url import parse_url
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
@@ -20,6 +23,10 @@ class ServeSettings:
         grace: seconds that requests get to end when the server is stopped.
         poll: seconds between two looks at the heads that somebody has subscribed to.
         heartbeat: seconds after which a subscriber without news is told that the server is there.
+        webhook_timeout: seconds that the receiver of a webhook may take.
+        webhook_attempts: how often a receiver is called with one head.
+        webhook_delay: seconds until it is called again; twice as long each time.
+        webhook_longest_delay: seconds that this never exceeds.
     """
 
     base_url: str | None = None
@@ -32,3 +39,16 @@ class ServeSettings:
     grace: float = 30.0
     poll: float = 0.5
     heartbeat: float = 15.0
+    webhook_timeout: float = 15.0
+    webhook_attempts: int = 12
+    webhook_delay: float = 2.0
+    webhook_longest_delay: float = 600.0
+
+
+def checked_url(text: str) -> str:
+    """A URL that clients reach the server at, without a slash at the end.
+
+    Raises:
+        UsageError: not an http or https URL.
+    """
+    return str(parse_url(text, UsageError)).rstrip("/")

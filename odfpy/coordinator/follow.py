@@ -1,0 +1,154 @@
+"""`odf pull --follow`: copies that follow what they are copies of, as it grows.
+
+Servers of datasets tell each new head (`<dataset>/events`); other places are looked at from time to time. Whatever is
+told or missed, a pull compares the heads themselves.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.workspace import Workspace
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import OdfError, UsageError
+from odfpy.repository.events import NoEvents, heads_told
+
+INTERVAL = 30.0
+"""Seconds between two looks at a place that tells no events."""
+
+RETRY = 5.0
+"""Seconds after which another try is made, when a pull has failed or a server has gone."""
+
+_TURN = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often to look.
+
+    Attributes:
+        interval: seconds between two looks at a place that tells no events.
+        retry: seconds until another try.
+    """
+
+    interval: float = INTERVAL
+    retry: float = RETRY
+
+
+class Follow:
+    """Some datasets of a workspace that follow others until somebody presses Ctrl-C."""
+
+    def __init__(
+        self, workspace: Workspace, pull: Callable[[Sequence[str]], Iterator[PullResult]], pace: Pace | None = None
+    ) -> None:
+        """
+        Args:
+            workspace: where they are.
+            pull: brings some of its datasets up to date.
+            pace: how often to look.
+        """
+        self._workspace = workspace
+        self._pull = pull
+        self._pace = pace or Pace()
+        self._news: queue.Queue[DatasetId] = queue.Queue()
+        self._end = threading.Event()
+
+    def run(self, refs: Sequence[str]) -> Iterator[PullResult]:
+        """Pull some datasets, then again whenever the place of a copy among them has something new.
+
+        Args:
+            refs: what to begin with, as for a pull.
+
+        Yields:
+            A result for each dataset first, then for each that has changed or failed.
+
+        Raises:
+            UsageError: none of them is a copy.
+        """
+        names = []
+        for result in self._pull(refs):
+            names.append(result.name)
+            yield result
+        copies, derivatives = self._sorted(names)
+        if not copies:
+            raise UsageError(
+                "There is nothing to follow: none of these datasets comes from another place",
+                hint="`odf pull URL --follow` makes a copy and follows. Sources are asked with each `odf pull`.",
+            )
+        for dataset, url in copies:
+            threading.Thread(target=self._listen, args=(dataset, url), daemon=True).start()
+        try:
+            while True:
+                changed = self._next()
+                yield from self._renewed(changed, derivatives)
+        except KeyboardInterrupt:
+            return
+        finally:
+            self._end.set()
+
+    def _sorted(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
+        """The copies with the places that they come from, and the derivatives of this workspace."""
+        copies, derivatives = [], []
+        for name in dict.fromkeys(names):
+            try:
+                dataset = self._workspace.storage.get(name)
+                url = self._workspace.remotes.pull_url(dataset)
+                kind = dataset.state.kind
+            except OdfError:
+                continue  # the first pull has told what is wrong with it
+            if url is not None:
+                copies.append((dataset, url))
+            elif kind is DatasetKind.DERIVATIVE:
+                derivatives.append(str(dataset.handle.id))
+        return copies, derivatives
+
+    def _renewed(self, changed: list[DatasetId], derivatives: list[str]) -> Iterator[PullResult]:
+        has_news = False
+        for dataset_id in changed:
+            for result in self._pull([str(dataset_id)]):
+                if result.outcome is PullOutcome.FAILED:
+                    self._later(dataset_id)
+                has_news = has_news or result.outcome is PullOutcome.UPDATED
+                if result.outcome is not PullOutcome.UP_TO_DATE:
+                    yield result
+        if has_news and derivatives:
+            yield from (item for item in self._pull(derivatives) if item.outcome is not PullOutcome.UP_TO_DATE)
+
+    def _next(self) -> list[DatasetId]:
+        """Wait for news; all there are, each dataset once."""
+        while True:
+            try:
+                found = [self._news.get(timeout=_TURN)]
+            except queue.Empty:
+                continue
+            while not self._news.empty():
+                found.append(self._news.get())
+            return list(dict.fromkeys(found))
+
+    def _later(self, dataset_id: DatasetId) -> None:
+        timer = threading.Timer(self._pace.retry, self._news.put, (dataset_id,))
+        timer.daemon = True
+        timer.start()
+
+    def _listen(self, dataset: StoredDataset, url: str) -> None:
+        """Put a dataset among the news whenever its place may have something new."""
+        while not self._end.is_set():
+            try:
+                for head in heads_told(url):
+                    if head != str(dataset.chain.head()):
+                        self._news.put(dataset.handle.id)
+                    if self._end.is_set():
+                        return
+                pause = 0.0  # the stream has come to its end, as streams do
+            except NoEvents:
+                self._news.put(dataset.handle.id)
+                pause = self._pace.interval
+            except OdfError:
+                pause = self._pace.retry  # a pull would tell what is wrong; a server may be away for a while
+            self._end.wait(max(pause, _TURN))

@@ -1,0 +1,62 @@
+"""Listening to a server of datasets: which heads it tells (`<dataset>/events`, server-sent events)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from odfpy.errors import TransferError
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.repository.credentials import authorization
+
+_SMART = re.compile(r"(?i)odf\+(https?://)")
+_WEB = re.compile(r"(?i)https?://")
+_OK = 200
+_STREAM = "text/event-stream"
+_LONGEST_LINE = 64 * 1024
+
+
+class NoEvents(TransferError, code="E634"):
+    """The place of a dataset tells no events: it has to be looked at."""
+
+
+def heads_told(url: str) -> Iterator[str]:
+    """The heads that a server tells, as text, the present one first, until the stream breaks off or ends.
+
+    Args:
+        url: the dataset.
+
+    Raises:
+        NoEvents: it is no such server.
+        TransferError: the server cannot be reached, or lets us wait for too long.
+    """
+    base = _SMART.sub(r"\1", url).rstrip("/")
+    if not _WEB.match(base):
+        raise NoEvents(f"{base} tells no events")
+    client = HttpClient(TransferError, authorize=authorization)
+    with client.get(f"{base}/events", {"Accept": _STREAM, "Cache-Control": "no-cache"}) as answer:
+        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if answer.status != _OK or kind != _STREAM:
+            raise NoEvents(f"{answer.url} tells no events: status {answer.status}")
+        fields: dict[str, str] = {}
+        for line in _lines(answer):
+            if line:
+                name, _, value = line.partition(":")
+                fields[name] = value.removeprefix(" ")
+                continue
+            if fields.get("event") == "head" and "id" in fields:
+                yield fields["id"]
+            fields = {}
+
+
+def _lines(answer: HttpResponse) -> Iterator[str]:
+    """Lines without their ends; comments are left out."""
+    rest = b""
+    while data := answer.read(_LONGEST_LINE):
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            raise TransferError(f"{answer.url}: a line does not end")
+        for line in lines:
+            text = line.rstrip(b"\r").decode("utf-8", "replace")
+            if not text.startswith(":"):
+                yield text

@@ -1,0 +1,147 @@
+"""Webhooks: who is called when the head of a dataset moves, and how a call says whom it is from.
+
+    .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.yaml    URL and secret; mode 0600
+    .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.told    the last head that was told
+
+A call is a POST of the JSON that `events` tells, with the headers of Standard Webhooks: `webhook-id`,
+`webhook-timestamp` and `webhook-signature`, `v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.ref_store import HEAD
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, UsageError, did_you_mean
+from odfpy.files import replace_file
+from odfpy.http.url import parse_url, without_user
+from odfpy.repository.documents import load_document, save_document
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - of the form of secrets, none itself
+_SECRET_SIZE = 32
+
+
+class WebhookNotFound(NotFound, code="E633"):
+    """A dataset has no webhook with that URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Who is called.
+
+    Attributes:
+        url: where the POST goes to; may hold secrets of its own.
+        secret: what calls are signed with, as the receiver has it.
+    """
+
+    url: str = field(repr=False)
+    secret: str = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The server that is called, without path and query, for logs and lists."""
+        return str(parse_url(self.url, InvalidValue).origin)
+
+    def headers(self, id_: str, timestamp: int, body: bytes) -> dict[str, str]:
+        """The headers of a call.
+
+        Args:
+            id_: of the call; the same when it is repeated, so that receivers can drop what they have.
+            timestamp: seconds since 1970.
+            body: what is sent.
+        """
+        try:
+            key = base64.b64decode(self.secret.removeprefix(SECRET_PREFIX), validate=True)
+        except ValueError:
+            raise MalformedManifest(f"The secret of the webhook at {self.shown} is damaged") from None
+        digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+        return {
+            "Content-Type": "application/json",
+            "webhook-id": id_,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+        }
+
+
+def shown_url(url: str) -> str:
+    """The URL without user and query, which may be secrets."""
+    return without_user(url).partition("?")[0]
+
+
+class Webhooks:
+    """The webhooks of one dataset."""
+
+    def __init__(self, dataset: StoredDataset) -> None:
+        self.dataset = dataset
+        self._folder = dataset.folder / "info" / "webhooks"
+
+    def add(self, url: str) -> Webhook:
+        """Call a URL from the next head on; gives the webhook with its new secret.
+
+        Raises:
+            UsageError: not an http or https URL.
+            AlreadyExists: it is called already.
+        """
+        parse_url(url, UsageError)
+        if self._path(url).exists():
+            raise AlreadyExists(
+                f"{self.dataset.handle} has a webhook with that URL already",
+                hint="To give it another secret, delete it first: `odf webhook delete`.",
+            )
+        webhook = Webhook(url, SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_SIZE)).decode())
+        head = self.dataset.layout.refs.get(HEAD)
+        if head is not None:
+            self.tell(webhook, head)
+        save_document(self._path(url), "Webhook", webhook)
+        return webhook
+
+    def list(self) -> tuple[Webhook, ...]:
+        """All of them, by URL."""
+        return tuple(sorted(self._all(), key=lambda webhook: webhook.url))
+
+    def delete(self, url: str) -> None:
+        """Call it no more.
+
+        Raises:
+            WebhookNotFound: with a suggestion.
+        """
+        path = self._path(url)
+        if not path.exists():
+            known = [shown_url(webhook.url) for webhook in self.list()]
+            raise WebhookNotFound(
+                f"{self.dataset.handle} has no webhook with that URL",
+                hint=did_you_mean(url, known, otherwise="`odf webhook list NAME` shows them."),
+            )
+        path.unlink(missing_ok=True)
+        self._told(url).unlink(missing_ok=True)
+
+    def last_told(self, webhook: Webhook) -> str | None:
+        """The last head that was told, None when none was."""
+        try:
+            return self._told(webhook.url).read_text(encoding="ascii").strip() or None
+        except (OSError, UnicodeDecodeError):
+            return None  # then it is told once more
+
+    def tell(self, webhook: Webhook, head: Multihash) -> None:
+        """Remember that a head was told."""
+        replace_file(self._told(webhook.url), f"{head}\n".encode())
+
+    def _all(self) -> Iterator[Webhook]:
+        for path in self._folder.glob("[!.]*.yaml"):
+            webhook = load_document(path, "Webhook", Webhook)
+            if webhook is not None:
+                yield webhook
+
+    def _path(self, url: str) -> Path:
+        return self._folder / f"{hashlib.sha256(url.encode()).hexdigest()}.yaml"
+
+    def _told(self, url: str) -> Path:
+        return self._path(url).with_suffix(".told")
