@@ -34,7 +34,6 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 
-NOON = Timestamp.parse("2024-01-01T12:00:00Z")
 LOGICAL = Multihash.of(b"rows", Multihash.of(b"").algorithm)
 MANIFEST = "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: {name}\n  kind: Root\n  metadata: []\n"
 
@@ -67,7 +66,7 @@ def dataset(workspace: Workspace, name: str) -> DatasetLayout:
 def commit(layout: DatasetLayout, events: list[MetadataEvent]) -> None:
     """A block for each event."""
     chain = layout.chain
-    chain.commit(chain.prepare(chain.state(), events, NOON))
+    chain.commit(chain.prepare(chain.state(), events, Timestamp.now()))
 
 
 def add_slices(layout: DatasetLayout, count: int, size: int) -> None:

@@ -1,4 +1,4 @@
-"""`odf list`, `show`, `delete`, `rename`: the datasets of a workspace."""
+"""`odf list`, `show`: the datasets of a workspace."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Command, Form, Name, Names, Yes, command, group, session_of
+from odfpy.cli.grammar import Command, Form, Name, command, group, session_of
 from odfpy.cli.output import Columns, Record, error_tree, sized
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
-from odfpy.errors import OdfError, UsageError
+from odfpy.errors import OdfError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import DamagedDataset, DatasetSummary, LineageNode
@@ -164,36 +164,3 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     tree["primaryKey"] = primary_key_of(state.schema) if state.schema else None
     tree["manifest"] = snapshot_document(workspace.snapshot(name))["content"]
     output.tree({key: value for key, value in tree.items() if value not in (None, [], {})})
-
-
-@command(commands, "odf delete com.example.rates", "odf delete 'com.example.%' --yes")
-def delete(
-    context: typer.Context,
-    names: Names = None,
-    yes: Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Also when others are derived from them.")] = False,
-) -> int:
-    """Delete datasets, with their data."""
-    if not names:
-        raise UsageError("Nothing to delete", hint="Name datasets.")
-    session = session_of(context)
-    workspace = session.workspace
-    doomed = workspace.match(names)
-    if not session.confirm(f"Delete {', '.join(map(str, doomed))}, with all data?", yes=yes):
-        session.output.error("not deleted")
-        return 1
-    for handle in workspace.delete([str(handle.id) for handle in doomed], force=force):
-        session.output.say(f"Deleted {handle}")
-    return 0
-
-
-@command(commands, "odf rename com.example.rates com.example.fx-rates")
-def rename(
-    context: typer.Context,
-    name: Name,
-    new_name: Annotated[str, typer.Argument(help="The new name.", metavar="NEW-NAME")],
-) -> None:
-    """Give a dataset another name; its id stays, and so do datasets derived from it."""
-    session = session_of(context)
-    old = session.workspace.resolve(name)
-    session.output.say(f"{old} is now {session.workspace.rename(name, new_name)}")

@@ -48,6 +48,13 @@ def pull(
     as_name: Annotated[
         str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
     ] = None,
+    reset_derivatives: Annotated[
+        bool,
+        typer.Option(
+            "--reset-derivatives-on-diverged-input",
+            help="Make derivatives again whose inputs were compacted, reset or overwritten.",
+        ),
+    ] = False,
     set_watermark: Annotated[
         str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
     ] = None,
@@ -72,6 +79,7 @@ def pull(
             "force": force,
             "fetch_uncacheable": fetch_uncacheable,
             "as_name": as_name,
+            "reset_derivatives": reset_derivatives,
             "progress": session.progress,
         }
         if dry_run:
@@ -81,7 +89,8 @@ def pull(
         return report(workspace.pull(names or (), **how), output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
-    if all_ or recursive or force or fetch_uncacheable or as_name or dry_run or not names or len(names) != 1:
+    others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
+    if others or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
     return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 

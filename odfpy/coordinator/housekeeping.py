@@ -154,9 +154,10 @@ class Housekeeping(Catalog):
         *,
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
+        force: bool = False,
     ) -> list[DatasetHandle]:
-        """What `delete` would remove, what is derived first."""
-        return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive)]
+        """What `delete` would remove, what is derived first; arguments and errors as there."""
+        return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
 
     def delete(
         self,
@@ -178,9 +179,7 @@ class Housekeeping(Catalog):
             UsageError: others are derived from them; the message names these.
         """
         with self.storage.editing():
-            doomed = self._doomed(refs, all=all, recursive=recursive)
-            if not force:
-                self._refuse_inputs(doomed)
+            doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
             for dataset in doomed:
                 with dataset.writing():
                     self.storage.delete(dataset)
@@ -196,20 +195,24 @@ class Housekeeping(Catalog):
         with self.storage.editing(), self.storage.get(ref).writing() as dataset:
             return self.storage.rename(dataset, alias).handle
 
-    def _doomed(self, refs: Sequence[str], *, all: bool, recursive: bool) -> list[StoredDataset]:  # noqa: A002
+    def _doomed(
+        self,
+        refs: Sequence[str],
+        *,
+        all: bool,  # noqa: A002 - the word of the command line
+        recursive: bool,
+        force: bool,
+    ) -> list[StoredDataset]:
         chosen = self.storage.datasets() if all else self.storage.match(list(refs))
         lineage = Lineage(self.storage)
         if recursive:
             chosen = lineage.with_dependents(chosen)
-        return lineage.in_order(chosen, with_inputs=False)[::-1]
-
-    def _refuse_inputs(self, doomed: list[StoredDataset]) -> None:
-        ids = {dataset.handle.id for dataset in doomed}
-        lineage = Lineage(self.storage)
-        for dataset in doomed:
+        ids = {dataset.handle.id for dataset in chosen}
+        for dataset in () if force else chosen:
             others = [other for other in lineage.dependents_of(dataset.handle.id) if other.id not in ids]
             if others:
                 raise UsageError(
                     f"{dataset.handle} is an input of {', '.join(map(str, others))}",
                     hint="--recursive deletes these too; --force leaves them: they can be pulled or verified no more.",
                 )
+        return lineage.in_order(chosen, with_inputs=False)[::-1]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD, is_name
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.rewriting import Downstream, downstream_of, told_elsewhere
+from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, InvalidValue, NotFound, UsageError, did_you_mean
@@ -51,7 +53,8 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
 
     Args:
         dataset: which one.
-        block: its hash or the beginning of that, its sequence number, or the name of a tag or branch.
+        block: its hash or the beginning of that, its sequence number, or the name of a tag or branch; also the hash of
+            one that a reset or a compaction has left, as long as it is there.
 
     Raises:
         BlockNotFound, UsageError: it is not in the history, or several are meant.
@@ -61,11 +64,11 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
     old_head = next(iter(blocks))
     wanted = _named(dataset, block) or _in_history(dataset, list(blocks.values()), block)
     kept = dataset.chain.in_order(wanted)
-    kept_hashes = {hashed.hash for hashed in kept}
-    dropped = {name for name in blocks if name not in kept_hashes}
-    after = dataset.chain.state(wanted)
+    after = validate(kept)
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
+    slice_paths(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
+    dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(
         handle=dataset.handle,
         old_head=old_head,
@@ -104,6 +107,8 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
         found = [one for one in blocks if str(one.hash).startswith(text)] if _is_hash(text) else []
     if len(found) == 1:
         return found[0].hash
+    if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
+        return Multihash.parse(text)  # of a history that was left, and not removed yet
     if found:
         raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
