@@ -17,10 +17,11 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
-from odfpy.repository.open import is_path, open_dataset
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.open import is_path
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
-from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, transfer
+from odfpy.repository.simple_transfer import TransferOutcome, TransferResult
 
 ProgressSink = Callable[[Progress], None]
 
@@ -42,7 +43,7 @@ class Remotes:
         return Aliases(dataset.folder / "info" / "aliases.yaml")
 
     @property
-    def _required(self) -> RequiredSigners | None:
+    def required(self) -> RequiredSigners | None:
         """By whom copies must be signed."""
         return required_signers(Config.load(self._storage.root).get("signatures.require"), UserKeys())
 
@@ -55,13 +56,13 @@ class Remotes:
         """Bring a copy up to date; the caller holds the dataset's lock."""
         name = str(dataset.handle)
         seen = _seen_heads(dataset.folder)
-        result = transfer(
-            open_dataset(url),
+        result = fetch_dataset(
+            url,
             dataset.layout,
             force=force,
             expected_id=dataset.handle.id,
             seen=seen.get(url),
-            required=self._required,
+            required=self.required,
             progress=_reporter(name, "pulling", progress),
         )
         seen.remember(url, result.source_head)
@@ -94,7 +95,6 @@ class Remotes:
     ) -> PullResult:
         """Copy a dataset into the workspace, or bring the copy that is there up to date."""
         url = resolve_remote(ref, self.registry)
-        source = open_dataset(url)
         alias = as_name or _name_in(url)
         existing = self._existing(alias)
         if existing is not None:
@@ -106,11 +106,11 @@ class Remotes:
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
-            moved = transfer(
-                source,
+            moved = fetch_dataset(
+                url,
                 layout,
                 expected_id=expected_id,
-                required=self._required,
+                required=self.required,
                 progress=_reporter(str(alias), "pulling", progress),
             )
             result = _result(str(alias), moved, layout)
@@ -134,11 +134,10 @@ class Remotes:
         if target is None:
             raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
         url = resolve_remote(target, self.registry)
-        remote = open_dataset(url)
-        result = transfer(dataset.layout, remote, force=force, progress=_reporter(name, "pushing", progress))
+        result = send_dataset(dataset.layout, url, force=force, progress=_reporter(name, "pushing", progress))
         aliases.add("push", target)
         _seen_heads(dataset.folder).remember(url, result.new_head)
-        return _result(name, result, remote)
+        return _result(name, result, dataset.layout)
 
     def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
         is_place = is_url(to) or is_path(to)

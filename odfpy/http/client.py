@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
 from odfpy.http.connection import Connection, hint, may_pass, reason
@@ -229,6 +229,36 @@ class HttpClient:
         answer.check(())
         return answer
 
+    def put(
+        self, url: str, body: BinaryIO, size: int, headers: Mapping[str, str], *, label: str | None = None
+    ) -> HttpResponse:
+        """Put a document where it belongs. It is sent once: a redirect is an answer, a broken connection an error.
+
+        Args:
+            url: where to.
+            body: the document, which has `size` bytes.
+            size: bytes.
+            headers: more headers.
+            label: what to call the document in messages, if its path or query may hold secrets.
+
+        Raises:
+            self.error: no connection, no answer in time, no HTTP.
+        """
+        target = parse_url(url, self.error, label)
+        fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
+        connection = self._take(target.origin)
+        if connection is not None and not connection.is_quiet():
+            connection.close()
+            connection = None
+        connection = connection or self._connect(target.origin)
+        try:
+            raw = connection.exchange("PUT", target, {**fields, "Content-Length": str(size)}, body)
+            return HttpResponse(self, connection, raw, target, _SMALL_BODY)
+        except BaseException as error:
+            connection.close()
+            self._tell(error, f"Cannot write {target.shown}")
+            raise
+
     def close(self) -> None:
         """Close the connections that are not in use. The client stays usable."""
         with self._lock:
@@ -276,10 +306,14 @@ class HttpClient:
                 connection.close()
                 if kept is not None and isinstance(error, (ConnectionError, ssl.SSLError)):
                     continue  # a server may close a kept connection at any time: ask again
-                if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
-                    failure = self.interrupted if may_pass(error) else self.error
-                    raise failure(f"Cannot read {target.shown}: {reason(error)}", hint=hint(error)) from error
+                self._tell(error, f"Cannot read {target.shown}")
                 raise
+
+    def _tell(self, error: BaseException, problem: str) -> None:
+        """Raise an error of a connection as one of ours."""
+        if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
+            failure = self.interrupted if may_pass(error) else self.error
+            raise failure(f"{problem}: {reason(error)}", hint=hint(error)) from error
 
     def _connect(self, origin: Origin) -> Connection:
         return Connection(origin, timeout=self.timeout, tls=lambda: self._tls, error=self.error)

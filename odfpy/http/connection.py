@@ -6,11 +6,12 @@ import contextlib
 import http.client
 import io
 import os
+import select
 import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
 from odfpy.http.url import Origin, Target, parse_url
@@ -24,6 +25,7 @@ PATIENCE = 60.0
 MAX_HEAD = 512 * 1024
 """Bytes of an answer's headers."""
 
+_BLOCK = 256 * 1024
 _HEADERS = {"User-Agent": "odfpy", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
@@ -46,19 +48,21 @@ class Connection:
         self._headers = {**_HEADERS, **(proxy_headers if self._absolute else {})}
         self._http: http.client.HTTPConnection
         if origin.scheme == "https":
-            self._http = http.client.HTTPSConnection(first.host, first.port, timeout=timeout, context=tls())
+            self._http = http.client.HTTPSConnection(
+                first.host, first.port, timeout=timeout, context=tls(), blocksize=_BLOCK
+            )
             if proxy:
                 self._http.set_tunnel(origin.host, origin.port, proxy_headers)
         else:
-            self._http = http.client.HTTPConnection(first.host, first.port, timeout=timeout)
+            self._http = http.client.HTTPConnection(first.host, first.port, timeout=timeout, blocksize=_BLOCK)
         self._http.response_class = _PacedResponse
         self._socket: socket.socket | None = None
         self._answer: http.client.HTTPResponse | None = None
 
     def exchange(
-        self, method: str, target: Target, headers: Mapping[str, str], body: bytes | None = None
+        self, method: str, target: Target, headers: Mapping[str, str], body: bytes | BinaryIO | None = None
     ) -> http.client.HTTPResponse:
-        """Send a request and read the head of its answer.
+        """Send a request and read the head of its answer. A server may answer before it has taken the whole body.
 
         Raises:
             OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
@@ -66,10 +70,22 @@ class Connection:
         path = str(target) if self._absolute else target.path
         given = {name.lower() for name in headers}
         own = {name: value for name, value in self._headers.items() if name.lower() not in given}
-        self._http.request(method, path, body, {**own, **headers})
+        try:
+            self._http.request(method, path, body, {**own, **headers})
+        except (BrokenPipeError, ConnectionResetError):
+            if body is None or isinstance(body, bytes):
+                raise
         self._socket = self._http.sock
         self._answer = self._http.getresponse()
         return self._answer
+
+    def is_quiet(self) -> bool:
+        """Whether nothing has come that nobody asked for; the end of a connection that was kept also is something."""
+        if self._socket is None:
+            return False
+        watch = select.poll()
+        watch.register(self._socket, select.POLLIN)
+        return not watch.poll(0)
 
     def surplus(self) -> bytes:
         """Some of what has come after the end of the last answer, although nothing was asked; nothing is waited for."""

@@ -2,6 +2,7 @@
 
 /path, ./path, ~/path, file:///path   a folder, to read and write
 http://host/path, https://host/path   a static file server, to read
+odf+http://host/path, odf+https://    a node: to read as the others; it speaks the Smart Transfer Protocol, too
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue, TransferError, did_you_mean
 
 _FILE = "file"
+_SMART = "odf+"
 _PATH_BEGINNINGS = ("/", "./", "../", "~")
 
 
@@ -81,6 +83,11 @@ def _local_path(text: str) -> Path:
     return Path(path)
 
 
+def smart_base(url: str) -> str | None:
+    """The http or https URL of a dataset on a node that speaks the Smart Transfer Protocol, None for other places."""
+    return url[len(_SMART) :] if url.lower().startswith(_SMART) else None
+
+
 def _open_folder(url: str) -> DatasetLayout:
     return DatasetLayout.local(_local_path(url))
 
@@ -88,12 +95,14 @@ def _open_folder(url: str) -> DatasetLayout:
 def _open_server(url: str) -> DatasetLayout:
     from odfpy.repository.http import http_dataset  # only those who need a network pay for loading TLS
 
-    return http_dataset(url)
+    return http_dataset(smart_base(url) or url)
 
 
 _OPENERS: dict[str, Callable[[str], DatasetLayout]] = {
     _FILE: _open_folder,
     "http": _open_server,
     "https": _open_server,
+    "odf+http": _open_server,
+    "odf+https": _open_server,
 }
-_LATER = ("s3", "s3+http", "s3+https", "gs", "az", "odf+http", "odf+https")
+_LATER = ("s3", "s3+http", "s3+https", "gs", "az")

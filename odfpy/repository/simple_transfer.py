@@ -117,20 +117,15 @@ def transfer(
     """
     _require_writable(target)
     # 1.
-    source_head, target_head = _head_of_source(source), target.refs.get(HEAD)
+    source_head, target_head = head_of_source(source), target.refs.get(HEAD)
     if source_head == target_head:
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=target_head, new_head=source_head)
     # 2.
     found = compare_chains(source, source_head, target, target_head)
     # 3.
-    if target_head is not None:
-        _require_same_dataset(found, source)
-        if not force:
-            _require_what_was_there(found, source, source_head, seen)
-        if not force and not found.source:
-            return _target_ahead(target_head, source_head, found)
-        if not force and found.target:
-            raise _diverged(source, source_head, target, target_head, found)
+    decided = decide(found, source, source_head, target, target_head, seen=seen, force=force)
+    if decided is not None:
+        return decided
     # 4.
     base = target.chain.state(found.ancestor) if found.ancestor else ChainState()
     state = validate((block.hashed for block in found.source), base)
@@ -166,7 +161,12 @@ def _require_writable(target: DatasetLayout) -> None:
         )
 
 
-def _head_of_source(source: DatasetLayout) -> Multihash:
+def head_of_source(source: DatasetLayout) -> Multihash:
+    """The last block of what is to be copied.
+
+    Raises:
+        DatasetNotFound: there is none.
+    """
     head = source.refs.get(HEAD)
     if head is None:
         raise DatasetNotFound(
@@ -174,6 +174,34 @@ def _head_of_source(source: DatasetLayout) -> Multihash:
             hint="Is it the place of a dataset, rather than of a repository? Has the dataset been pushed?",
         )
     return head
+
+
+def decide(
+    found: Divergence,
+    source: DatasetLayout,
+    source_head: Multihash,
+    target: DatasetLayout,
+    target_head: Multihash | None,
+    *,
+    seen: Multihash | None = None,
+    force: bool = False,
+) -> TransferResult | None:
+    """What two chains that are not equal come to: nothing to do, or None where there is.
+
+    Raises:
+        DatasetsDiverged, HistoryTakenBack, ForeignDataset: see `transfer`.
+    """
+    if target_head is None:
+        return None
+    _require_same_dataset(found, source)
+    if force:
+        return None
+    _require_what_was_there(found, source, source_head, seen)
+    if not found.source:
+        return _target_ahead(target_head, source_head, found)
+    if found.target:
+        raise _diverged(source, source_head, target, target_head, found)
+    return None
 
 
 def _require_same_dataset(found: Divergence, source: DatasetLayout) -> None:

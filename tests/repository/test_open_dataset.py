@@ -50,7 +50,7 @@ def test_server_is_not_asked_before_something_is_read(url: str):
     assert normalize_url(url) == url.rstrip("/")
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3+http", "s3+https", "gs", "az", "odf+http", "odf+https"])
+@pytest.mark.parametrize("scheme", ["s3", "s3+http", "s3+https", "gs", "az"])
 def test_other_places_are_part_of_a_later_release(scheme: str):
     with pytest.raises(TransferError, match=re.escape(f"{scheme}:// are part of a later release")) as caught:
         open_dataset(f"{scheme}://bucket/name")

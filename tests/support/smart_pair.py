@@ -29,6 +29,7 @@ from odfpy.repository.smart_transfer.session import (
     PeerClosed,
     Refusal,
     Say,
+    TakeSignatures,
 )
 
 URL = "memory:"
@@ -161,6 +162,8 @@ class Pair:
                 side.go_on()
             case HearWhileGiving():
                 side.go_on(GivingNews(None, self._given, 0.0))
+            case TakeSignatures():
+                side.go_on()
             case AskHead():
                 side.go_on(self.site.head)
             case _:

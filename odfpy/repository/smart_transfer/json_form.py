@@ -73,7 +73,7 @@ def _write(type_: Any, value: Any) -> Any:
             return [_write(type(part), part) for part in value]
         case bool() | int() | str():
             return value
-    record = type(value)
+    record: Any = type(value)
     if record in _TEXTS:
         return str(value)
     return {name: _write(hint, getattr(value, name)) for name, hint in _hints(record).items()}

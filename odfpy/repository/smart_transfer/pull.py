@@ -11,11 +11,12 @@ The connection may end anywhere: what arrived whole is kept, the head is where i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
@@ -53,6 +54,7 @@ from odfpy.repository.smart_transfer.session import (
     PeerClosed,
     Refusal,
     Say,
+    TakeSignatures,
     hear,
     hear_result,
     refused,
@@ -78,6 +80,7 @@ def pull(
     *,
     force: bool = False,
     expected_id: DatasetId | None = None,
+    required: RequiredSigners | None = None,
     limits: Limits | None = None,
 ) -> Conversation[TransferResult]:
     """Bring a dataset up to the server's.
@@ -86,11 +89,13 @@ def pull(
         target: written to; whoever keeps a lock on it holds it.
         force: let its chain become the server's, even when that drops blocks.
         expected_id: the id that the dataset must have.
+        required: by whom the server's head must be signed.
         limits: of what may come.
 
     Raises:
         IntervalRefused: the server's chain does not go on where this one ends: it is behind, or they have diverged.
         ForeignDataset: it is another dataset.
+        ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
         IntegrityError, MalformedData, ProtocolViolation: something that comes is not what it should be.
         ConcurrentUpdate: somebody else has moved the target's head.
         PeerFailed, PeerClosed: the server gives up.
@@ -111,13 +116,15 @@ def pull(
     here = target.chain.in_order(old_head) if old_head else []
     incoming = place(blocks, here, force=force)
     require_id(incoming, expected_id)
+    new = tuple(block.hashed for block in incoming.blocks)
+    signatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
     # 3.
     missing = incoming.missing(target)
     for some in in_rounds(missing):
         yield from _fetch(some)
     # 4.
     commit(incoming, target, old_head)
-    return result_of(incoming, old_head, missing)
+    return replace(result_of(incoming, old_head, missing), signatures=signatures)
 
 
 def _refusal(error: object, old_head: Multihash | None) -> Exception:

@@ -11,7 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import LinkedObject
 from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (
@@ -74,6 +77,21 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSignatures:
+    """Get the signatures of blocks that are going to be stored. The outcome is a report, None where nobody signs.
+
+    Attributes:
+        blocks: oldest first.
+        dataset_id: of the dataset.
+        required: by whom the last one must be signed.
+    """
+
+    blocks: tuple[HashedBlock, ...]
+    dataset_id: DatasetId
+    required: RequiredSigners | None
+
+
+@dataclass(frozen=True, slots=True)
 class Give:
     """Begin to put files where they go. The outcome is None, at once."""
 
@@ -105,7 +123,7 @@ class AskHead:
     """Ask the server where its head is, outside of the conversation. The outcome is a hash or None."""
 
 
-Step: TypeAlias = Say | Hear | Fetch | Give | HearWhileGiving | AskHead
+Step: TypeAlias = Say | Hear | Fetch | TakeSignatures | Give | HearWhileGiving | AskHead
 Conversation: TypeAlias = Generator[Step, Any, R]
 
 

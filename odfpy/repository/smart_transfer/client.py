@@ -1,0 +1,78 @@
+"""Pulling from and pushing to a node, as `simple_transfer` does it with other places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import RequiredSigners
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.repository.divergence import compare_chains
+from odfpy.repository.http import http_dataset
+from odfpy.repository.objects import BytesProgress
+from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
+from odfpy.repository.smart_transfer.messages import Visibility
+from odfpy.repository.smart_transfer.pull import IntervalRefused, after, pull
+from odfpy.repository.smart_transfer.push import push
+from odfpy.repository.smart_transfer.websocket import converse
+
+
+def pull_from_node(
+    base: str,
+    target: DatasetLayout,
+    *,
+    force: bool = False,
+    expected_id: DatasetId | None = None,
+    seen: Multihash | None = None,
+    required: RequiredSigners | None = None,
+    progress: BytesProgress | None = None,
+) -> TransferResult:
+    """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`."""
+    node = http_dataset(base)
+    node_head, head = head_of_source(node), target.refs.get(HEAD)
+    if node_head == head:
+        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head)
+    talk = pull(target, force=force, expected_id=expected_id, required=required)
+    try:
+        return converse(base, "pull", talk, target, progress)
+    except IntervalRefused:
+        # It is behind, or they have diverged: walking both chains back to where they meet tells.
+        return transfer(node, target, expected_id=expected_id, seen=seen, required=required, progress=progress)
+
+
+def push_to_node(
+    source: DatasetLayout,
+    base: str,
+    *,
+    force: bool = False,
+    visibility: Visibility = Visibility.PRIVATE,
+    progress: BytesProgress | None = None,
+) -> TransferResult:
+    """Bring the dataset of a node up to this one; errors are those of `transfer`.
+
+    Args:
+        source: only read.
+        base: the http or https URL of the dataset on the node.
+        force: let the node's chain become this one, even when that drops blocks there.
+        visibility: who sees the dataset, if it is new there.
+        progress: called with bytes done and bytes in all.
+    """
+    node = http_dataset(base)
+    head, node_head = head_of_source(source), node.refs.get(HEAD)
+    if node_head == head:
+        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
+    blocks = source.chain.in_order(head)
+    new = after(blocks, node_head, force=False)
+    found = None
+    if new is None:
+        found = compare_chains(source, head, node, node_head)
+        decided = decide(found, source, head, node, node_head, force=force)
+        if decided is not None:
+            return decided
+    talk = push(source, blocks if new is None else new, node_head, force=force, visibility=visibility)
+    result = converse(base, "push", talk, source, progress)
+    if found is None:
+        return result
+    return replace(result, num_blocks=len(found.source), num_dropped=len(found.target))

@@ -1,0 +1,176 @@
+"""Files where a server says that they can be had, or put: stores of one conversation, over HTTP.
+
+What a server says is not trusted: only http and https are spoken, from https nothing leads to http, headers that steer
+a request are left out. No token of ours is sent along: the server gives what is needed with each URL.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
+
+from odfpy.chain.object_store import ObjectStore
+from odfpy.data.multihash import Multihash
+from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, TransferError
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.url import parse_url
+from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.smart_transfer.messages import TransferUrl
+from odfpy.repository.smart_transfer.session import Located
+
+_MAX_HEADERS = 50
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]{0,8192}")
+_STEERING = ("connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade")
+_MAX_PROBLEM = 1000
+_ABSENT = (404, 410)
+
+
+class LocatedObjects(ObjectStore):
+    """Objects of one kind that a conversation is about."""
+
+    def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
+        """
+        Args:
+            files: the objects.
+            base: the URL of the dataset on the server that says where they are.
+            client: the connections to use.
+        """
+        self._files = {located.item.name: located for located in files}
+        self._is_safe = base.startswith("https:")
+        self._client = client
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[Multihash]:
+        return iter(self._files)
+
+    def size(self, name: Multihash) -> int:
+        return self._files[name].item.size
+
+    def describe(self, name: Multihash) -> str:
+        origin = parse_url(self._files[name].url.url, ProtocolViolation, "where the server says an object is").origin
+        return f"object {name} at {origin}"
+
+    @abstractmethod
+    def open(self, name: Multihash) -> BinaryIO: ...
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        del stream, name, size
+        self._refuse()
+
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        del path, name
+        self._refuse()
+
+    def delete(self, name: Multihash) -> None:
+        del name
+        self._refuse()
+
+    def _request(self, name: Multihash) -> tuple[str, dict[str, str]]:
+        """URL and headers for a request about an object."""
+        place = self._files[name].url
+        origin = parse_url(place.url, ProtocolViolation, "where the server says an object is").origin
+        if self._is_safe and origin.scheme != "https":
+            raise ProtocolViolation(f"The server leads from https to {origin} for object {name}, which is not safe")
+        return place.url, _headers_of(place)
+
+    def _problem(self, name: Multihash, answer: HttpResponse) -> str:
+        with answer:
+            text = answer.read(_MAX_PROBLEM).decode("utf-8", "replace").strip()
+        said = f": {text}" if text.isprintable() and text else ""
+        return f"{self.describe(name)}: the server answers with status {answer.status}{said}"
+
+    @staticmethod
+    def _refuse() -> NoReturn:
+        raise InternalError("Objects at a URL are only got, or only put")
+
+
+class Downloads(LocatedObjects):
+    """Objects to get."""
+
+    writable = False
+
+    def open(self, name: Multihash) -> BinaryIO:
+        url, headers = self._request(name)
+        answer = self._client.get(url, headers, max_size=self.size(name), label=self.describe(name))
+        if answer.status in _ABSENT:
+            raise ObjectNotFound(f"Missing object: {self._problem(name, answer)}")
+        if answer.status != 200:
+            raise TransferError(self._problem(name, answer), hint="Run the command again: URLs expire after a while.")
+        return cast("BinaryIO", answer)
+
+
+class Uploads(LocatedObjects):
+    """Objects to put.
+
+    Attributes:
+        count: how many have been put.
+    """
+
+    def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
+        super().__init__(files, base, client)
+        self.count = 0
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let what is under way fail."""
+        self._stopped.set()
+
+    def open(self, name: Multihash) -> BinaryIO:
+        del name
+        self._refuse()
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        url, headers = self._request(name)
+        expected = self.size(name) if size is None else size
+        body = cast("BinaryIO", _Measured(stream, expected, str(name), self._stopped))
+        headers = {"Content-Type": "application/octet-stream", **headers}
+        answer = self._client.put(url, body, expected, headers, label=self.describe(name))
+        if not 200 <= answer.status < 300:
+            raise TransferError(self._problem(name, answer), hint="`odf verify` checks the dataset here.")
+        answer.skip()
+        with self._lock:
+            self.count += 1
+
+
+class _Measured(io.RawIOBase):
+    """A stream that has as many bytes as are announced, or fails."""
+
+    def __init__(self, stream: BinaryIO, size: int, name: str, stopped: threading.Event) -> None:
+        super().__init__()
+        self._stopped = stopped
+        self._stream = stream
+        self._left = size
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._stopped.is_set():
+            raise TransferError("Stopped, since the conversation is over")
+        view = memoryview(buffer).cast("B")
+        data = self._stream.read(len(view))
+        self._left -= len(data)
+        if self._left < 0 or (not data and self._left):
+            raise IntegrityError(f"Object {self._name} has another size than its block says")
+        view[: len(data)] = data
+        return len(data)
+
+
+def _headers_of(place: TransferUrl) -> dict[str, str]:
+    if len(place.headers) > _MAX_HEADERS:
+        raise ProtocolViolation(f"The server wants {len(place.headers)} headers to be sent")
+    headers = {row.name: row.value for row in place.headers if row.name.lower() not in _STEERING}
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ProtocolViolation(f"The server wants a header to be sent that is none: {name[:100]!r}")
+    return headers

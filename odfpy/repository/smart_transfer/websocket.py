@@ -1,0 +1,324 @@
+"""The client's transport: messages over a WebSocket, files over HTTP to and from where the server says."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from odfpy import __version__
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.errors import DatasetNotFound, TransferError
+from odfpy.extras import needs_extra
+from odfpy.http.client import HttpClient
+from odfpy.http.connection import hint, reason
+from odfpy.http.url import without_user
+from odfpy.repository.credentials import authorization
+from odfpy.repository.http import http_dataset
+from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
+from odfpy.repository.signature_transfer import copy_signatures
+from odfpy.repository.smart_transfer.errors import AccessRefused, ConnectionLost, ProtocolViolation
+from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
+from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER
+from odfpy.repository.smart_transfer.session import (
+    NORMAL,
+    AskHead,
+    Conversation,
+    Fetch,
+    Give,
+    GivingNews,
+    Hear,
+    HearWhileGiving,
+    Located,
+    PeerClosed,
+    Say,
+    Step,
+    TakeSignatures,
+)
+
+if TYPE_CHECKING:
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import ClientConnection
+
+R = TypeVar("R")
+
+PATIENCE = 300.0
+"""Seconds that a server may take for an answer; whether it is alive is asked more often (RFC 6455, 5.5.2)."""
+
+_OPEN_TIMEOUT = 30.0
+_CLOSE_TIMEOUT = 5.0
+_FRAGMENT = 1 << 20  # characters; the reference takes frames of up to 16 MB
+_GIVING_UP = 1001
+_TOO_BIG = 1009
+_LOST = 1006
+
+
+def converse(
+    base: str, path: str, conversation: Conversation[R], here: DatasetLayout, progress: BytesProgress | None = None
+) -> R:
+    """Have a conversation with a server.
+
+    Args:
+        base: the http or https URL of the dataset.
+        path: `pull` or `push`.
+        conversation: the client's side.
+        here: the dataset on this side.
+        progress: called with bytes done and bytes in all, while files are transferred.
+
+    Raises:
+        TransferError: the server cannot be reached, wants a token, or has no such dataset.
+        OdfError: what the conversation comes to.
+    """
+    with ExitStack() as ends:
+        talk = _Talk(_connected(base, path, ends), base, here, progress or (lambda _done, _total: None))
+        result = talk.run(conversation)
+        talk.close(NORMAL)
+        return result
+
+
+# --- What there is to hear ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    error: Exception | None
+
+
+_News: TypeAlias = _Message | _Broken | _Given
+
+
+class _Talk:
+    """What is said and done over a connection.
+
+    A thread reads a message when one is wanted, another one gives files: whatever happens first is heard of first.
+    """
+
+    def __init__(self, socket: ClientConnection, base: str, here: DatasetLayout, progress: BytesProgress) -> None:
+        self._socket = socket
+        self._base = base
+        self._here = here
+        self._progress = progress
+        self._client = HttpClient(TransferError)
+        self._moved = 0
+        self._giving: _Giving | None = None
+        self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
+        self._is_reading = False
+
+    def run(self, conversation: Conversation[R]) -> R:
+        """Do what each step says."""
+        try:
+            step = next(conversation)
+            while True:
+                try:
+                    outcome = self._do(step)
+                except Exception as error:  # noqa: BLE001 - the conversation knows what it is about
+                    step = conversation.throw(error)
+                else:
+                    step = conversation.send(outcome)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+        except BaseException:
+            self.close(_GIVING_UP)
+            raise
+
+    def close(self, code: int) -> None:
+        """End the connection."""
+        if self._giving:
+            self._giving.stop()
+        with suppress(Exception):  # all has been said
+            self._socket.close(code)
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Say(text):
+                self._send(text)
+            case Hear(within):
+                return self._hear(within)
+            case Fetch(files):
+                self._copy(self._elsewhere(files, Downloads), self._here, files)
+            case Give(files):
+                self._giving = _Giving(self._elsewhere(files, Uploads), files, self._copy, self._here, self._news)
+            case HearWhileGiving():
+                return self._hear_while_giving()
+            case TakeSignatures(blocks, dataset_id, required):
+                return copy_signatures(http_dataset(self._base), self._here, blocks, dataset_id, required)
+            case AskHead():
+                return http_dataset(self._base).refs.get(HEAD)
+        return None
+
+    def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
+        def of_kind(kind: ObjectKind) -> LocatedObjects:
+            return store([located for located in files if located.item.kind is kind], self._base, self._client)
+
+        return replace(self._here, data=of_kind(ObjectKind.DATA_SLICE), checkpoints=of_kind(ObjectKind.CHECKPOINT))
+
+    def _copy(self, source: DatasetLayout, target: DatasetLayout, files: tuple[Located, ...]) -> None:
+        before = self._moved
+        items = [located.item for located in files]
+        copy_objects(source, target, items, lambda done, total: self._progress(before + done, before + total))
+        self._moved = before + sum(item.size for item in items)
+
+    def _send(self, text: str) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        pieces = [text[at : at + _FRAGMENT] for at in range(0, len(text), _FRAGMENT)]
+        try:
+            self._socket.send(pieces if len(pieces) > 1 else text)
+        except ConnectionClosed as closed:
+            raise _closed(closed) from closed
+
+    def _hear(self, within: float | None) -> str | None:
+        try:
+            news = self._next(PATIENCE if within is None else within)
+        except queue.Empty:
+            if within is not None:
+                return None
+            where = without_user(self._base)
+            raise ConnectionLost(f"{where} has not answered for {PATIENCE:.0f} seconds") from None
+        assert isinstance(news, _Message)  # noqa: S101 - nothing is being given
+        return news.text
+
+    def _hear_while_giving(self) -> GivingNews:
+        assert self._giving  # noqa: S101 - the conversation has begun to give
+        news = self._next(None)
+        text = news.text if isinstance(news, _Message) else None
+        return GivingNews(text, self._giving.count, self._giving.seconds)
+
+    def _next(self, within: float | None) -> _News:
+        if not self._is_reading:
+            self._is_reading = True
+            threading.Thread(target=self._read, name="odf-smart-transfer", daemon=True).start()
+        news = self._news.get(timeout=within)
+        if not isinstance(news, _Given):
+            self._is_reading = False
+        if isinstance(news, _Message) or (isinstance(news, _Given) and news.error is None):
+            return news
+        assert news.error is not None  # noqa: S101 - that is left
+        raise news.error
+
+    def _read(self) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            message = self._socket.recv()
+        except ConnectionClosed as closed:
+            self._news.put(_Broken(_closed(closed)))
+        except Exception as error:  # noqa: BLE001 - told where it is waited for
+            self._news.put(_Broken(ConnectionLost(f"The connection broke: {error}")))
+        else:
+            text = _Message(message) if isinstance(message, str) else None
+            self._news.put(text or _Broken(ProtocolViolation("A message is not text")))
+
+
+class _Giving:
+    """Files on their way to where they go, on a thread of its own, which tells when it is done."""
+
+    def __init__(
+        self,
+        target: DatasetLayout,
+        files: tuple[Located, ...],
+        copy: Callable[[DatasetLayout, DatasetLayout, tuple[Located, ...]], None],
+        source: DatasetLayout,
+        news: queue.SimpleQueue[_News],
+    ) -> None:
+        self._target = target
+        self._begin = time.monotonic()
+
+        def run() -> None:
+            try:
+                copy(source, target, files)
+            except Exception as error:  # noqa: BLE001 - told where it is waited for
+                news.put(_Given(error))
+            else:
+                news.put(_Given(None))
+
+        self._thread = threading.Thread(target=run, name="odf-uploads", daemon=True)
+        self._thread.start()
+
+    @property
+    def count(self) -> int:
+        """How many files are where they go."""
+        stores = (self._target.data, self._target.checkpoints)
+        return sum(store.count for store in stores if isinstance(store, Uploads))
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._begin
+
+    def stop(self) -> None:
+        """Let those that are under way fail soon."""
+        for store in (self._target.data, self._target.checkpoints):
+            if isinstance(store, Uploads):
+                store.stop()
+        self._thread.join(_CLOSE_TIMEOUT)
+
+
+# --- The connection ---
+
+
+def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
+    with needs_extra("serve", "URLs that begin with odf+http", TransferError):
+        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.sync.client import connect
+    token = authorization(base)
+    headers = {VERSION_HEADER: str(VERSION), **({"Authorization": token} if token else {})}
+    shown = without_user(base)
+    try:
+        return ends.enter_context(
+            connect(
+                f"ws{base.removeprefix('http')}/{path}",
+                additional_headers=headers,
+                user_agent_header=f"odfpy/{__version__}",
+                open_timeout=_OPEN_TIMEOUT,
+                close_timeout=_CLOSE_TIMEOUT,
+                max_size=MAX_MESSAGE,
+            )
+        )
+    except InvalidStatus as error:
+        raise _refusal(error.response.status_code, error.response.body or b"", shown) from error
+    except WebSocketException as error:
+        raise TransferError(
+            f"{shown} does not speak the Smart Transfer Protocol: {error}",
+            hint="Is it the URL of a dataset on a node? For plain servers, write http:// or https://.",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise TransferError(f"Cannot reach {shown}: {reason(error)}", hint=hint(error)) from error
+
+
+def _refusal(status: int, body: bytes | bytearray, shown: str) -> Exception:
+    if status in (401, 403):
+        return AccessRefused(
+            f"{shown}: the server answers with status {status}",
+            hint="Give it an access token: `odf login URL`, or ODF_TOKEN. Has the token the scope for this?",
+        )
+    if status == 404:
+        return DatasetNotFound(
+            f"No dataset there: {shown}", hint="Has the dataset been pushed? Is it a server of datasets?"
+        )
+    said = body[:500].decode("utf-8", "replace").strip()
+    return TransferError(
+        f"{shown}: the server answers with status {status}" + (f": {said}" if said.isprintable() else "")
+    )
+
+
+def _closed(closed: ConnectionClosed) -> Exception:
+    if closed.sent is not None and closed.sent.code == _TOO_BIG and not closed.rcvd_then_sent:
+        return ProtocolViolation(f"A message is longer than the {MAX_MESSAGE} bytes allowed")
+    return PeerClosed(closed.rcvd.code, closed.rcvd.reason) if closed.rcvd is not None else PeerClosed(_LOST)
