@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.source_text import SourceText, step_texts
+from odfpy.engine.spark.arguments import why_unsafe
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
 from odfpy.engine.spark.classes import CLASSES
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
 from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
 from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, spark_errors
-from odfpy.engine.spark.functions import why_unsafe
-from odfpy.engine.spark.operators import QUERY_OPERATORS, nested_queries, obstacle, operators, with_subqueries
+from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"
@@ -92,7 +92,7 @@ def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str])
         plan = catalyst.analyze(parsed)
         for operator in with_subqueries(plan):
             for name, node in operator.expressions:
-                if (reason := why_unsafe(name)) is not None:
+                if (reason := why_unsafe(name, node)) is not None:
                     raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, source)}")
         return plan
 
@@ -122,10 +122,8 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
 
 def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
     check_names(step)
-    for plan in nested_queries(step.plan):
-        inside = tuple(operators(plan))
-        check_deterministic(catalyst, plan, inside, step.source)
-        check_ordered(inside, step.source)
+    check_deterministic(catalyst, step.plan, step.source)
+    check_ordered(with_subqueries(step.plan), step.source)
     for query_class in CLASSES:
         reason = query_class.classify(step)
         if reason is not None:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from odfpy.engine.spark.arguments import unfit
 from odfpy.engine.spark.catalyst import Catalyst, Node, text_range
-from odfpy.engine.spark.functions import what_instead, why_not_deterministic
-from odfpy.engine.spark.operators import Operator, is_subquery
+from odfpy.engine.spark.operators import Operator, is_subquery, nested_queries, with_subqueries
 from odfpy.engine.spark.unordered import unordered
 from odfpy.errors import NondeterministicQuery
 
@@ -25,29 +25,26 @@ _TIME_TYPES = ("date", "timestamp", "timestamp_ntz")
 _INSTEAD = "Take the time from a column of an input, for example its event time."
 
 
-def check_deterministic(catalyst: Catalyst, plan: Node, found: Iterable[Operator], source: SourceText) -> None:
-    """Refuse what is not known to give the same result everywhere and always.
+def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
+    """Refuse what is not known to give the same result everywhere and always, also in queries inside of expressions.
 
     Args:
         catalyst: the session that analyzed the plan.
         plan: the analyzed plan.
-        found: its operators.
         source: the text it came from.
 
     Raises:
-        NondeterministicQuery: the message names the function and its place.
+        NondeterministicQuery: the message names the function and its place, the hint what to write instead.
     """
-    expressions = [part for operator in found for part in operator.expressions]
+    expressions = [part for operator in with_subqueries(plan) for part in operator.expressions]
     for name, expression in expressions:
-        reason = None if is_subquery(name) else why_not_deterministic(name)
-        if reason is not None:
-            raise NondeterministicQuery(
-                f"`{_text_of(expression, source)}` {reason}{place(expression, source)}", hint=what_instead(reason)
-            )
+        if not is_subquery(name) and (found := unfit(name, expression)) is not None:
+            what = f"`{_text_of(expression, source)}` {found.reason}{place(expression, source)}"
+            raise NondeterministicQuery(what, hint=found.hint)
     for name, expression in expressions:
         if name == "Literal" and _is_clock_literal(expression, source):
             raise _reads_clock(expression, source)
-    if catalyst.depends_on_clock(plan):
+    if any(catalyst.depends_on_clock(query) for query in nested_queries(plan)):
         words = (node for name, node in expressions if name == "Literal" and _CLOCK_WORDS.match(str(node.value())))
         raise _reads_clock(next(words, plan), source)
 

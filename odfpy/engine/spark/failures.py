@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from odfpy.engine.source_text import SourceText
+from odfpy.engine.spark.functions import RANDOM, what_instead
 from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError
 
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
@@ -21,12 +22,19 @@ HOW_TO_JOIN_VERSIONS = (
     "AND facts.event_time < versions.valid_to`."
 )
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
+ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_NO_FILES: Final = "Queries see inputs and earlier steps by alias; files cannot be read by path."
+_WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
 
 _HINTS: Final = {
-    "TABLE_OR_VIEW_NOT_FOUND": "Queries see inputs and earlier steps by alias; files cannot be read by path.",
+    "TABLE_OR_VIEW_NOT_FOUND": _NO_FILES,
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": _NO_FILES,
+    "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
+    "UNBOUND_SQL_PARAMETER": "Write the value itself: queries have no parameters.",
+    "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
     "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
     "PARSE_SYNTAX_ERROR": "A step is one SELECT in Spark SQL, without a second statement after it.",
     "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
@@ -80,6 +88,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
     if (not condition and not is_analysis) or condition.startswith(_OUR_FAULT):
         return EngineError(f"Spark: {message.splitlines()[0]}")
+    if condition == _WINDOW_WITHOUT_ORDER:
+        return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
     sentence = _POSITION.sub("", sentence)
@@ -90,6 +100,22 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _window_without_order(function: str, sources: Sequence[SourceText]) -> NondeterministicQuery:
+    """For which Spark names no place: the first such call whose window shows no ORDER BY, or else the first one."""
+    call = rf"\b{re.escape(function)}\s*\("
+    found = next(
+        (
+            source.at(*match.span())
+            for pattern in (rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call)
+            for source in sources
+            if (match := re.search(pattern, source.text, re.IGNORECASE)) is not None
+        ),
+        "",
+    )
+    message = f"`{function}` depends on the order of the rows, and its window has none{found}"
+    return NondeterministicQuery(message, hint=ORDER_THE_WINDOW)
 
 
 def _telling_cause(exception: Any) -> Any:

@@ -118,17 +118,18 @@ OF_ORDER: Final[dict[str, str]] = {
 """Functions that depend on the order of rows, or on which of several equal ones comes first; what to write instead."""
 
 _CLOCK = "reads the clock"
-_RANDOM = "is random"
+RANDOM: Final = "is random"
+_VECTOR = "uses a random initialization vector"
 _PLACE = "depends on how the data lies in files and partitions"
 _ENVIRONMENT = "depends on the environment of the engine"
 _CODE = "runs code from outside of the query"
-_FILES = "reads files that are not among the inputs"
+READS_FILES: Final = "reads files that are not among the inputs"
 _UNKNOWN = "is not among the functions that are known to be deterministic"
 
 REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"), _CLOCK),
-    **dict.fromkeys(("Rand", "Randn", "RandStr", "Uniform", "Shuffle", "Uuid"), _RANDOM),
-    "AesEncrypt": "uses a random initialization vector",
+    **dict.fromkeys(("Rand", "Randn", "RandStr", "Uniform", "Shuffle", "Uuid"), RANDOM),
+    "AesEncrypt": _VECTOR,
     **dict.fromkeys(("InputFileName", "InputFileBlockStart", "InputFileBlockLength"), _PLACE),
     **dict.fromkeys(("MonotonicallyIncreasingID", "SparkPartitionID"), _PLACE),
     **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "CurrentPath"), _ENVIRONMENT),
@@ -137,13 +138,13 @@ REFUSED: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect", "StaticInvoke", "Invoke", "NewInstance"), _CODE),
     **dict.fromkeys(("PythonUDF", "ScalaUDF", "ApplyFunctionExpression", "PythonUDTF"), _CODE),
-    **dict.fromkeys(("FromProtobuf", "ToProtobuf", "FromAvro", "ToAvro", "SchemaOfAvro"), _FILES),
+    **dict.fromkeys(("FromProtobuf", "ToProtobuf", "FromAvro", "ToAvro", "SchemaOfAvro"), READS_FILES),
     # Unions of sets and of types, of which nobody has shown that they come out the same in any order.
     **dict.fromkeys(("aggregate.CollectUnion", "variant.SchemaOfVariantAgg", "aggregate.Measure"), _UNKNOWN),
 }
 """Expressions that are known not to be functions of their arguments, each with its reason, as in `rand() is random`."""
 
-_UNSAFE = (_CODE, _FILES)
+_UNSAFE = (_CODE, READS_FILES)
 _APPROXIMATE = re.compile(
     "(aggregate\\.)?(Approx|Hll|Kll|Theta|Tuple|HyperLogLog|HistogramNumeric|CountMinSketch|CountMinSketchAgg)"
 )
@@ -152,7 +153,13 @@ _KNOWN: Final = DETERMINISTIC | AGGREGATES | WINDOW_FUNCTIONS | OF_ORDER.keys()
 _INSTEAD: Final = {
     "is approximate": "Exact are count(DISTINCT ...), percentile(...), and GROUP BY with count(*).",
     _CLOCK: "Take the time from a column of an input, for example its event time.",
-    _RANDOM: "A hash of columns, as xxhash64(...), is as scattered and always the same.",
+    RANDOM: "A hash of columns, as xxhash64(...), is as scattered and always the same.",
+    _VECTOR: "A hash, as sha2(..., 256), is always the same; encrypt what must stay secret before it comes in.",
+    _PLACE: "Take a column of the input: where a row lies is no part of it.",
+    _ENVIRONMENT: "Write what is meant as a constant, for example 'UTC'.",
+    _CODE: "Write it with Spark's own functions, or make what it gives another input.",
+    READS_FILES: "Make a dataset of what is in the file, and take that as another input.",
+    _UNKNOWN: "Write it with other functions.",
 }
 
 
@@ -169,12 +176,11 @@ def why_not_deterministic(expression: str) -> str | None:
     return REFUSED.get(expression, _UNKNOWN)
 
 
-def what_instead(reason: str) -> str | None:
+def what_instead(reason: str) -> str:
     """What to write instead of an expression that may not be used for a reason of `why_not_deterministic`."""
-    return _INSTEAD.get(reason)
+    return _INSTEAD[reason]
 
 
-def why_unsafe(expression: str) -> str | None:
-    """Why an expression may not even be used in an ad hoc query, or None when it may; names as above."""
-    reason = REFUSED.get(expression)
-    return reason if reason in _UNSAFE else None
+def is_unsafe(reason: str | None) -> bool:
+    """Whether what may not be used for this reason may not even be used in an ad hoc query."""
+    return reason in _UNSAFE

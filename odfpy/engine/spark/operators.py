@@ -51,6 +51,11 @@ _LATER: Final[dict[str, str]] = {
     "UnionLoop": "a recursive query",
 }
 
+_INSTEAD: Final[dict[str, str]] = {
+    "LateralJoin": "Write LATERAL VIEW explode(...), a join, or a step of its own.",
+    "UnionLoop": "Write a join for each level; numbers come from LATERAL VIEW explode(sequence(1, n)).",
+}
+
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
 _IN_ORDER: Final = ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias", "expressions.PipeOperator")
 _NO_INPUT: Final = ("OneRowRelation", "LocalRelation", "Range")
@@ -143,8 +148,7 @@ def obstacle(operator: Operator) -> Obstacle | None:
         return Obstacle(
             node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
         )
-    instead = "Write LATERAL VIEW explode(...), a join, or a step of its own." if name == "LateralJoin" else None
-    return Obstacle(node, _LATER.get(name, name), instead)
+    return Obstacle(node, _LATER.get(name, name), _INSTEAD.get(name))
 
 
 def sort_below(node: Node) -> Node | None:

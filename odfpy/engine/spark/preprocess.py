@@ -31,8 +31,8 @@ from odfpy.engine.spark.classes.row_by_row import RowByRow
 from odfpy.engine.spark.determinism import check_deterministic, place
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.hints import check_no_hints
-from odfpy.engine.spark.operators import nested_queries, operators
 from odfpy.engine.spark.operators import obstacle as obstacle_of
+from odfpy.engine.spark.operators import with_subqueries
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order
 from odfpy.engine.spark.session import request_session
 from odfpy.engine.spark.shared_files import read_parquet
@@ -164,16 +164,14 @@ def _spark_schema(schema: pa.Schema, name: str) -> StructType:
 def _check(catalyst: Catalyst, step: Step) -> None:
     """Refuse what does not give the same result every time, also in queries inside of expressions."""
     check_names(step)
-    for plan in nested_queries(step.plan):
-        found = tuple(operators(plan))
-        check_deterministic(catalyst, plan, found, step.source)
-        for operator in found:
-            obstacle = obstacle_of(operator)
-            if obstacle is not None and not obstacle.deterministic:
-                raise NondeterministicQuery(
-                    f"{obstacle.what} does not give the same rows every time{place(obstacle.node, step.source)}",
-                    hint=obstacle.hint,
-                )
+    check_deterministic(catalyst, step.plan, step.source)
+    for operator in with_subqueries(step.plan):
+        obstacle = obstacle_of(operator)
+        if obstacle is not None and not obstacle.deterministic:
+            raise NondeterministicQuery(
+                f"{obstacle.what} does not give the same rows every time{place(obstacle.node, step.source)}",
+                hint=obstacle.hint,
+            )
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------

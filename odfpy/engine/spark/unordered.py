@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, find_column, items
+from odfpy.engine.spark.failures import ORDER_THE_WINDOW
 from odfpy.engine.spark.functions import OF_ORDER
 from odfpy.engine.spark.operators import Operator
 from odfpy.engine.spark.order import may_hide
@@ -112,7 +113,7 @@ def _in_window(window: Node) -> Iterator[Unordered]:
     )
     if name is None or name in OF_ORDER or counts:
         reason = "depends on the order of the rows, and its window has none"
-        yield Unordered(window, reason, "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order.")
+        yield Unordered(window, reason, ORDER_THE_WINDOW)
     elif name in _GIVE_VALUES:
         yield from _ambiguous(children(function.aggregateFunction())[0], window)
 

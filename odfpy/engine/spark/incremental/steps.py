@@ -81,7 +81,7 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
         with hidden_columns_told(hidden), spark_errors([text]):
             step = analyzed_step(catalyst, query.alias, text, known.names)
             check_names(step)
-            check_deterministic(catalyst, step.plan, step.operators, text)
+            check_deterministic(catalyst, step.plan, text)
             walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
             part = walk.start(with_joined_conditions(catalyst, catalyst.without_subqueries(step.plan)))
             is_last = query is transform.steps[-1]
