@@ -84,13 +84,16 @@ class Follow:
         for dataset, url in copies:
             threading.Thread(target=self._listen, args=(dataset, url), daemon=True).start()
         try:
-            while True:
-                changed = self._next()
+            while changed := self._next():
                 yield from self._renewed(changed, derivatives)
         except KeyboardInterrupt:
             return
         finally:
             self._end.set()
+
+    def stop(self) -> None:
+        """End `run`, which another thread is in, when it is through with what it is at."""
+        self._end.set()
 
     def _sorted(self, names: Sequence[str]) -> tuple[list[tuple[StoredDataset, str]], list[str]]:
         """The copies with the places that they come from, and the derivatives of this workspace."""
@@ -121,8 +124,8 @@ class Follow:
             yield from (item for item in self._pull(derivatives) if item.outcome is not PullOutcome.UP_TO_DATE)
 
     def _next(self) -> list[DatasetId]:
-        """Wait for news; all there are, each dataset once."""
-        while True:
+        """Wait for news; all there are, each dataset once, or none when it is to end."""
+        while not self._end.is_set():
             try:
                 found = [self._news.get(timeout=_TURN)]
             except queue.Empty:
@@ -130,6 +133,7 @@ class Follow:
             while not self._news.empty():
                 found.append(self._news.get())
             return list(dict.fromkeys(found))
+        return []
 
     def _later(self, dataset_id: DatasetId) -> None:
         timer = threading.Timer(self._pace.retry, self._news.put, (dataset_id,))

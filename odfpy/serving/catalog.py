@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -77,9 +78,9 @@ def datasets(
     """The datasets that the caller may read, by name."""
     served = request.app.state.datasets
     wanted = (item for item in served.all() if search.lower() in str(item.handle.alias).lower())
-    visible = [item for item in wanted if served.is_first(item) and is_readable(item, caller)]
-    infos = [_info(item) for item in visible[offset : offset + limit]]
-    return [info for info in infos if info is not None]
+    visible = (item for item in wanted if served.is_first(item) and is_readable(item, caller))
+    infos = (info for item in visible if (info := _info(item)) is not None)
+    return list(islice(infos, offset, offset + limit))
 
 
 @dataset.get("", responses={401: {"description": "An access token is needed."}})

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,15 +64,48 @@ def serve(
         CannotServe: it cannot listen there, or with that certificate.
     """
     settings = settings or ServeSettings()
-    if tls is not None:
-        _check_certificate(tls)
-    with _listening(host, port) as listener:
+    with listen(host, port) as listener:
+        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, on_listening=on_listening)
         set_up_logging(quiet=quiet)
         _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
-        app = create_app(workspaces, settings)
-        url = _url_of(listener, host, tls)
+        server.run([listener])
+
+
+class DatasetServer(uvicorn.Server):
+    """uvicorn, whose streams of events end when it stops, and which is not killed by the signal that has ended it.
+
+    Attributes:
+        app: the application.
+        url: where clients reach it.
+    """
+
+    def __init__(
+        self,
+        workspaces: Sequence[Workspace],
+        listener: socket.socket,
+        *,
+        settings: ServeSettings,
+        tls: Tls | None = None,
+        on_listening: Callable[[str], object] = lambda _url: None,
+    ) -> None:
+        """
+        Args:
+            workspaces: what it serves.
+            listener: the socket to listen at; give it to `run`, too.
+            settings: limits and times.
+            tls: certificate and key.
+            on_listening: called with the URL when the server is ready for clients.
+
+        Raises:
+            UsageError, CannotServe: certificate or key are of no use.
+        """
+        if tls is not None:
+            _check_certificate(tls)
+        self.app = create_app(workspaces, settings)
+        self.url = _url_of(listener, tls)
+        self._on_listening = on_listening
         config = uvicorn.Config(
-            app,
+            self.app,
             http=GuardedProtocol.with_patience(settings.patience),
             ws="websockets-sansio",
             ws_max_size=settings.max_message,
@@ -87,34 +121,25 @@ def serve(
             ssl_certfile=str(tls.certificate) if tls else None,
             ssl_keyfile=str(tls.key) if tls else None,
         )
-        _Server(config, app.state.heads.stop, lambda: on_listening(url), url).run([listener])
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, whose streams of events end when it stops, and which is not killed by the signal that has ended it."""
-
-    def __init__(
-        self, config: uvicorn.Config, end_streams: Callable[[], object], on_listening: Callable[[], object], url: str
-    ) -> None:
         super().__init__(config)
-        self._end_streams = end_streams
-        self._on_listening = on_listening
-        self._url = url
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        log("listening", url=self._url)
-        self._on_listening()
+        log("listening", url=self.url)
+        self._on_listening(self.url)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         log("stopping")
-        self._end_streams()
+        self.app.state.heads.stop()
         await super().shutdown(sockets)
         log("stopped")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals end the server, not the process: a second Ctrl-C does so at once."""
+        if threading.current_thread() is not threading.main_thread():  # whoever has started it ends it
+            yield
+            return
         wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -125,7 +150,12 @@ class _Server(uvicorn.Server):
             signal.set_wakeup_fd(wakeup)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        CannotServe: not there.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = found[0]
@@ -138,9 +168,9 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _url_of(listener: socket.socket, host: str, tls: Tls | None) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'https' if tls else 'http'}://{shown}:{listener.getsockname()[1]}"
+def _url_of(listener: socket.socket, tls: Tls | None) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _check_certificate(tls: Tls) -> None:

@@ -56,12 +56,12 @@ def head_signatures(dataset: Readable) -> Response:
 
 
 @router.get("/info/signatures/{hash}", responses=_ANSWERS)
-def block_signatures(dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
     """Who has made a block."""
-    try:
-        return _side_file(dataset, path_of(Multihash.parse(hash)))
-    except InvalidValue as error:
-        raise HTTPException(404, "There is no such block: this is not a hash") from error
+    name = _name(hash)
+    if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, name):
+        raise HTTPException(404, "There is no such block")
+    return _side_file(dataset, path_of(name))
 
 
 def _side_file(dataset: StoredDataset, path: str) -> Response:
@@ -116,10 +116,7 @@ def checkpoint(request: Request, dataset: Readable, hash: _Hash) -> Response:  #
 def _object(
     request: Request, dataset: StoredDataset, kind: ObjectKind | None, store: ObjectStore, text: str
 ) -> Response:
-    try:
-        name = Multihash.parse(text)
-    except InvalidValue as error:
-        raise HTTPException(404, "There is no such object: this is not a hash") from error
+    name = _name(text)
     reach = request.app.state.reaches.of(dataset.folder)
     path = store.local_path(name)
     if not reach.has(dataset.layout, kind, name) or path is None or not path.is_file():
@@ -132,6 +129,13 @@ def _object(
     if _has(request, name):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=path.stat())
+
+
+def _name(text: str) -> Multihash:
+    try:
+        return Multihash.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(404, "There is no such object: this is not a hash") from error
 
 
 def _has(request: Request, name: Multihash) -> bool:

@@ -1,0 +1,314 @@
+"""Who is told that a head has moved: subscribers, webhooks, and copies that follow."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import http.client
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
+from support.small_datasets import make_dataset, say
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.coordinator.follow import Follow, Pace
+from odfpy.coordinator.results import PullResult
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import UsageError
+from odfpy.repository.events import NoEvents, heads_told
+from odfpy.serving.server import DatasetServer
+from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.visibility import Visibility, set_visibility
+from odfpy.serving.webhooks import Webhooks
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return workspace_at(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def server(workspace: Workspace) -> Iterator[DatasetServer]:
+    with serving(workspace, heartbeat=0.05, webhook_delay=0.01, webhook_attempts=3, max_streams=3) as server:
+        yield server
+
+
+def head_of(dataset: StoredDataset) -> str:
+    return str(dataset.layout.refs.get(HEAD))
+
+
+# --- Events ----------------------------------------------------------------------------------------------------------
+
+
+class Subscription:
+    """Reads a stream of events line by line."""
+
+    def __init__(self, url: str, path: str, **headers: str) -> None:
+        host, port = url.removeprefix("http://").split(":")
+        self.connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+        self.connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        self.answer = self.connection.getresponse()
+
+    def next(self, name: str = "head") -> dict[str, Any]:
+        """The data of the next event of that name."""
+        event = ""
+        while line := self.answer.readline().decode():
+            event = line[7:].strip() if line.startswith("event: ") else event
+            if line.startswith("data: ") and event == name:
+                return json.loads(line[6:])
+        raise EOFError
+
+    def skip_to_comment(self) -> None:
+        while not self.answer.readline().startswith(b": nothing new"):
+            pass
+
+    def close(self) -> None:
+        self.answer.close()
+        self.connection.close()
+
+
+@contextmanager
+def subscribed(url: str, path: str, **headers: str) -> Iterator[Subscription]:
+    with closing(Subscription(url, path, **headers)) as events:
+        yield events
+
+
+def test_each_new_head_is_told_the_present_one_first(server: DatasetServer, workspace: Workspace) -> None:
+    dataset = put(workspace, "com.example.told", 1, public=True)
+    with subscribed(server.url, "/com.example.told/events") as events:
+        assert events.answer.headers["Content-Type"].startswith("text/event-stream")
+        first = events.next()
+        assert first["head"] == head_of(dataset)
+        assert first["dataset"] == {"id": str(dataset.handle.id), "name": "com.example.told"}
+        assert first["numRecords"] == 1
+        say(dataset.layout, "more")  # as another process would
+        second = events.next()
+        assert second["head"] == head_of(dataset)
+        assert second["sequenceNumber"] == first["sequenceNumber"] + 1
+
+
+def test_who_knows_the_head_is_told_only_what_comes_after(server: DatasetServer, workspace: Workspace) -> None:
+    dataset = put(workspace, "com.example.known", 2, public=True)
+    with subscribed(server.url, "/com.example.known/events", Last_Event_ID=head_of(dataset)) as events:
+        events.skip_to_comment()
+        say(dataset.layout, "more")
+        assert events.next()["head"] == head_of(dataset)
+
+
+def test_a_subscription_ends_with_the_right_to_read(server: DatasetServer, workspace: Workspace) -> None:
+    dataset = put(workspace, "com.example.withdrawn", 3, public=True)
+    assert ask(f"{server.url}/alice/com.example.withdrawn/events").status == 401
+    with subscribed(server.url, "/com.example.withdrawn/events") as events:
+        events.next()
+        set_visibility(dataset.folder, Visibility.PRIVATE)
+        events.next("end")
+    text = Tokens(workspace.odf).new("listener", Scope.READ)
+    with subscribed(server.url, "/com.example.withdrawn/events", Authorization=f"Bearer {text}") as events:
+        events.next()
+        Tokens(workspace.odf).revoke("listener")
+        events.next("end")
+
+
+def test_a_subscription_ends_with_the_dataset(server: DatasetServer, workspace: Workspace) -> None:
+    put(workspace, "com.example.deleted", 4, public=True)
+    with subscribed(server.url, "/com.example.deleted/events") as events:
+        events.next()
+        workspace.delete(["com.example.deleted"])
+        events.next("end")
+
+
+def test_there_are_only_so_many_subscriptions(server: DatasetServer, workspace: Workspace) -> None:
+    put(workspace, "com.example.crowd", 5, public=True)
+    path = "/com.example.crowd/events"
+    wait_until(lambda: server.app.state.num_streams == 0)
+    with subscribed(server.url, path), subscribed(server.url, path), subscribed(server.url, path):
+        wait_until(lambda: server.app.state.num_streams == 3)
+        assert ask(f"{server.url}{path}").status == 503
+    wait_until(lambda: server.app.state.num_streams == 0)
+    with subscribed(server.url, path) as events:
+        events.next()
+
+
+def test_a_server_that_stops_ends_its_streams_and_what_is_under_way(tmp_path: Path) -> None:
+    workspace = workspace_at(tmp_path)
+    put(workspace, "com.example.rates", 1, public=True)
+    with serving(workspace, heartbeat=1000) as server, subscribed(server.url, "/com.example.rates/events") as events:
+        events.next()
+        server.should_exit = True
+        with pytest.raises(EOFError):
+            events.next()
+
+
+# --- Webhooks --------------------------------------------------------------------------------------------------------
+
+
+class Receiver:
+    """Is called, and answers as it is told to.
+
+    Attributes:
+        calls: headers and body of each call.
+        statuses: what to answer next; 204 when there is nothing.
+    """
+
+    def __init__(self) -> None:
+        self.calls: queue.Queue[tuple[dict[str, str], bytes]] = queue.Queue()
+        self.statuses: queue.Queue[int] = queue.Queue()
+        self.url = ""
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            receiver.calls.put(({name.lower(): value for name, value in self.headers.items()}, body))
+            status = 204 if receiver.statuses.empty() else receiver.statuses.get()
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
+        receiver.url = f"http://127.0.0.1:{listener.server_port}/hook?key=s3cr3t"
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+def test_a_webhook_is_told_each_new_head_with_a_signature(server: DatasetServer, workspace: Workspace) -> None:
+    dataset = put(workspace, "com.example.hooked", 10)
+    before = head_of(dataset)
+    with receiving() as receiver:
+        webhook = Webhooks(dataset).add(receiver.url)
+        say(dataset.layout, "more")
+        headers, body = receiver.calls.get(timeout=PATIENCE)
+        event = json.loads(body)
+        assert (event["head"], event["previousHead"]) == (head_of(dataset), before)
+        assert event["dataset"]["name"] == "com.example.hooked"
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        key = base64.b64decode(webhook.secret.removeprefix("whsec_"))
+        expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+        assert headers["webhook-signature"] == f"v1,{expected}"
+        Webhooks(dataset).delete(receiver.url)
+
+
+def test_a_receiver_that_fails_is_called_again_with_the_same_id(server: DatasetServer, workspace: Workspace) -> None:
+    dataset = put(workspace, "com.example.retried", 11)
+    with receiving() as receiver:
+        receiver.statuses.put(500)
+        receiver.statuses.put(302)
+        webhook = Webhooks(dataset).add(receiver.url)
+        say(dataset.layout, "more")
+        ids = [receiver.calls.get(timeout=PATIENCE)[0]["webhook-id"] for _ in range(3)]
+        assert len(set(ids)) == 1
+        wait_until(lambda: Webhooks(dataset).last_told(webhook) == head_of(dataset))
+        Webhooks(dataset).delete(receiver.url)
+
+
+def test_a_receiver_that_never_answers_well_is_given_up_until_the_next_head(
+    server: DatasetServer, workspace: Workspace
+) -> None:
+    dataset = put(workspace, "com.example.refused", 12)
+    with receiving() as receiver:
+        for _ in range(3):
+            receiver.statuses.put(503)
+        webhook = Webhooks(dataset).add(receiver.url)
+        say(dataset.layout, "more")
+        wait_until(lambda: Webhooks(dataset).last_told(webhook) == head_of(dataset))
+        assert receiver.calls.qsize() == 3
+        say(dataset.layout, "and more")
+        wait_until(lambda: receiver.calls.qsize() == 4)
+        Webhooks(dataset).delete(receiver.url)
+
+
+def test_what_moved_while_the_server_was_down_is_told_when_it_is_up(tmp_path: Path) -> None:
+    workspace = workspace_at(tmp_path)
+    dataset = put(workspace, "com.example.rates", 1)
+    with receiving() as receiver:
+        Webhooks(dataset).add(receiver.url)
+        say(dataset.layout, "more")
+        with serving(workspace):
+            assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["head"] == head_of(dataset)
+
+
+def test_secrets_of_webhooks_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    dataset = put(workspace_at(tmp_path), "com.example.rates", 1)
+    webhook = Webhooks(dataset).add("https://hooks.example.com/x?key=s3cr3t")
+    (file,) = (dataset.folder / "info" / "webhooks").glob("*.yaml")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "s3cr3t" not in repr(webhook) + webhook.shown
+    assert webhook.secret not in repr(webhook)
+
+
+# --- Copies that follow ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def following(workspace: Workspace, *refs: str) -> Iterator[Callable[[], PullResult]]:
+    """Copies that follow in a thread; gives a function for the next result."""
+    results: queue.Queue[PullResult] = queue.Queue()
+    follow = Follow(workspace, workspace.pull, Pace(interval=0.01, retry=0.01))
+
+    def run() -> None:
+        for result in follow.run(refs):
+            results.put(result)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield lambda: results.get(timeout=PATIENCE)
+    finally:
+        follow.stop()
+        thread.join(PATIENCE)
+
+
+def test_a_copy_follows_a_server(server: DatasetServer, workspace: Workspace, tmp_path: Path) -> None:
+    origin = put(workspace, "com.example.followed", 30, public=True)
+    with following(workspace_at(tmp_path), f"{server.url}/com.example.followed") as result:
+        assert str(result().new_head) == head_of(origin)
+        for text in ("second", "third"):
+            say(origin.layout, text)
+            assert str(result().new_head) == head_of(origin)
+        say(origin.layout, "fourth")
+        result()
+
+
+def test_a_copy_follows_a_folder_that_is_looked_at(tmp_path: Path) -> None:
+    origin = make_dataset(DatasetLayout.local(tmp_path / "origin" / "com.example.rates"), "first")
+    with following(workspace_at(tmp_path / "copy"), str(tmp_path / "origin" / "com.example.rates")) as result:
+        result()
+        say(origin, "second")
+        assert result().new_head == origin.refs.get(HEAD)
+        say(origin, "third")
+        result()
+
+
+def test_places_without_events_say_so(server: DatasetServer, tmp_path: Path) -> None:
+    for url in (tmp_path.as_uri(), f"{server.url}/health"):
+        with pytest.raises(NoEvents):
+            next(heads_told(url))
+
+
+def test_what_is_no_copy_cannot_follow(tmp_path: Path) -> None:
+    workspace = workspace_at(tmp_path)
+    put(workspace, "com.example.rates", 1)
+    with pytest.raises(UsageError, match="nothing to follow"):
+        list(Follow(workspace, workspace.pull).run(["com.example.rates"]))
