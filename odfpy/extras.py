@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from odfpy.errors import FetchError
+from odfpy.errors import FetchError, OdfError
 
 
 @contextmanager
-def needs_extra(name: str, what: str) -> Iterator[None]:
+def needs_extra(name: str, what: str, failure: type[OdfError] = FetchError) -> Iterator[None]:
     """Imports of what an extra of the distribution brings.
 
     Args:
         name: of the extra.
         what: what needs it, as the beginning of a sentence about several.
+        failure: the error to raise.
 
     Raises:
-        FetchError: it is not installed.
+        failure: it is not installed.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        raise FetchError(
+        raise failure(
             f"{what} need the Python package {package}, which is not installed",
             hint=f"pip install 'opendatafabric[{name}]'",
         ) from error

@@ -3,6 +3,7 @@
 /path, ./path, ~/path, file:///path   a folder, to read and write
 http://host/path, https://host/path   a static file server, to read
 odf+http://host/path, odf+https://    a node: to read as the others; it speaks the Smart Transfer Protocol, too
+s3://, s3+http://, gs://, az://       a folder of a bucket, to read and write
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.errors import InvalidValue, TransferError, did_you_mean
+from odfpy.errors import InvalidValue, did_you_mean
 
 _FILE = "file"
 _SMART = "odf+"
@@ -24,7 +25,7 @@ def open_dataset(url: str) -> DatasetLayout:
 
     Raises:
         InvalidValue: neither a path nor a URL.
-        TransferError: a kind of place that this release does not know.
+        TransferError: the library for this kind of place is not installed, or lacks settings.
     """
     url = normalize_url(url)
     return _OPENERS[_scheme(url)](url)
@@ -35,24 +36,23 @@ def normalize_url(text: str) -> str:
 
     Raises:
         InvalidValue: neither a path nor a URL.
-        TransferError: a kind of place that this release does not know.
     """
     if not text.strip() or not text.isprintable():
         raise InvalidValue(f"Not a path or URL: {text!r}")
     scheme = _scheme(text)
     if scheme == _FILE:
         return _local_path(text).as_uri()
-    if scheme in _LATER:
-        raise TransferError(
-            f"Repositories of the kind {scheme}:// are part of a later release: {text}",
-            hint=f"This release knows paths, {', '.join(f'{known}://' for known in _OPENERS)}.",
-        )
     if scheme not in _OPENERS:
-        known = [*_OPENERS, *_LATER]
+        known = list(_OPENERS)
         raise InvalidValue(
             f"Not a kind of place where datasets are: {scheme}:// in {text!r}",
             hint=did_you_mean(scheme, known, otherwise=f"Kinds: {', '.join(known)}"),
         )
+    if scheme in _BUCKETS:
+        from odfpy.repository.bucket.place import parse_place
+
+        parse_place(text)
+        return text.rstrip("/")
     parts = urlsplit(text)
     if parts.query or parts.fragment or not parts.hostname:
         raise InvalidValue(f"Not a URL of a dataset or repository: {text!r}", hint="It has a host, and no ? or #.")
@@ -98,11 +98,18 @@ def _open_server(url: str) -> DatasetLayout:
     return http_dataset(smart_base(url) or url)
 
 
+def _open_bucket(url: str) -> DatasetLayout:
+    from odfpy.repository.bucket.place import bucket_dataset
+
+    return bucket_dataset(url)
+
+
+_BUCKETS = ("s3", "s3+http", "s3+https", "gs", "az")
 _OPENERS: dict[str, Callable[[str], DatasetLayout]] = {
     _FILE: _open_folder,
     "http": _open_server,
     "https": _open_server,
     "odf+http": _open_server,
     "odf+https": _open_server,
+    **dict.fromkeys(_BUCKETS, _open_bucket),
 }
-_LATER = ("s3", "s3+http", "s3+https", "gs", "az")

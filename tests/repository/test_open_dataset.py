@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from support.small_datasets import make_dataset
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.errors import InvalidValue, TransferError
+from odfpy.errors import InvalidValue
 from odfpy.repository.open import normalize_url, open_dataset
 
 
@@ -50,11 +49,22 @@ def test_server_is_not_asked_before_something_is_read(url: str):
     assert normalize_url(url) == url.rstrip("/")
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3+http", "s3+https", "gs", "az"])
-def test_other_places_are_part_of_a_later_release(scheme: str):
-    with pytest.raises(TransferError, match=re.escape(f"{scheme}:// are part of a later release")) as caught:
-        open_dataset(f"{scheme}://bucket/name")
-    assert "https://" in (caught.value.hint or "")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://bucket/name",
+        "s3://bucket",
+        "s3+http://127.0.0.1:1/bucket/a/b/",
+        "s3+https://h/bucket",
+        "gs://b_1/x",
+        "az://c/x",
+    ],
+)
+def test_bucket_is_not_asked_before_something_is_read(url: str, monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=name;AccountKey=a2V5")
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    assert open_dataset(url).blocks.writable
+    assert normalize_url(url) == url.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +80,14 @@ def test_other_places_are_part_of_a_later_release(scheme: str):
         "http:///x",
         "http://host/x?token=1",
         "http://host/x#part",
+        "s3://",
+        "s3:///x",
+        "s3://bucket//x",
+        "s3://bucket/x?y",
+        "s3+http://host",
+        "s3+http://host:port/bucket",
+        "s3+http:///bucket/x",
+        "gs://bucket/x#y",
         "file://host/x",
         "file:relative",
         "file:///x%00y",
@@ -81,6 +99,12 @@ def test_what_is_no_place_is_refused(text: str):
     with pytest.raises(InvalidValue) as caught:
         open_dataset(text)
     assert caught.value.message
+
+
+def test_keys_in_the_url_of_a_bucket_are_refused_and_not_shown():
+    with pytest.raises(InvalidValue, match="Keys do not belong into the URL") as caught:
+        normalize_url("s3+http://key:s3cr3t@host/bucket/name")
+    assert "s3cr3t" not in str(caught.value) + (caught.value.hint or "")
 
 
 def test_misspelt_scheme_gets_a_suggestion():

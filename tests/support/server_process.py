@@ -36,7 +36,8 @@ sys.stdin.read()
 
 
 @contextmanager
-def _server(program: str, *arguments: str) -> Iterator[int]:
+def server(program: str, *arguments: str) -> Iterator[int]:
+    """Run a program that prints its port; gives the port."""
     command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -53,12 +54,12 @@ def _server(program: str, *arguments: str) -> Iterator[int]:
 @contextmanager
 def s3_server() -> Iterator[str]:
     """An S3 server without objects; gives its URL."""
-    with _server(_S3) as port:
+    with server(_S3) as port:
         yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
 def ftp_server(folder: str) -> Iterator[str]:
     """An FTP server of a folder, for everybody and for alice (s3cr3t); gives host and port."""
-    with _server(_FTP, folder) as port:
+    with server(_FTP, folder) as port:
         yield f"127.0.0.1:{port}"

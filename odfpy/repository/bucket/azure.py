@@ -1,0 +1,119 @@
+"""Azure Blob Storage by adlfs: az://container/folder, in the account that the environment names."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.errors import Cause, cause_of
+
+HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
+
+
+def azure_client(container: str) -> AzureClient:
+    """A container; nothing is asked yet."""
+    import fsspec
+
+    files = fsspec.filesystem("az", skip_instance_cache=True, use_listings_cache=False)
+    # Its own waits, of a quarter of a minute and more, are for programs that nobody watches.
+    patience = files.service_client._config.retry_policy  # noqa: SLF001 (adlfs does not let it be given)
+    patience.initial_backoff, patience.increment_base = 1, 2
+    return AzureClient(files, files.service_client.get_container_client(container))
+
+
+class AzureClient:
+    """A container of Azure Blob Storage."""
+
+    tries = 1  # the library has a patience of its own
+
+    def __init__(self, files: Any, container: Any) -> None:
+        self._files = files  # closes the connections when it goes
+        self._container = container
+        self.loop = files.loop
+
+    async def get(self, key: str, start: int, end: int) -> bytes:
+        """Some bytes of an object."""
+        try:
+            stream = await self._container.download_blob(key, offset=start, length=end - start)
+            return bytes(await stream.readall())
+        except Exception as error:
+            if cause_of(error)[0] is Cause.PAST_END:
+                return b""
+            raise
+
+    async def size(self, key: str) -> int:
+        """Bytes of an object."""
+        return int((await self._container.get_blob_client(key).get_blob_properties()).size)
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Make or replace an object."""
+        await self._container.upload_blob(key, io.BytesIO(data), length=len(data), overwrite=True)
+
+    async def begin(self, key: str) -> Upload:
+        """Begin a list of blocks."""
+        return _AzureUpload(self._container.get_blob_client(key))
+
+    async def delete(self, key: str) -> None:
+        """Remove an object."""
+        await self._container.delete_blob(key)
+
+    async def list(self, folder: str) -> Listing:
+        """What is directly in a folder."""
+        objects: dict[str, int] = {}
+        folders: list[str] = []
+        async for item in self._container.walk_blobs(name_starts_with=folder, delimiter="/"):
+            if item.name.endswith("/"):
+                folders.append(item.name[len(folder) : -1])
+            else:
+                objects[item.name[len(folder) :]] = int(item.size)
+        return Listing(objects, tuple(folders))
+
+    async def content(self, key: str, limit: int) -> Content:
+        """The first bytes of an object, and its ETag."""
+        stream = await self._container.download_blob(key, offset=0, length=limit)
+        return Content(bytes(await stream.readall()), named(stream.properties.etag))
+
+    async def replace(self, key: str, data: bytes, version: str | None) -> None:
+        """Write if the ETag is still that."""
+        if version is None:
+            await self._container.upload_blob(key, data, overwrite=False)
+        else:
+            await self._container.upload_blob(key, data, overwrite=True, **_if(version))
+
+    async def remove(self, key: str, version: str) -> None:
+        """Remove if the ETag is still that."""
+        await self._container.delete_blob(key, **_if(version))
+
+    async def has_conditions(self, key: str, data: bytes) -> bool:
+        """It always minds them."""
+        del key, data
+        return True
+
+
+def _if(version: str) -> dict[str, Any]:
+    from azure.core import MatchConditions
+
+    return {"etag": version, "match_condition": MatchConditions.IfNotModified}
+
+
+class _AzureUpload:
+    """Blocks that become an object when they are listed."""
+
+    def __init__(self, blob: Any) -> None:
+        self._blob = blob
+        self._names: list[str] = []
+
+    async def part(self, data: bytes) -> None:
+        name = f"{len(self._names):08}"
+        await self._blob.stage_block(name, io.BytesIO(data), len(data))
+        self._names.append(name)
+
+    async def finish(self, last: bytes) -> None:
+        from azure.storage.blob import BlobBlock
+
+        await self.part(last)
+        await self._blob.commit_block_list([BlobBlock(name) for name in self._names])
+
+    async def abort(self) -> None:
+        """Azure forgets blocks that no list names after a week."""

@@ -1,0 +1,168 @@
+"""Google Cloud Storage by gcsfs: gs://bucket/folder."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import secrets
+from contextlib import suppress
+from typing import Any
+
+from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
+
+HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
+
+_OBJECT = "b/{}/o/{}"
+
+
+def gcs_client(bucket: str) -> GcsClient:
+    """A bucket; nothing is asked yet."""
+    # The class of the JSON interface. What gcsfs registers asks more of each bucket over gRPC, for kinds of buckets
+    # whose objects are appended to.
+    kind = importlib.import_module("gcsfs.core").GCSFileSystem
+    return GcsClient(bucket, kind(skip_instance_cache=True, use_listings_cache=False))
+
+
+class GcsClient:
+    """A bucket of Google Cloud Storage."""
+
+    tries = 1  # gcsfs has a patience of its own
+
+    def __init__(self, bucket: str, files: Any) -> None:
+        self.bucket = bucket
+        self._files = files
+        self.loop = files.loop
+
+    async def get(self, key: str, start: int, end: int) -> bytes:
+        """Some bytes of an object."""
+        try:
+            return await self._media(key, headers={"Range": f"bytes={start}-{end - 1}"})
+        except Exception as error:
+            if cause_of(error)[0] is Cause.PAST_END:
+                return b""
+            raise
+
+    async def size(self, key: str) -> int:
+        """Bytes of an object."""
+        return int((await self._about(key))["size"])
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Make or replace an object."""
+        await self._upload(key, data)
+
+    async def begin(self, key: str) -> Upload:
+        """Begin a resumable upload."""
+        headers, _ = await self.call("POST", self._upload_url(), uploadType="resumable", name=key, json={"name": key})
+        return _GcsUpload(self, headers["Location"])
+
+    async def delete(self, key: str) -> None:
+        """Remove an object."""
+        await self.call("DELETE", _OBJECT, self.bucket, key)
+
+    async def list(self, folder: str) -> Listing:
+        """What is directly in a folder."""
+        objects: dict[str, int] = {}
+        folders: list[str] = []
+        page = None
+        while True:
+            answer = await self.call(
+                "GET", "b/{}/o", self.bucket, prefix=folder, delimiter="/", pageToken=page, json_out=True
+            )
+            objects |= {item["name"][len(folder) :]: int(item["size"]) for item in answer.get("items") or ()}
+            folders += [prefix[len(folder) : -1] for prefix in answer.get("prefixes") or ()]
+            page = answer.get("nextPageToken")
+            if page is None:
+                return Listing(objects, tuple(folders))
+
+    async def content(self, key: str, limit: int) -> Content:
+        """The first bytes of an object, and its generation."""
+        try:
+            generation = named((await self._about(key)).get("generation"))
+        except FileNotFoundError:
+            await self._require_bucket()
+            raise
+        data = await self._media(key, generation=generation, headers={"Range": f"bytes=0-{limit - 1}"})
+        return Content(data, generation)
+
+    async def replace(self, key: str, data: bytes, version: str | None) -> None:
+        """Write if the generation is still that."""
+        await self._upload(key, data, ifGenerationMatch=version or "0")
+
+    async def remove(self, key: str, version: str) -> None:
+        """Remove if the generation is still that."""
+        await self.call("DELETE", _OBJECT, self.bucket, key, ifGenerationMatch=version)
+
+    async def has_conditions(self, key: str, data: bytes) -> bool:
+        """It always minds them."""
+        del key, data
+        return True
+
+    async def call(self, method: str, path: str, *names: str, **arguments: Any) -> Any:
+        """Call the JSON interface."""
+        return await self._files._call(method, path, *names, **arguments)  # noqa: SLF001 (`call` is for other threads)
+
+    async def _about(self, key: str) -> dict[str, Any]:
+        answer: dict[str, Any] = await self.call("GET", _OBJECT, self.bucket, key, json_out=True)
+        return answer
+
+    async def _require_bucket(self) -> None:
+        # A missing bucket and a missing object are the same to gcsfs; who may not list will not know, either.
+        with suppress(OSError):
+            try:
+                await self.call("GET", "b/{}/o", self.bucket, maxResults="1", json_out=True)
+            except FileNotFoundError:
+                raise NoSuchBucket(self.bucket) from None
+
+    async def _media(self, key: str, **arguments: Any) -> bytes:
+        _, data = await self.call("GET", _OBJECT, self.bucket, key, alt="media", **arguments)
+        return bytes(data)
+
+    async def _upload(self, key: str, data: bytes, **conditions: str) -> None:
+        # In one request that names the object in a part of its own: an empty one must be told from a missing one.
+        edge = secrets.token_hex(16).encode()
+        head = b"--%b\nContent-Type: application/json\n\n%b\n" % (edge, json.dumps({"name": key}).encode())
+        body = b"%b--%b\nContent-Type: application/octet-stream\n\n%b\n--%b--" % (head, edge, data, edge)
+        await self.call(
+            "POST",
+            self._upload_url(),
+            uploadType="multipart",
+            headers={"Content-Type": f'multipart/related; boundary="{edge.decode()}"'},
+            data=_Body(body),
+            **conditions,
+        )
+
+    def _upload_url(self) -> str:
+        return f"{self._files._location}/upload/storage/v1/b/{self.bucket}/o"  # noqa: SLF001 (honours the environment)
+
+
+class _GcsUpload:
+    """A resumable upload."""
+
+    def __init__(self, client: GcsClient, location: str) -> None:
+        self._client = client
+        self._location = location
+        self._count = 0
+
+    async def part(self, data: bytes) -> None:
+        await self._send(data, "*")
+
+    async def finish(self, last: bytes) -> None:
+        await self._send(last, str(self._count + len(last)))
+
+    async def abort(self) -> None:
+        await self._client.call("DELETE", self._location)
+
+    async def _send(self, data: bytes, total: str) -> None:
+        end = self._count + len(data)
+        headers = {"Content-Range": f"bytes {self._count}-{end - 1}/{total}"}
+        await self._client.call("PUT", self._location, headers=headers, data=_Body(data))
+        self._count = end
+
+
+class _Body(io.BytesIO):
+    """The body of a request that may be sent again."""
+
+    def close(self) -> None:
+        self.seek(0)

@@ -1,0 +1,165 @@
+"""S3, and servers that speak its protocol, by s3fs.
+
+s3://bucket/folder                     the store of Amazon, or the one that AWS_ENDPOINT_URL names
+s3+http://host:port/bucket/folder      a server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.errors import Cause, cause_of
+
+HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
+
+_NO_VERSION = '"00000000000000000000000000000000"'
+
+
+def s3_client(bucket: str, endpoint: str | None) -> S3Client:
+    """A bucket; nothing is asked yet.
+
+    Args:
+        bucket: its name.
+        endpoint: URL of a server, None for what the environment says.
+    """
+    import fsspec
+
+    config: dict[str, Any] = {
+        "connect_timeout": 10,
+        "read_timeout": 60,
+        "max_pool_connections": 32,
+        "retries": {"mode": "standard", "max_attempts": 3},
+    }
+    if endpoint is not None:
+        # Not every server takes checksums in trailers, or has a host name for each bucket. The hash protects the bytes.
+        config |= {"s3": {"addressing_style": "path"}, "request_checksum_calculation": "when_required"}
+
+    def make(*, anonymous: bool) -> Any:
+        return fsspec.filesystem(
+            "s3",
+            anon=anonymous,
+            endpoint_url=endpoint,
+            config_kwargs=config,
+            skip_instance_cache=True,
+            use_listings_cache=False,
+        )
+
+    return S3Client(bucket, make)
+
+
+class S3Client:
+    """A bucket of S3."""
+
+    tries = 4
+
+    def __init__(self, bucket: str, make: Callable[..., Any]) -> None:
+        self._bucket = bucket
+        self._make = make
+        self._files = make(anonymous=False)
+        self._is_anonymous = False
+        self.loop = self._files.loop
+
+    async def get(self, key: str, start: int, end: int) -> bytes:
+        """Some bytes of an object."""
+        try:
+            return await self._read(await self.call("get_object", Key=key, Range=f"bytes={start}-{end - 1}"))
+        except Exception as error:
+            if cause_of(error)[0] is Cause.PAST_END:
+                return b""
+            raise
+
+    async def size(self, key: str) -> int:
+        """Bytes of an object."""
+        return int((await self.call("head_object", Key=key))["ContentLength"])
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Make or replace an object."""
+        await self.call("put_object", Key=key, Body=data)
+
+    async def begin(self, key: str) -> Upload:
+        """Begin a multipart upload."""
+        answer = await self.call("create_multipart_upload", Key=key)
+        return _S3Upload(self, {"Key": key, "UploadId": answer["UploadId"]})
+
+    async def delete(self, key: str) -> None:
+        """Remove an object."""
+        await self.call("delete_object", Key=key)
+
+    async def list(self, folder: str) -> Listing:
+        """What is directly in a folder."""
+        objects: dict[str, int] = {}
+        folders: list[str] = []
+        page: dict[str, Any] = {}
+        while True:
+            answer = await self.call("list_objects_v2", Prefix=folder, Delimiter="/", **page)
+            objects |= {item["Key"][len(folder) :]: int(item["Size"]) for item in answer.get("Contents", ())}
+            folders += [item["Prefix"][len(folder) : -1] for item in answer.get("CommonPrefixes", ())]
+            if not answer.get("IsTruncated"):
+                return Listing(objects, tuple(folders))
+            page = {"ContinuationToken": answer["NextContinuationToken"]}
+
+    async def content(self, key: str, limit: int) -> Content:
+        """The first bytes of an object, and its ETag."""
+        answer = await self.call("get_object", Key=key)
+        return Content(await self._read(answer, limit), named(answer.get("ETag")))
+
+    async def replace(self, key: str, data: bytes, version: str | None) -> None:
+        """Write if the ETag is still that."""
+        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
+        await self.call("put_object", Key=key, Body=data, **condition)
+
+    async def remove(self, key: str, version: str) -> None:
+        """Remove if the ETag is still that."""
+        await self.call("delete_object", Key=key, IfMatch=version)
+
+    async def has_conditions(self, key: str, data: bytes) -> bool:
+        """Whether a condition that cannot hold keeps the server from writing."""
+        try:
+            await self.call("put_object", Key=key, Body=data, IfMatch=_NO_VERSION)
+        except Exception as error:
+            cause = cause_of(error)[0]
+            if cause is Cause.UNSUPPORTED:
+                await self.put(key, data)
+                return False
+            if cause in (Cause.CONFLICT, Cause.NO_OBJECT):
+                return True
+            raise
+        return False
+
+    async def call(self, method: str, **arguments: Any) -> Any:
+        """Call a method of botocore's client for the bucket; without credentials, as somebody unknown."""
+        try:
+            return await self._files._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001 (s3fs has no other)
+        except Exception as error:
+            if self._is_anonymous or cause_of(error)[0] is not Cause.NO_CREDENTIALS:
+                raise
+        self._files, self._is_anonymous = self._make(anonymous=True), True  # perhaps everybody may
+        return await self.call(method, **arguments)
+
+    @staticmethod
+    async def _read(answer: Any, limit: int | None = None) -> bytes:
+        async with answer["Body"] as body:
+            return bytes(await (body.read() if limit is None else body.read(limit)))
+
+
+class _S3Upload:
+    """A multipart upload."""
+
+    def __init__(self, client: S3Client, upload: dict[str, str]) -> None:
+        self._client = client
+        self._upload = upload
+        self._parts: list[dict[str, Any]] = []
+
+    async def part(self, data: bytes) -> None:
+        number = len(self._parts) + 1
+        answer = await self._client.call("upload_part", **self._upload, PartNumber=number, Body=data)
+        self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+
+    async def finish(self, last: bytes) -> None:
+        await self.part(last)
+        await self._client.call("complete_multipart_upload", **self._upload, MultipartUpload={"Parts": self._parts})
+
+    async def abort(self) -> None:
+        await self._client.call("abort_multipart_upload", **self._upload)

@@ -1,0 +1,48 @@
+"""What lies beside the chain of a dataset in a bucket, such as signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from odfpy.chain.side_files import SideFiles, check_path
+from odfpy.repository.bucket.client import Bucket
+
+
+class BucketSideFiles(SideFiles):
+    """Small files, as objects in a folder of a bucket."""
+
+    def __init__(self, bucket: Bucket, folder: str) -> None:
+        """
+        Args:
+            bucket: where.
+            folder: of the dataset; empty, or with a slash at its end.
+        """
+        self._bucket = bucket
+        self._folder = folder
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        key = self._key(path)
+        try:
+            return self._bucket.ask(key, self._bucket.client.content, key, limit + 1).data
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, data: bytes) -> None:
+        key = self._key(path)
+        self._bucket.ask(key, self._bucket.client.put, key, data)
+
+    def delete(self, path: str) -> None:
+        key = self._key(path)
+        with suppress(FileNotFoundError):
+            self._bucket.ask(key, self._bucket.client.delete, key)
+
+    def names(self, folder: str) -> Iterator[str]:
+        key = f"{self._key(folder)}/"
+        return iter(sorted(self._bucket.ask(key, self._bucket.client.list, key).objects))
+
+    def describe(self, path: str) -> str:
+        return self._bucket.where(self._key(path))
+
+    def _key(self, path: str) -> str:
+        return f"{self._folder}{check_path(path)}"

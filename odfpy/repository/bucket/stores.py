@@ -1,0 +1,244 @@
+"""The stores of a dataset in a bucket.
+
+Every object is there as a whole or not at all, since object stores show nothing before it is complete; here an upload
+is completed only when the hash is right. References move by conditional writes, so that of two writers one wins.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore, copy_hashed
+from odfpy.chain.ref_store import RefStore, check_name, is_name, moved, parse_reference
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
+from odfpy.repository.bucket.client import PART, Bucket, Content, Upload
+from odfpy.repository.bucket.errors import Conflict
+from odfpy.repository.bucket.side_files import BucketSideFiles
+
+_MAX_REFERENCE = 4096
+_ROUNDS = 10
+
+
+def dataset_in(bucket: Bucket, folder: str) -> DatasetLayout:
+    """The dataset in a folder of a bucket; `folder` is empty or ends in a slash."""
+    return DatasetLayout(
+        BucketRefStore(bucket, f"{folder}refs/"),
+        BucketObjectStore(bucket, f"{folder}blocks/"),
+        BucketObjectStore(bucket, f"{folder}data/"),
+        BucketObjectStore(bucket, f"{folder}checkpoints/"),
+        BucketSideFiles(bucket, folder),
+    )
+
+
+class BucketObjectStore(ObjectStore):
+    """Objects of a dataset, as those of a folder in a bucket."""
+
+    def __init__(self, bucket: Bucket, folder: str) -> None:
+        self._bucket = bucket
+        self._folder = folder
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, Multihash):
+            return False
+        try:
+            self.size(name)
+        except ObjectNotFound:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Multihash]:
+        for text in self._bucket.list(self._folder).objects:
+            try:
+                name = Multihash.parse(text)
+            except InvalidValue:
+                continue
+            if str(name) == text:
+                yield name
+
+    def open(self, name: Multihash) -> BinaryIO:
+        reader = _Reader(self._bucket, self._key(name))
+        try:
+            reader.fetch()
+        except FileNotFoundError:
+            raise self._missing(name) from None
+        return cast("BinaryIO", reader)
+
+    def size(self, name: Multihash) -> int:
+        key = self._key(name)
+        try:
+            return self._bucket.ask(key, self._bucket.client.size, key)
+        except FileNotFoundError:
+            raise self._missing(name) from None
+
+    def describe(self, name: Multihash) -> str:
+        return self._bucket.where(self._key(name))
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        writer = _Writer(self._bucket, self._key(name))
+        try:
+            copy_hashed(stream, cast("BinaryIO", writer), name, size, self._bucket.where(self._folder))
+            writer.commit()
+        finally:
+            writer.discard()
+
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        try:
+            with path.open("rb") as stream:
+                self.insert_stream(stream, name)
+            path.unlink()
+        except OSError as error:
+            raise OdfError(f"Cannot take in {path}: {error.strerror}") from error
+
+    def delete(self, name: Multihash) -> None:
+        key = self._key(name)
+        with suppress(FileNotFoundError):
+            self._bucket.ask(key, self._bucket.client.delete, key)
+
+    def _key(self, name: Multihash) -> str:
+        return f"{self._folder}{name}"
+
+    def _missing(self, name: Multihash) -> ObjectNotFound:
+        return ObjectNotFound(f"Missing object: {self.describe(name)}")
+
+
+class _Reader(io.RawIOBase):
+    """An object that is read part by part."""
+
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        super().__init__()
+        self._bucket = bucket
+        self._key = key
+        self._start = 0
+        self._part = memoryview(b"")
+        self._is_last = False
+
+    def fetch(self) -> None:
+        """Ask for the next part."""
+        end = self._start + PART
+        part = self._bucket.ask(self._key, self._bucket.client.get, self._key, self._start, end)
+        self._is_last = len(part) < PART
+        self._start += len(part)
+        self._part = memoryview(part)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.closed:
+            raise ValueError("closed")
+        if not self._part and not self._is_last:
+            self.fetch()
+        count = min(len(buffer), len(self._part))
+        buffer[:count] = self._part[:count]
+        self._part = self._part[count:]
+        return count
+
+
+class _Writer:
+    """An object that is written part by part, or at once if it is small. It is not there before `commit`."""
+
+    def __init__(self, bucket: Bucket, key: str) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._waiting = bytearray()
+        self._upload: Upload | None = None
+
+    def write(self, data: bytes) -> None:
+        """Take in some bytes; at least one is always kept back for the last request."""
+        self._waiting += data
+        while len(self._waiting) > PART:
+            if self._upload is None:
+                self._upload = self._bucket.demand(self._key, self._bucket.client.begin, self._key)
+            self._bucket.demand(self._key, self._upload.part, bytes(self._waiting[:PART]))
+            del self._waiting[:PART]
+
+    def commit(self) -> None:
+        """Let the object be there."""
+        if self._upload is None:
+            self._bucket.demand(self._key, self._bucket.client.put, self._key, bytes(self._waiting))
+        else:
+            self._bucket.demand(self._key, self._upload.finish, bytes(self._waiting))
+            self._upload = None
+
+    def discard(self) -> None:
+        """Forget what was not committed."""
+        if self._upload is not None:
+            upload, self._upload = self._upload, None
+            with suppress(OdfError, FileNotFoundError, Conflict):  # what remains is invisible, and the error is another
+                self._bucket.ask(self._key, upload.abort)
+
+
+class BucketRefStore(RefStore):
+    """References of a dataset, as objects of a folder in a bucket."""
+
+    def __init__(self, bucket: Bucket, folder: str) -> None:
+        self._bucket = bucket
+        self._folder = folder
+
+    def get(self, name: str) -> Multihash | None:
+        return self._parsed(name, self._content(name))
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        content = self._expect(name, expected)
+        for _ in range(_ROUNDS):
+            try:
+                version = content.version if content else None
+                is_certain = self._bucket.write_if(self._key(name), str(new).encode("ascii"), version)
+            except Conflict:
+                if self.get(name) == new:
+                    return  # by ourselves, in a try whose answer was lost; or by somebody with the same in mind
+                content = self._expect(name, expected)
+            else:
+                if not is_certain and (found := self.get(name)) != new:
+                    raise moved(name, expected, found)
+                return
+        raise moved(name, expected, self.get(name))
+
+    def delete(self, name: str, expected: Multihash) -> None:
+        content = self._expect(name, expected)
+        for _ in range(_ROUNDS):
+            if content is None:
+                return  # by ourselves, in a try whose answer was lost; or by somebody with the same in mind
+            key = self._key(name)
+            try:
+                self._bucket.ask(key, self._bucket.client.remove, key, content.version)
+            except (Conflict, FileNotFoundError):
+                content = self._content(name)
+                if content is not None:
+                    self._expect(name, expected)
+            else:
+                return
+        raise moved(name, expected, self.get(name))
+
+    def names(self) -> Iterator[str]:
+        listing = self._bucket.list(self._folder)
+        return iter(sorted(name for name in listing.objects if is_name(name)))
+
+    def describe(self, name: str) -> str:
+        return self._bucket.where(self._key(check_name(name)))
+
+    def _expect(self, name: str, expected: Multihash | None) -> Content | None:
+        content = self._content(name)
+        found = self._parsed(name, content)
+        if found != expected:
+            raise moved(name, expected, found)
+        return content
+
+    def _content(self, name: str) -> Content | None:
+        key = self._key(check_name(name))
+        try:
+            return self._bucket.ask(key, self._bucket.client.content, key, _MAX_REFERENCE)
+        except FileNotFoundError:
+            return None
+
+    def _parsed(self, name: str, content: Content | None) -> Multihash | None:
+        return parse_reference(content.data, self.describe(name)) if content else None
+
+    def _key(self, name: str) -> str:
+        return f"{self._folder}{name}"
