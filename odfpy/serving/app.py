@@ -19,7 +19,8 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 
 from odfpy import __version__
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving import catalog, events, simple
+from odfpy.repository.smart_transfer.signed_urls import Signer
+from odfpy.serving import catalog, events, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
@@ -31,7 +32,7 @@ from odfpy.serving.settings import ServeSettings
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
-DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, events.router, catalog.dataset)
+DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, smart.router, events.router, catalog.dataset)
 """What there is of each dataset."""
 
 
@@ -49,6 +50,8 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.reaches = Reaches()
     app.state.heads = Heads(settings.poll)
     app.state.num_streams = 0
+    app.state.signer = Signer()
+    app.state.limiters = {}
     app.state.metrics = Metrics()
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)

@@ -1,0 +1,190 @@
+"""Pull and push between a client and a node, over sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.serving import ask, put, serving
+from support.small_datasets import add_slice, dataset_id, image, make_dataset, say
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import DatasetNotFound, DatasetsDiverged
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome
+from odfpy.repository.smart_transfer.errors import AccessRefused, PeerFailed, RemoteCollision
+from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.visibility import Visibility, visibility_of
+
+
+class Node:
+    """A server of one workspace.
+
+    Attributes:
+        url: its address for the Smart Transfer Protocol.
+        tokens: by scope.
+    """
+
+    def __init__(self, url: str, workspace: Workspace) -> None:
+        self.http = url
+        self.url = f"odf+{url}"
+        self.workspace = workspace
+        self.tokens = {scope: Tokens(workspace.odf).new(scope.value, scope) for scope in Scope}
+
+    def layout(self, name: str) -> DatasetLayout:
+        return self.workspace.storage.get(name).layout
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    workspace = Workspace.init(tmp_path_factory.mktemp("node"))
+    put(workspace, "seen", 101, public=True)
+    put(workspace, "hidden", 102)
+    with serving(workspace) as server:
+        yield Node(server.url, workspace)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> DatasetLayout:
+    return DatasetLayout.local(tmp_path / "here")
+
+
+@pytest.fixture(autouse=True)
+def anybody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ODF_TOKEN", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def token(node: Node, monkeypatch: pytest.MonkeyPatch):
+    return lambda scope: monkeypatch.setenv("ODF_TOKEN", node.tokens[scope])
+
+
+def test_public_dataset_is_pulled_without_a_token(node: Node, here: DatasetLayout):
+    result = fetch_dataset(f"{node.url}/seen", here)
+    assert (result.outcome, result.num_blocks, result.num_objects) == (TransferOutcome.UPDATED, 4, 2)
+    assert image(here) == image(node.layout("seen"))
+    assert fetch_dataset(f"{node.url}/seen", here).outcome is TransferOutcome.UP_TO_DATE
+
+
+def test_private_dataset_is_pulled_with_a_token(node: Node, here: DatasetLayout, token):
+    with pytest.raises(Exception, match="401"):
+        fetch_dataset(f"{node.url}/hidden", here)
+    token(Scope.READ)
+    fetch_dataset(f"{node.url}/hidden", here)
+    assert image(here) == image(node.layout("hidden"))
+
+
+def test_push_makes_a_dataset_then_goes_on_from_it(node: Node, here: DatasetLayout, tmp_path: Path, token):
+    token(Scope.WRITE)
+    make_dataset(here, "a", number=1)
+    add_slice(here, b"row", b"state")
+    moved = []
+    result = send_dataset(
+        here, f"{node.url}/fresh", public=True, progress=lambda done, total: moved.append((done, total))
+    )
+    assert (result.outcome, result.num_blocks, result.num_objects) == (TransferOutcome.UPDATED, 4, 2)
+    assert moved[-1] == (8, 8)
+    dataset = node.workspace.storage.get("fresh")
+    assert visibility_of(dataset.folder) is Visibility.PUBLIC
+    add_slice(here, b"more")
+    assert send_dataset(here, f"{node.url}/fresh").num_blocks == 1
+    assert send_dataset(here, f"{node.url}/fresh").outcome is TransferOutcome.UP_TO_DATE
+    assert image(here) == image(node.layout("fresh"))
+    copy = DatasetLayout.local(tmp_path / "copy")
+    fetch_dataset(f"{node.url}/fresh", copy)
+    assert image(copy) == image(here)
+
+
+def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: DatasetLayout, tmp_path: Path, token):
+    token(Scope.WRITE)
+    make_dataset(here, "a", number=2)
+    send_dataset(here, f"{node.url}/forked")
+    copy = DatasetLayout.local(tmp_path / "copy")
+    fetch_dataset(f"{node.url}/forked", copy)
+    say(here, "ours")
+    say(copy, "theirs", "theirs too")
+    send_dataset(here, f"{node.url}/forked")
+    before = image(copy)
+    with pytest.raises(DatasetsDiverged, match="the last common block is block 1"):
+        fetch_dataset(f"{node.url}/forked", copy)
+    with pytest.raises(DatasetsDiverged, match="the last common block is block 1"):
+        send_dataset(copy, f"{node.url}/forked")
+    assert image(copy) == before
+    with pytest.raises(PeerFailed, match="force is needed"):
+        send_dataset(copy, f"{node.url}/forked", force=True)
+    token(Scope.ADMIN)
+    result = send_dataset(copy, f"{node.url}/forked", force=True)
+    assert (result.num_blocks, result.num_dropped) == (2, 1)
+    assert node.layout("forked").chain.head() == copy.chain.head()
+    result = fetch_dataset(f"{node.url}/forked", here, force=True)
+    assert (result.num_blocks, result.num_dropped) == (2, 1)
+    assert here.chain.head() == copy.chain.head()
+
+
+def test_copy_that_has_more_is_left_alone(node: Node, here: DatasetLayout):
+    fetch_dataset(f"{node.url}/seen", here)
+    say(here, "more")
+    result = fetch_dataset(f"{node.url}/seen", here)
+    assert (result.outcome, result.num_ahead) == (TransferOutcome.TARGET_AHEAD, 1)
+
+
+def test_node_that_has_more_is_left_alone(node: Node, here: DatasetLayout, token):
+    token(Scope.WRITE)
+    make_dataset(here, "a", number=3)
+    say(there := make_dataset(DatasetLayout.in_memory(), "a", number=3), "b")
+    send_dataset(there, f"{node.url}/ahead")
+    assert send_dataset(here, f"{node.url}/ahead").outcome is TransferOutcome.TARGET_AHEAD
+
+
+def test_another_dataset_is_never_overwritten(node: Node, here: DatasetLayout, token):
+    token(Scope.ADMIN)
+    make_dataset(here, "a", number=4)
+    before = image(here)
+    for force in (False, True):
+        with pytest.raises(ForeignDataset):
+            send_dataset(here, f"{node.url}/seen", force=force)
+        with pytest.raises(ForeignDataset):
+            fetch_dataset(f"{node.url}/seen", here, force=force)
+    with pytest.raises(ForeignDataset, match=str(dataset_id(5))):
+        fetch_dataset(f"{node.url}/seen", DatasetLayout.in_memory(), expected_id=dataset_id(5))
+    assert image(here) == before
+
+
+def test_dataset_that_is_there_under_another_name_is_not_made_twice(node: Node, here: DatasetLayout, token):
+    token(Scope.WRITE)
+    fetch_dataset(f"{node.url}/seen", here)
+    with pytest.raises(RemoteCollision, match=str(dataset_id(101))):
+        send_dataset(here, f"{node.url}/again")
+
+
+def test_pushing_needs_the_right_token(node: Node, here: DatasetLayout, token):
+    make_dataset(here, "a", number=6)
+    with pytest.raises(Exception, match="401"):
+        send_dataset(here, f"{node.url}/nobody")
+    token(Scope.READ)
+    with pytest.raises(AccessRefused, match="403"):
+        send_dataset(here, f"{node.url}/nobody")
+
+
+def test_missing_dataset_is_a_clear_error(node: Node, here: DatasetLayout, token):
+    token(Scope.READ)
+    with pytest.raises(DatasetNotFound, match="/missing"):
+        fetch_dataset(f"{node.url}/missing", here)
+
+
+def test_signed_urls_are_good_for_one_object_only(node: Node):
+    answers = {
+        ask(f"{node.http}/seen/signed-data/{path}").status
+        for path in (
+            "f1620"
+            + "0" * 64
+            + "?place=0&dataset="
+            + str(dataset_id(101))
+            + "&size=1&expires=99999999999&signature=00",
+            "nothing?place=0&dataset=x&size=1&expires=1&signature=",
+        )
+    }
+    assert answers == {403}
