@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
-from odfpy.cli.output import Format, Output, paint
+from odfpy.cli.output import Format, Output, paint, sized
 from odfpy.cli.results import plural
 from odfpy.errors import UsageError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 commands = group("Verification.")
 
 
-@command(commands, "odf verify com.example.rates", "odf verify --all --integrity", "odf verify big-trades -r -o json")
+@command(commands, "odf verify com.example.rates", "odf verify --all --integrity", "odf verify com.example.rates --repair")
 def verify(
     context: typer.Context,
     names: Names = None,
@@ -28,6 +28,10 @@ def verify(
         bool, typer.Option("--from-start", help="Replay everything from the first rows on, without any checkpoint.")
     ] = False,
     recursive: Recursive = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Fetch what is missing or damaged from where it was pulled from or pushed to."),
+    ] = False,
     form: Form = None,
 ) -> int:
     """Check every hash and every rule, and replay every transform."""
@@ -41,6 +45,7 @@ def verify(
         integrity_only=integrity,
         from_start=from_start,
         recursive=recursive,
+        repair=repair,
         progress=session.progress,
     )
     done = []
@@ -66,6 +71,11 @@ def _print(report: VerifyReport, output: Output) -> None:
     if report.transforms_replayed:
         looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
     output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
+    for file in report.repaired:
+        output.text(f"  repaired: {file}")
+    if report.unreferenced:
+        what = f"{plural(report.unreferenced, 'file')} ({sized(report.unreferenced_bytes)})"
+        output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")
@@ -94,6 +104,8 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
         "checkpoints": report.checkpoints,
         "transformsReplayed": report.transforms_replayed,
         "seconds": round(report.seconds, 3),
+        "unreferenced": {"files": report.unreferenced, "bytes": report.unreferenced_bytes},
+        "repaired": list(report.repaired),
         "findings": [
             {
                 "severity": finding.severity.value,

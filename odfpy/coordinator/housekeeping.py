@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.catalog import Catalog
@@ -15,6 +16,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.coordinator.compact import CompactOptions, CompactResult
     from odfpy.coordinator.gc import GcReport
+    from odfpy.coordinator.repair import Repair
     from odfpy.coordinator.reset import ResetResult
     from odfpy.coordinator.results import VerifyReport
 
@@ -48,9 +50,10 @@ class Housekeeping(Catalog):
         integrity_only: bool = False,
         from_start: bool = False,
         recursive: bool = False,
+        repair: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[VerifyReport]:
-        """Check hashes, chain rules and, by replay, every transform; inputs come before what is derived from them.
+        """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
 
         Args:
             refs: names, ids, patterns.
@@ -58,11 +61,13 @@ class Housekeeping(Catalog):
             integrity_only: no replay.
             from_start: replay without the checkpoints that are recorded.
             recursive: also what they are derived from.
+            repair: fetch what is missing or damaged from where the datasets were pulled from or pushed to.
             progress: is told how far the work is.
 
         Raises:
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
         """
+        from odfpy.coordinator.fsck import with_files
         from odfpy.coordinator.verify import verify
 
         check_choice("verify", refs, all=all)
@@ -72,11 +77,26 @@ class Housekeeping(Catalog):
 
         def reports() -> Iterator[VerifyReport]:
             for dataset in datasets:
-                yield verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
+                mending = self._repaired(dataset, progress) if repair else None
+                report = verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
+                report = with_files(dataset, report)
+                if mending is not None:
+                    findings = (*report.findings, *mending.findings)
+                    report = replace(report, repaired=tuple(mending.repaired), findings=findings)
+                yield report
             if nameless:
                 raise nameless[0].error
 
         return reports()
+
+    def _repaired(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
+        from odfpy.coordinator.remotes import Remotes
+        from odfpy.coordinator.repair import Repair
+
+        with dataset.writing() as locked:
+            repair = Repair(locked, Remotes(self.storage), progress)
+            repair.run()
+        return repair
 
     def gc(
         self,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.signatures import FOLDER as SIGNATURES
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, OdfError
 from odfpy.files import TEMPORARY
@@ -104,8 +105,9 @@ class Useless:
 
 
 def unreferenced(folder: Path, found: Reached) -> Iterator[Useless]:
-    """The objects of a dataset that no reference reaches."""
-    for part, wanted in zip(OBJECT_FOLDERS, (found.blocks, found.data, found.checkpoints), strict=True):
+    """The objects of a dataset that no reference reaches, and signatures of such blocks."""
+    wanted_in = (found.blocks, found.data, found.checkpoints, found.blocks)
+    for part, wanted in zip((*OBJECT_FOLDERS, SIGNATURES), wanted_in, strict=True):
         for path in _files(folder / part):
             name = object_name(path)
             if name is not None and name not in wanted:
@@ -114,10 +116,8 @@ def unreferenced(folder: Path, found: Reached) -> Iterator[Useless]:
 
 def temporary(folder: Path) -> Iterator[Useless]:
     """What killed writers have left in a dataset; of use to nobody but a writer that is at work."""
-    for part in (folder, *(path for path in _entries(folder) if path.is_dir())):
-        for path in _entries(part):
-            if path.name.startswith(TEMPORARY):
-                yield Useless(path, size_of(path), Garbage.TEMPORARY)
+    for path in sorted(folder.rglob(f"{TEMPORARY}*")):
+        yield Useless(path, size_of(path), Garbage.TEMPORARY)
 
 
 def foreign(folder: Path) -> Iterator[Path]:

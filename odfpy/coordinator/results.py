@@ -134,7 +134,8 @@ class Finding:
     """Something that a verification found.
 
     Attributes:
-        check: what was checked: `chain`, `block`, `slice`, `checkpoint` or `replay`.
+        check: what was checked: `chain`, `block`, `slice`, `checkpoint`, `replay`, `reference` for others than the
+            head, `file` for what lies beside, `repair`.
         message: what is wrong.
         block: the block that is concerned.
         sequence_number: its number.
@@ -165,6 +166,9 @@ class VerifyReport:
     signatures: SignatureReport | None = None
     findings: tuple[Finding, ...]
     seconds: float
+    unreferenced: int = 0
+    unreferenced_bytes: int = 0
+    repaired: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

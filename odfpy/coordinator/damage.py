@@ -1,0 +1,47 @@
+"""Whether a file of a dataset is what its name says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.chain.object_store import CHUNK, ObjectStore
+from odfpy.data.multihash import Multihash
+from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is wrong with an object.
+
+    Attributes:
+        message: in words; it does not name the file.
+        cause: the error that it would be.
+    """
+
+    message: str
+    cause: type[OdfError]
+
+
+def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None = None) -> Damage | None:
+    """Read an object and compare it with its name, and with its size where that is known; None if all is well.
+
+    Args:
+        store: where it is.
+        name: its hash.
+        what: it is, for the message: `slice`, `checkpoint`, `block`.
+        size: bytes that it must have.
+    """
+    try:
+        found_size = store.size(name)
+        if size is not None and found_size != size:
+            return Damage(f"Damaged {what}: it has {found_size} bytes, the block says {size}", IntegrityError)
+        hasher = name.algorithm.hasher()
+        with store.open(name) as stream:
+            while chunk := stream.read(CHUNK):
+                hasher.update(chunk)
+    except ObjectNotFound:
+        return Damage(f"Missing {what}", ObjectNotFound)
+    except (OdfError, OSError) as error:
+        return Damage(f"Unreadable {what}: {error}", type(error) if isinstance(error, OdfError) else OdfError)
+    found = Multihash(name.code, hasher.digest())
+    return None if found == name else Damage(f"Damaged {what}: its bytes have the hash {found}", HashMismatch)

@@ -1,0 +1,142 @@
+"""What a verification looks at beside the chain of the head: every other file of a dataset.
+
+1. other references: what they point at is there and valid, with all blocks, slices and checkpoints before it
+2. files among the objects that are not named by a hash
+3. objects that no reference reaches: they are counted, since they do no harm; damaged ones are named
+4. name, aliases and settings of the dataset here: they can be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.metadata_chain import validate
+from odfpy.chain.ref_store import HEAD
+from odfpy.coordinator.config import Config
+from odfpy.coordinator.damage import damage_of
+from odfpy.coordinator.reachable import Useless, foreign, reached, unreferenced
+from odfpy.coordinator.results import Finding, Severity, VerifyReport
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import ObjectNotFound, OdfError
+from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
+from odfpy.repository.registry import Aliases
+
+_REFERENCE, _FILE = "reference", "file"
+_REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
+_ODD: Final = "Nothing of the dataset needs it; move it elsewhere."
+_ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
+
+
+def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
+    """The report on the chain of the head, with what the other files are like."""
+    useless = list(_unreferenced(dataset))
+    findings = [*_references(dataset), *_foreign(dataset), *_rotten(dataset, useless), *_local(dataset)]
+    return replace(
+        report,
+        findings=(*report.findings, *findings),
+        unreferenced=len(useless),
+        unreferenced_bytes=sum(item.size for item in useless),
+    )
+
+
+# --- 1. Other references ---------------------------------------------------------------------------------------------
+
+
+def _references(dataset: StoredDataset) -> Iterator[Finding]:
+    known: set[Multihash] = set()
+    try:
+        names = list(dataset.layout.refs.names())
+        known.update(hashed.hash for hashed in dataset.chain.iter_blocks())
+    except OdfError:  # the head's own chain has been looked at
+        names = list(dataset.layout.refs.names()) if not known else []
+    for name in names:
+        if name != HEAD:
+            yield from _reference(dataset, name, known)
+
+
+def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iterator[Finding]:
+    file = dataset.layout.refs.describe(name)
+    new = []
+    try:
+        for hashed in dataset.chain.iter_blocks(dataset.layout.refs.get(name)):
+            if hashed.hash in known:
+                break
+            new.append(hashed)
+        validate(new[::-1], dataset.chain.state(hashed.hash) if hashed.hash in known else None)
+    except OdfError as error:
+        yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
+        return
+    known.update(one.hash for one in new)
+    for item in linked_objects(new):
+        yield from _object(dataset, name, item, new)
+
+
+def _object(dataset: StoredDataset, name: str, item: LinkedObject, blocks: list[HashedBlock]) -> Iterator[Finding]:
+    store = item.kind.store(dataset.layout)
+    what = "slice" if item.kind is ObjectKind.DATA_SLICE else "checkpoint"
+    damage = damage_of(store, item.name, what, item.size)
+    if damage is not None:
+        is_cache = item.kind is ObjectKind.CHECKPOINT and damage.cause is ObjectNotFound
+        found = _finding(what, f"{damage.message}, of {name}", damage.cause, store.describe(item.name), _REPAIR)
+        (block,) = (one for one in blocks if one.hash == item.block)
+        yield replace(
+            found,
+            severity=Severity.WARNING if is_cache else Severity.ERROR,
+            block=block.hash,
+            sequence_number=block.block.sequence_number,
+        )
+
+
+# --- 2. and 3. Other objects -----------------------------------------------------------------------------------------
+
+
+def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
+    try:
+        for path in foreign(dataset.folder):
+            found = _finding(_FILE, "Among the objects, but not named by a hash", OdfError, str(path), _ODD)
+            yield replace(found, severity=Severity.WARNING)
+    except OdfError as error:
+        yield _finding(_FILE, error.message, type(error), str(dataset.folder), error.hint)
+
+
+def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
+    try:
+        yield from unreferenced(dataset.folder, reached(dataset.layout))
+    except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
+        return
+
+
+def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:
+    layout = dataset.layout
+    stores = {"blocks": layout.blocks, "data": layout.data, "checkpoints": layout.checkpoints}
+    for item in useless:
+        store = stores.get(item.path.parent.name)
+        if store is None or item.name is None:
+            continue
+        damage = damage_of(store, item.name, "object that nothing refers to")
+        if damage is not None and damage.cause is not ObjectNotFound:  # it may have gone meanwhile
+            found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
+            yield replace(found, severity=Severity.WARNING)
+
+
+# --- 4. What lies beside ---------------------------------------------------------------------------------------------
+
+
+def _local(dataset: StoredDataset) -> Iterator[Finding]:
+    aliases = dataset.folder / "info" / "aliases.yaml"
+    for read, file in (
+        (lambda: Aliases(aliases).list("pull"), aliases),
+        (lambda: Config.of_dataset(dataset.folder), dataset.folder / "info" / "config.yaml"),
+    ):
+        try:
+            read()
+        except OdfError as error:
+            yield _finding(_FILE, error.message, type(error), str(file), error.hint)
+
+
+def _finding(check: str, message: str, cause: type[OdfError], file: str, hint: str | None) -> Finding:
+    return Finding(severity=Severity.ERROR, check=check, message=message, file=file, hint=hint, code=cause.code)
