@@ -83,20 +83,21 @@ def add_slices(layout: DatasetLayout, count: int, size: int) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The workspace in a folder on loopback; its URL, and the process in `SERVER`."""
-    process = subprocess.Popen(
-        [*ODF, "serve", "--port", "0"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        for line in process.stdout:
-            if found := re.search(r"http://[\w.:]+", line):
-                SERVER[:] = [process.pid]
-                yield found.group().rstrip("/")
-                return
-        sys.exit("The server did not start")
-    finally:
-        process.terminate()
-        process.wait()
+    """The workspace in a folder on loopback, all of it public; its URL, and the process in `SERVER`."""
+    for summary in Workspace.open(folder).datasets():
+        subprocess.run([*ODF, "set-visibility", str(summary.handle), "public"], cwd=folder, check=True)
+    with (folder / "server.log").open("w+") as log:
+        process = subprocess.Popen([*ODF, "serve", "--port", "0"], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            while not (found := re.search(r"http://[\w.:]+", (folder / "server.log").read_text())):
+                if process.poll() is not None:
+                    sys.exit("The server did not start")
+                time.sleep(0.05)
+            SERVER[:] = [process.pid]
+            yield found.group().rstrip("/")
+        finally:
+            process.terminate()
+            process.wait()
 
 
 SERVER: list[int] = []
