@@ -205,7 +205,6 @@ def _limiter(connection: HTTPConnection, name: str, total: int) -> anyio.Capacit
 
 # --- Objects at signed URLs ---
 
-_Folder = Annotated[Literal["signed-data", "signed-checkpoints"], Path(description="What the object is.")]
 _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     403: {"description": "The URL is not one of ours, or has expired."},
@@ -216,7 +215,6 @@ _PUT_ANSWERS = {**_ANSWERS, 400: {"description": "Another object came."}}
 
 def _granted(
     request: Request,
-    folder: _Folder,
     hash: _Hash,  # noqa: A002 - the specification's word
     place: Annotated[int, Query()],
     dataset: Annotated[str, Query(max_length=200)],
@@ -230,7 +228,7 @@ def _granted(
         name, dataset_id = Multihash.parse(hash), DatasetId.parse(dataset)
     except InvalidValue as error:
         raise HTTPException(403, "This URL is not one of ours") from error
-    grant = Grant(method, place, dataset_id, KINDS[folder], name, size, expires)
+    grant = Grant(method, place, dataset_id, KINDS[request.scope["path"].split("/")[-2]], name, size, expires)
     signer: Signer = request.app.state.signer
     if not signer.allows(grant, signature, int(time.time())):
         raise HTTPException(403, "This URL is not one of ours, or has expired")
@@ -240,7 +238,8 @@ def _granted(
 Granted = Annotated[Grant, Depends(_granted)]
 
 
-@router.get("/{folder}/{hash}", response_class=FileResponse, responses=_ANSWERS)  # noqa: FAST003 - in `Granted`
+@router.get("/signed-data/{hash}", response_class=FileResponse, responses=_ANSWERS)  # noqa: FAST003 - in `Granted`
+@router.get("/signed-checkpoints/{hash}", response_class=FileResponse, responses=_ANSWERS)
 def get_object(request: Request, grant: Granted) -> Response:
     """An object, for whoever was given the URL."""
     layout = store_of(datasets_of(request), alias_in(request), grant)
@@ -250,7 +249,8 @@ def get_object(request: Request, grant: Granted) -> Response:
     return _Pieces(path, media_type="application/octet-stream", headers={"Cache-Control": "private, no-store"})
 
 
-@router.put("/{folder}/{hash}", responses=_PUT_ANSWERS)  # noqa: FAST003 - in `Granted`
+@router.put("/signed-data/{hash}", responses=_PUT_ANSWERS)  # noqa: FAST003 - in `Granted`
+@router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS)
 async def put_object(request: Request, grant: Granted) -> Response:
     """Put an object, for whoever was given the URL. It is hashed while it comes in."""
     layout = await anyio.to_thread.run_sync(store_of, datasets_of(request), alias_in(request), grant)
