@@ -251,6 +251,7 @@ INVALID = {
     "select event_time, [nosuch] from t": "`nosuch` cannot be resolved",
     "select event_time, [ID] from t": "`ID` cannot be resolved",
     "select event_time from [nosuch]": "`nosuch` cannot be found",
+    "select event_time from t join [org.example.nosuch] using (id)": "neither an input nor an earlier step",
     "select event_time, [nosuch(id)] from t": "Cannot resolve routine `nosuch`",
     "select event_time, [abs(id, id)] from t": "requires 1 parameters",
     "select * from [parquet.`/etc/passwd`]": "cannot be found",

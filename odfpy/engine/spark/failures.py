@@ -24,6 +24,7 @@ HOW_TO_JOIN_VERSIONS = (
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _NO_FILES: Final = "Queries see inputs and earlier steps by alias; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
@@ -90,6 +91,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         return EngineError(f"Spark: {message.splitlines()[0]}")
     if condition == _WINDOW_WITHOUT_ORDER:
         return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
+    if condition == _DOTTED_TABLE:
+        return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
     sentence = _POSITION.sub("", sentence)
@@ -103,19 +106,29 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
 
 
 def _window_without_order(function: str, sources: Sequence[SourceText]) -> NondeterministicQuery:
-    """For which Spark names no place: the first such call whose window shows no ORDER BY, or else the first one."""
+    """The first such call whose window shows no ORDER BY is meant, or else the first one."""
     call = rf"\b{re.escape(function)}\s*\("
-    found = next(
-        (
-            source.at(*match.span())
-            for pattern in (rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call)
-            for source in sources
-            if (match := re.search(pattern, source.text, re.IGNORECASE)) is not None
-        ),
-        "",
-    )
-    message = f"`{function}` depends on the order of the rows, and its window has none{found}"
+    where = _first_in_text([rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call], sources)
+    message = f"`{function}` depends on the order of the rows, and its window has none{where}"
     return NondeterministicQuery(message, hint=ORDER_THE_WINDOW)
+
+
+def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQuery:
+    """A name of three parts or more, as datasets have, which Spark takes for a table of some catalog."""
+    name = identifier.replace("`", "")
+    where = _first_in_text([r"`?\.`?".join(map(re.escape, name.split(".")))], sources)
+    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=_NO_FILES)
+
+
+def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:
+    """The place of what Spark names none for: of the first pattern that is found."""
+    found = (
+        source.at(*match.span())
+        for pattern in patterns
+        for source in sources
+        if (match := re.search(pattern, source.text, re.IGNORECASE)) is not None
+    )
+    return next(found, "")
 
 
 def _telling_cause(exception: Any) -> Any:
