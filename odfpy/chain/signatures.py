@@ -302,10 +302,10 @@ class RequiredSigners:
         Raises:
             NotSigned: it is not.
         """
-        signers = signed.signers if signed else ()
-        good = self.keys | ({ActorId.owner_of(dataset_id)} if self.owner else set())
-        if not good.intersection(signers):
-            by = f"signed by {', '.join(map(str, signers))}" if signers else "not signed"
+        signers, owner = signed.signers if signed else (), ActorId.owner_of(dataset_id)
+        if not (self.keys | ({owner} if self.owner else set())).intersection(signers):
+            names = ("the owner" if signer == owner else str(signer) for signer in signers)
+            by = f"signed by {', '.join(names)}" if signers else "not signed"
             raise NotSigned(
                 f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {by}; signatures.require wants"
                 f" {self.names}",

@@ -41,13 +41,14 @@ COMMANDS = {
     "gc": ("housekeeping", "Remove what nobody needs."),
     "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
     "repo": ("repo", "Repositories: named places where datasets are exchanged."),
+    "key": ("key", "Keys: yours, which signs what you commit, and those of others under names."),
     "config": ("config", "Settings of the workspace, of the user, and of single datasets."),
     "engine": ("engine", "The Spark engine, which starts when it is needed."),
     "system": ("system", "About this installation."),
     "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
     "version": ("system", "Print the versions of odfpy and of the specification it follows."),
 }
-GROUPS = ("inspect", "repo", "token", "webhook", "config", "engine", "system")
+GROUPS = ("inspect", "repo", "token", "webhook", "key", "config", "engine", "system")
 
 
 class _Root(Group):

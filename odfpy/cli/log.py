@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from functools import singledispatch
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,8 +25,11 @@ from odfpy.chain.events import (
     SetTransform,
 )
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
-from odfpy.cli.output import Format, Output, paint, sized
+from odfpy.cli.output import Format, Output, error_tree, paint, sized
 from odfpy.codec.shape import kind_of
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.signers import BlockSigners
 
 commands = group("History.")
 
@@ -41,33 +44,56 @@ def log(
     """Show the history of a dataset, newest first."""
     session = session_of(context)
     output = session.output_as(form)
-    blocks = islice(session.workspace.log(name), whole_number(limit, "--limit", at_least=1))
+    wanted = islice(session.workspace.log(name), whole_number(limit, "--limit", at_least=1))
+    signers = session.workspace.signers(name)
+    blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
     match output.form:
         case Format.TABLE:
-            for hashed in blocks:
-                _print_block(output, hashed)
+            for hashed, signed in blocks:
+                _print_block(output, hashed, signed)
         case Format.YAML:
-            for hashed in blocks:
-                output.text(f"---\n# Block: {hashed.hash}")
+            for hashed, signed in blocks:
+                output.text("\n".join(("---", f"# Block: {hashed.hash}", *(f"# {line}" for line in _signed(signed)))))
                 output.tree(block_document(hashed))
         case Format.NDJSON:
-            for hashed in blocks:
-                output.tree({"blockHash": str(hashed.hash), **block_document(hashed)})
+            for block in blocks:
+                output.tree(_tree(*block))
         case Format.JSON:
-            output.tree([{"blockHash": str(hashed.hash), **block_document(hashed)} for hashed in blocks])
+            output.tree([_tree(*block) for block in blocks])
         case Format.CSV:
-            output.rows(["sequenceNumber", "blockHash", "systemTime", "event"], [_row(hashed) for hashed in blocks])
+            columns = ["sequenceNumber", "blockHash", "systemTime", "event", "signatures"]
+            output.rows(columns, [_row(*block) for block in blocks])
 
 
-def _row(hashed: HashedBlock) -> tuple[object, ...]:
-    block = hashed.block
-    return block.sequence_number, hashed.hash, block.system_time, block_document(hashed)["content"]["event"]
+def _tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
+    return {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": _signature_trees(signed)}
 
 
-def _print_block(output: Output, hashed: HashedBlock) -> None:
+def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
+    block, tree = hashed.block, block_document(hashed)
+    return block.sequence_number, hashed.hash, block.system_time, tree["content"]["event"], _signature_trees(signed)
+
+
+def _signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
+    if signed.error is not None:
+        return [error_tree(signed.error)]
+    return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]
+
+
+def _signed(signed: BlockSigners) -> Iterable[str]:
+    """Who has signed a block, or what is wrong with the signatures."""
+    if signed.error is not None:
+        yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
+    elif signed.signers:
+        yield f"signed by {', '.join(one.name for one in signed.signers)}"
+
+
+def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> None:
     block = hashed.block
     output.text(paint(f"block {block.sequence_number} {hashed.hash}", "yellow", sys.stdout))
     output.text(f"time  {block.system_time}")
+    for line in _signed(signed):
+        output.text(line)
     output.text(f"event {type(block.event).__name__}")
     for line in _details(block.event):
         output.text(f"      {line}")

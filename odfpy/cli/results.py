@@ -10,6 +10,7 @@ from odfpy.cli.output import Format, Output, error_tree, paint
 from odfpy.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
+    from odfpy.chain.signatures import SignatureReport
     from odfpy.coordinator.results import PullResult
 
 # What became of the rows of an input, in the words of a person.
@@ -82,6 +83,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:
+    """Who has signed some blocks, for programs; None where nobody looked."""
+    if report is None:
+        return None
+    return {"signed": report.signed, "unsigned": report.unsigned, "signers": list(map(str, report.signers))}
+
+
 def _tree(result: PullResult) -> dict[str, Any]:
     return {
         "name": result.name,
@@ -94,6 +102,7 @@ def _tree(result: PullResult) -> dict[str, Any]:
         "rows": result.counts,
         "watermark": str(result.watermark) if result.watermark else None,
         "seconds": round(result.seconds, 3),
+        "signatures": signature_tree(result.signatures),
         "notes": list(result.notes),
         **error_tree(result.error),
     }

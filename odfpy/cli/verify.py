@@ -9,7 +9,7 @@ import typer
 
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
 from odfpy.cli.output import Format, Output, paint, sized
-from odfpy.cli.results import plural
+from odfpy.cli.results import plural, signature_tree
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 commands = group("Verification.")
 
 
-@command(commands, "odf verify com.example.rates", "odf verify --all --integrity", "odf verify com.example.rates --repair")
+@command(
+    commands, "odf verify com.example.rates", "odf verify --all --integrity", "odf verify com.example.rates --repair"
+)
 def verify(
     context: typer.Context,
     names: Names = None,
@@ -64,12 +66,16 @@ def verify(
 
 
 def _print(report: VerifyReport, output: Output) -> None:
+    from odfpy.coordinator.keys import UserKeys
+
     verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
     looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]
     if report.checkpoints:
         looked_at.append(plural(report.checkpoints, "checkpoint"))
     if report.transforms_replayed:
         looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
+    if report.signatures is not None:
+        looked_at.append(UserKeys().words(report.signatures, report.handle.id))
     output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
     for file in report.repaired:
         output.text(f"  repaired: {file}")
@@ -103,6 +109,7 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
         "slices": report.slices,
         "checkpoints": report.checkpoints,
         "transformsReplayed": report.transforms_replayed,
+        "signatures": signature_tree(report.signatures),
         "seconds": round(report.seconds, 3),
         "unreferenced": {"files": report.unreferenced, "bytes": report.unreferenced_bytes},
         "repaired": list(report.repaired),

@@ -19,6 +19,7 @@ from odfpy.errors import IntegrityError, OdfError, UsageError
 if TYPE_CHECKING:
     from odfpy.coordinator.add import Planned
     from odfpy.coordinator.config import Config
+    from odfpy.coordinator.signers import Signers
     from odfpy.coordinator.source_report import SourceReport
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
@@ -119,6 +120,12 @@ class Catalog:
             yield from dataset.chain.iter_blocks()
         except OdfError as error:
             raise dataset.named(error) from error
+
+    def signers(self, ref: str) -> Signers:
+        """Looks up who has signed the blocks of a dataset."""
+        from odfpy.coordinator.signers import Signers
+
+        return Signers(self.storage.get(ref))
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """A manifest that would make a dataset like this one: what is in force of what manifests can say."""

@@ -144,7 +144,7 @@ def _ingest_file(
     result = commit_events(dataset, dataset.state, events, system_time, written)
     keys.extend(result.new_head, ingested.schema)
     counts, odd = _told(ingested.statistics, source.merge)
-    return replace(result, counts=counts, notes=(*remarks, *odd), lane=str(lane))
+    return replace(result, counts=counts, notes=(*result.notes, *remarks, *odd), lane=str(lane))
 
 
 def _ingest_here(

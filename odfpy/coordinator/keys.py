@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,18 +118,17 @@ class UserKeys:
                     file.write(pair.private_key.hex().encode("ascii"))
                     file.flush()
                     os.fsync(file.fileno())
-                os.link(temporary, self._own)
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(temporary, self._own)
             finally:
                 temporary.unlink(missing_ok=True)
             sync_folder(folder)
-        except FileExistsError:
-            return self.known() or pair
         except OSError as error:
             raise UnusableKey(
                 f"No key to sign with can be made in {folder}: {error.strerror}",
                 hint="Check who may write there; `odf config set signatures.sign false` does without.",
             ) from error
-        return pair
+        return self.known() or pair
 
     # --- Those of others ---
 

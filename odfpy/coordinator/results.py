@@ -134,8 +134,8 @@ class Finding:
     """Something that a verification found.
 
     Attributes:
-        check: what was checked: `chain`, `block`, `slice`, `checkpoint`, `replay`, `reference` for others than the
-            head, `file` for what lies beside, `repair`.
+        check: what was checked: `chain`, `block`, `slice`, `checkpoint`, `replay`, `signature`, `reference` for others
+            than the head, `file` for what lies beside, `repair`.
         message: what is wrong.
         block: the block that is concerned.
         sequence_number: its number.
@@ -156,7 +156,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What a verification of one dataset looked at, and what it found; `signatures` says who has signed its blocks."""
+    """What a verification of one dataset looked at, and what it found.
+
+    Attributes:
+        signatures: who has signed its blocks.
+        unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
+        unreferenced_bytes: their size.
+        repaired: files that were fetched again.
+    """
 
     handle: DatasetHandle
     blocks: int

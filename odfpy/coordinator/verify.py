@@ -6,6 +6,7 @@
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
        integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
        of the inputs; or all of them from the start, each from what the replay before it has kept
+    5. every signature: it is by whom it says it is; a copy is signed by whom the settings want
 
 A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
 (nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -24,9 +26,12 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, SetTransform
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.rules import validated
+from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.intervals import InputInterval, check_history, input_of
+from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
+from odfpy.coordinator.signers import verify_signatures
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import (
     EngineFor,
@@ -41,6 +46,7 @@ from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, Objec
 
 ProgressSink = Callable[[Progress], None]
 _CHECKPOINT: Final = "checkpoint"
+_SIGNATURE: Final = "signature"
 _RESTORE = (
     "Copy the file of that name from another copy of the dataset, or, if you have pulled it, delete the dataset and"
     " pull it again."
@@ -103,7 +109,7 @@ class _Run:
     def can_be_replayed(self) -> bool:
         """Whether blocks and slices are what they should be; what a checkpoint has can be made again."""
         found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
-        return bool(self.states) and all(finding.check == _CHECKPOINT for finding in found)
+        return bool(self.states) and all(finding.check in (_CHECKPOINT, _SIGNATURE) for finding in found)
 
     def tell(self, action: str, number: int) -> None:
         """A sign of life."""
@@ -128,12 +134,14 @@ def verify(
     _remark_on_missing(this)
     if engine_for is not None and this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE:
         _replay_all(this, storage, engine_for, from_start=from_start)
+    signatures = _verify_signatures(this)
     return VerifyReport(
         handle=dataset.handle,
         blocks=len(this.blocks),
         slices=this.slices,
         checkpoints=this.checkpoints,
         transforms_replayed=this.replayed,
+        signatures=signatures,
         findings=tuple(this.findings),
         seconds=time.monotonic() - started,
     )
@@ -361,3 +369,17 @@ def _rows(path: Path, this: _Run) -> Counter[str]:
     table = read_slice(path, vocab=vocab)
     columns = sorted(name for name in table.column_names if name != vocab.offset_column)
     return Counter(repr(row) for batch in table.select(columns).to_batches(10_000) for row in batch.to_pylist())
+
+
+# --- 5. Signatures ---------------------------------------------------------------------------------------------------
+
+
+def _verify_signatures(this: _Run) -> SignatureReport:
+    def tell(error: OdfError, block: HashedBlock, file: str) -> None:
+        this.error(_SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
+
+    remotes = Remotes(this.dataset.storage)
+    is_copy = False
+    with suppress(OdfError):  # a damaged file of aliases has a finding of its own
+        is_copy = bool(remotes.aliases(this.dataset).list("pull"))
+    return verify_signatures(this.dataset, this.blocks, remotes.required if is_copy else None, tell)

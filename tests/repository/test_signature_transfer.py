@@ -1,0 +1,164 @@
+"""Signatures go along with blocks, through folders and servers; forged ones stop a transfer before anything comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.small_datasets import dataset_id, make_dataset, say
+from support.static_server import StaticServer, endless, send, static_server
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.signatures import (
+    BLOCK,
+    HEAD,
+    HEAD_PATH,
+    ForgedSignature,
+    MalformedSignature,
+    NotSigned,
+    RequiredSigners,
+    SignatureReport,
+    SignedBlock,
+    encode,
+    path_of,
+    read_head_signatures,
+    read_signatures,
+)
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import KeyPair
+from odfpy.repository.http import http_dataset
+from odfpy.repository.simple_transfer import transfer
+
+ALICE, MALLORY = KeyPair(b"a" * 32), KeyPair(b"m" * 32)
+BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
+TIME = Timestamp.parse("2024-01-01T12:00:00Z")
+
+
+def statement(hashed: HashedBlock) -> SignedBlock:
+    return SignedBlock(dataset_id=dataset_id(), block_hash=hashed.hash, sequence_number=hashed.block.sequence_number)
+
+
+def sign(layout: DatasetLayout, *blocks: HashedBlock, pair: KeyPair = ALICE) -> None:
+    """Sign some blocks, and the head."""
+    assert layout.side is not None
+    for hashed in blocks:
+        layout.side.write(path_of(hashed.hash), encode(statement(hashed).signed_by([pair], BLOCK, TIME), BLOCK))
+    head = layout.chain.in_order()[-1]
+    layout.side.write(HEAD_PATH, encode(statement(head).signed_by([pair], HEAD, TIME), HEAD))
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> DatasetLayout:
+    layout = make_dataset(DatasetLayout.local(tmp_path / "there"), "one", "two")
+    sign(layout, *layout.chain.in_order())
+    return layout
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> DatasetLayout:
+    return DatasetLayout.local(tmp_path / "here")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StaticServer]:
+    with static_server(tmp_path) as server:
+        yield server
+
+
+def assert_signed(here: DatasetLayout) -> None:
+    blocks = here.chain.in_order()
+    assert all(read_signatures(here.side, dataset_id(), block) for block in blocks)
+    assert read_head_signatures(here.side, dataset_id(), blocks[-1])
+
+
+@pytest.mark.parametrize("through", ["folder", "server"])
+def test_signatures_come_with_their_blocks_and_are_told(
+    through: str, there: DatasetLayout, here: DatasetLayout, server: StaticServer
+):
+    source = there if through == "folder" else http_dataset(f"{server.url}/there")
+    result = transfer(source, here, required=BY_ALICE)
+    assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
+    assert_signed(here)
+    say(there, "three")
+    sign(there, there.chain.in_order()[-1])
+    assert transfer(source, here, required=BY_ALICE).signatures == SignatureReport(1, 0, (ALICE.actor,))
+    assert_signed(here)
+
+
+def test_a_place_without_signatures_is_asked_once(there: DatasetLayout, here: DatasetLayout, server: StaticServer):
+    assert there.side is not None
+    there.side.delete(HEAD_PATH)
+    result = transfer(http_dataset(f"{server.url}/there"), here)
+    assert result.signatures == SignatureReport(0, 3, ())
+    assert [path for path in server.asked() if "sig" in path] == ["/there/refs/head.sig"]
+    assert not list(here.side.names("info/signatures")) if here.side else False
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404])
+def test_a_server_that_answers_oddly_has_no_signatures(
+    status: int, there: DatasetLayout, here: DatasetLayout, server: StaticServer
+):
+    server.special["/refs/head.sig"] = lambda handler: send(handler, b"<html>" + b"x" * 50_000, status=status)
+    assert transfer(http_dataset(f"{server.url}/there"), here).signatures == SignatureReport(0, 3, ())
+
+
+def test_blocks_that_nobody_has_signed_are_counted(there: DatasetLayout, here: DatasetLayout):
+    assert there.side is not None
+    there.side.delete(path_of(there.chain.in_order()[1].hash))
+    assert transfer(there, here).signatures == SignatureReport(2, 1, (ALICE.actor,))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("how", ["forged", "damaged"])
+def test_a_bad_signature_stops_the_transfer_and_names_the_block(
+    how: str, which: int, there: DatasetLayout, here: DatasetLayout, server: StaticServer
+):
+    assert there.side is not None
+    block = there.chain.in_order()[which]
+    other = statement(replace(block, block=replace(block.block, sequence_number=9)))
+    data = b"{" if how == "damaged" else encode(other.signed_by([MALLORY], BLOCK, TIME), BLOCK)
+    there.side.write(path_of(block.hash), data)
+    with pytest.raises((ForgedSignature, MalformedSignature), match=str(block.hash)):
+        transfer(http_dataset(f"{server.url}/there"), here)
+    assert (here.refs.get(HEAD_NAME), list(here.blocks)) == (None, [])
+
+
+def test_a_copy_that_is_not_signed_by_whom_it_must_be_is_refused(there: DatasetLayout, here: DatasetLayout):
+    say(there, "by mallory")
+    sign(there, there.chain.in_order()[-1], pair=MALLORY)
+    with pytest.raises(NotSigned, match="wants alice"):
+        transfer(there, here, required=BY_ALICE)
+    say(there, "by nobody")
+    with pytest.raises(NotSigned, match=r"is not signed; .* wants alice"):
+        transfer(there, here, required=BY_ALICE)
+    assert here.refs.get(HEAD_NAME) is None
+
+
+def test_one_signature_vouches_for_all_before_it(here: DatasetLayout):
+    there = make_dataset(DatasetLayout.in_memory(), "one", "two")
+    sign(there, there.chain.in_order()[-1])
+    assert transfer(there, here, required=BY_ALICE).signatures == SignatureReport(1, 2, (ALICE.actor,))
+
+
+def test_places_without_room_for_signatures_still_take_and_give_blocks(there: DatasetLayout, here: DatasetLayout):
+    narrow = replace(DatasetLayout.in_memory(), side=None)
+    assert transfer(there, narrow).signatures == SignatureReport(3, 0, (ALICE.actor,))
+    assert transfer(narrow, here).signatures == SignatureReport(0, 3, ())
+
+
+def test_going_back_by_force_brings_no_signatures(there: DatasetLayout, here: DatasetLayout):
+    transfer(there, here)
+    say(here, "more")
+    result = transfer(there, here, force=True)
+    assert (result.num_dropped, result.signatures) == (1, SignatureReport())
+
+
+def test_an_endless_file_of_signatures_is_cut(there: DatasetLayout, here: DatasetLayout, server: StaticServer):
+    block = there.chain.in_order()[0]
+    server.special[f"/signatures/{block.hash}"] = endless(b" " * 65536)
+    with pytest.raises(MalformedSignature, match="more than"):
+        transfer(http_dataset(f"{server.url}/there"), here)
