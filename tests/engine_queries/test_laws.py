@@ -20,13 +20,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.query_cases import INTERPRETED, Case, Pull, Runner, Tuned, instant
+from support.query_cases import QUICK, Case, Pull, Runner, Tuned, instant
 from support.query_oracle import Oracle, state_of
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("ODF_LAWS", "2"))
-QUICK = {**INTERPRETED, "spark__sql__shuffle__partitions": "1"}
 FIELDS = [pa.field("k", pa.string()), pa.field("v", pa.int32())]
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.engine_requests import Source, analyze_request, rows_of, success, transform_request
+from support.query_cases import QUICK, Tuned
 from support.spark_here import in_place
 from support.workspaces import feed, root, workspace_with
 
@@ -161,7 +162,7 @@ def story(spark, tmp_path):
         tables = [TemporalTable("rates", tuple(rates))]
         if "taxes" in given:
             tables.append(TemporalTable("taxes", ("land",)))
-        return Story(spark, tmp_path, query, tuple(tables), given)
+        return Story(Tuned(spark, **QUICK), tmp_path, query, tuple(tables), given)
 
     return make
 
@@ -498,7 +499,9 @@ def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_f
     @given(commits=stories())
     def law(commits):
         table = (TemporalTable("rates", ("cur",)),)
-        found = Story(spark, tmp_path_factory.mktemp("story"), query, table, {"facts": FACTS, "rates": RATES})
+        found = Story(
+            Tuned(spark, **QUICK), tmp_path_factory.mktemp("story"), query, table, {"facts": FACTS, "rates": RATES}
+        )
         model, facts = Model(), Counter()
         for rates, lines, marks in commits:
             if rates:

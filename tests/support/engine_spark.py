@@ -14,8 +14,11 @@ from odfpy.engine.java import find_java
 from odfpy.engine.spark.jvm import Jvm, connect, java_command, java_environment, spark_home, spawn
 from odfpy.engine.spark.session import open_session
 
-QUICK = ("-XX:TieredStopAtLevel=1",)
-"""Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again."""
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.2", "-XX:ReservedCodeCacheSize=128m")
+"""Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again; the
+other one is cheaper than interpreting bytecode for long."""
+MEMORY = "1g"
+"""Of all engines that tests start: a start-up cache is for one size, and there shall be only one to be made."""
 
 
 @contextmanager
@@ -27,7 +30,7 @@ def engine_spark(folder: Path, master: str = "local[2]") -> Iterator[Any]:
     java, home, connection = find_java(), spark_home(), folder / "connection"
     environment = java_environment(os.environ, home, folder, connection)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # Spark's Python workers see what tests see
-    process = spawn(java_command(java, home, folder, memory="1g", options=QUICK), environment, sys.stderr.fileno())
+    process = spawn(java_command(java, home, folder, memory=MEMORY, options=QUICK), environment, sys.stderr.fileno())
     jvm = connect(process, connection, 120)
     try:
         session = _opened(jvm, folder, master)
@@ -45,6 +48,7 @@ def _opened(jvm: Jvm, folder: Path, master: str) -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",  # which tests of partitions change
     }
     before = dict(os.environ)
     try:

@@ -202,6 +202,8 @@ def _plain(value: Any) -> Any:
 
 INTERPRETED = {"spark__sql__codegen__wholeStage": "false", "spark__sql__codegen__factoryMode": "NO_CODEGEN"}
 """Settings with which Spark interprets plans: the same rows, without the time it takes to compile small queries."""
+QUICK = {**INTERPRETED, "spark__sql__shuffle__partitions": "1"}
+"""Settings for queries that are about something else than how Spark works."""
 
 
 class Tuned:

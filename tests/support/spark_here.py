@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.query_cases import INTERPRETED, Tuned
+from support.query_cases import QUICK, Tuned
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import (
@@ -63,7 +63,7 @@ def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
     """Let workspaces use a session of this process."""
     from pyspark.logger import PySparkLogger
 
-    here = SparkHere(Tuned(spark, **INTERPRETED), [])
+    here = SparkHere(Tuned(spark, **QUICK), [])
 
     def registry(*_: object, **__: object) -> EngineRegistry:
         def give() -> Engine:
