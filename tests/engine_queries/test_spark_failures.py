@@ -26,6 +26,17 @@ def test_a_full_disk_below_other_exceptions_of_java_is_found(spark):
     assert caught.value.message == "The engine cannot write its files: No space left on device"
 
 
+@pytest.mark.spark
+def test_a_full_heap_is_told_as_such(spark):
+    thrown = spark._jvm.java.lang.OutOfMemoryError("Java heap space")
+    promise = spark._jvm.java.util.concurrent.CompletableFuture()
+    promise.completeExceptionally(spark._jvm.java.lang.RuntimeException("Job aborted", thrown))
+    with pytest.raises(EngineError) as caught, spark_errors([]):
+        promise.get()
+    assert caught.value.message == "The engine's Java ran out of memory: Java heap space"
+    assert "engine.memory" in (caught.value.hint or "")
+
+
 def test_a_full_disk_below_python_is_told_as_well():
     def write() -> None:  # not by its name, which Arrow would remove after the error
         with Path("/dev/full").open("wb", buffering=0) as full:

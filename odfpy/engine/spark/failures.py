@@ -82,6 +82,9 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     for current in _causes(exception):
         if words := next((words for words in _DISK if words in _message(current)), None):
             return EngineError(f"The engine cannot write its files: {words}")
+        if current.getClass().getSimpleName() == "OutOfMemoryError":
+            hint = "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
+            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=hint)
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)

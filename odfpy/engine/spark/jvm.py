@@ -61,6 +61,8 @@ _OPTIONS: Final = (
     "-XX:Tier4CompileThreshold=1500000",
     "-XX:Tier4BackEdgeThreshold=4000000",
 )
+_OUT_OF_MEMORY: Final = 52
+"""What Spark ends with then, so that nothing goes on half-done."""
 _UNSAFE_ACCESS: Final = "--sun-misc-unsafe-memory-access=allow"
 _UNSAFE_ACCESS_SINCE: Final = 23
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
@@ -238,4 +240,6 @@ def _died(code: int) -> NoReturn:
 
 
 def _ending(code: int) -> str:
+    if code == _OUT_OF_MEMORY:
+        return "ran out of memory; its heap is as large as the setting `engine.memory` says"
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
