@@ -25,6 +25,9 @@ _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time colum
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
+_MORE_MEMORY: Final = (
+    "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
+)
 _NO_FILES: Final = "Queries see inputs and earlier steps by alias; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
@@ -83,8 +86,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         if words := next((words for words in _DISK if words in _message(current)), None):
             return EngineError(f"The engine cannot write its files: {words}")
         if current.getClass().getSimpleName() == "OutOfMemoryError":
-            hint = "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
-            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=hint)
+            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)
