@@ -8,22 +8,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import path_of
+from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.reachable import Useless, foreign, reached, unreferenced
 from odfpy.coordinator.results import Finding, Severity, VerifyReport
+from odfpy.coordinator.signers import Signers
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import ObjectNotFound, OdfError
+from odfpy.errors import MalformedData, ObjectNotFound, OdfError
 from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
 from odfpy.repository.registry import Aliases
+from odfpy.repository.seen_heads import SeenHeads
 
 _REFERENCE, _FILE = "reference", "file"
 _REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
@@ -73,6 +77,11 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
     known.update(one.hash for one in new)
     for item in linked_objects(new):
         yield from _object(dataset, name, item, new)
+    signers = Signers(dataset)
+    for one in new:
+        error = signers.of(one).error
+        if error is not None:
+            yield _finding("signature", error.message, type(error), str(dataset.folder / path_of(one.hash)), error.hint)
 
 
 def _object(dataset: StoredDataset, name: str, item: LinkedObject, blocks: list[HashedBlock]) -> Iterator[Finding]:
@@ -127,13 +136,20 @@ def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]
 
 
 def _local(dataset: StoredDataset) -> Iterator[Finding]:
-    aliases = dataset.folder / "info" / "aliases.yaml"
-    for read, file in (
-        (lambda: Aliases(aliases).list("pull"), aliases),
-        (lambda: Config.of_dataset(dataset.folder), dataset.folder / "info" / "config.yaml"),
-    ):
+    folder = dataset.folder / "info"
+    readers: dict[str, Callable[[], object]] = {
+        "aliases.yaml": lambda: Aliases(folder / "aliases.yaml").list("pull"),
+        "config.yaml": lambda: Config.of_dataset(dataset.folder),
+        "remotes.yaml": lambda: SeenHeads(folder / "remotes.yaml").get("https://example.com"),
+    }
+    for file in sorted(folder.glob("*.yaml")):
         try:
-            read()
+            load_documents(file.read_text(encoding="utf-8"), str(file))
+            readers.get(file.name, lambda: None)()
+        except UnicodeDecodeError:
+            yield _finding(_FILE, f"{file}: no text", MalformedData, str(file), None)
+        except OSError as error:
+            yield _finding(_FILE, f"Cannot read {file}: {error.strerror}", OdfError, str(file), None)
         except OdfError as error:
             yield _finding(_FILE, error.message, type(error), str(file), error.hint)
 
