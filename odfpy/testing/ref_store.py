@@ -39,8 +39,6 @@ BAD_NAMES = (
     "x" * 101,
     "head.sig",
 )
-WRITERS = 6
-ROUNDS = 30
 
 
 class RefStoreReading:
@@ -73,7 +71,15 @@ class RefStoreReading:
 
 
 class RefStoreContract(RefStoreReading):
-    """What readers and writers can rely on."""
+    """What readers and writers can rely on.
+
+    Attributes:
+        writers: how many race with each other.
+        rounds: how often; stores behind a network may lower both.
+    """
+
+    writers = 6
+    rounds = 30
 
     def make(self, folder: Path) -> RefStore:
         """An empty store; `folder` is an empty one to use at will."""
@@ -159,16 +165,16 @@ class RefStoreContract(RefStoreReading):
             store.compare_and_swap(name, None, FIRST)
 
     def test_of_many_writers_exactly_one_wins_each_round(self, store: RefStore) -> None:
-        barrier = threading.Barrier(WRITERS)
+        barrier = threading.Barrier(self.writers)
 
         def write(writer: int) -> list[bool]:
-            return race(store, writer, ROUNDS, lambda: barrier.wait(60))
+            return race(store, writer, self.rounds, lambda: barrier.wait(60))
 
-        with ThreadPoolExecutor(WRITERS) as pool:
-            check_race(list(pool.map(write, range(WRITERS))))
+        with ThreadPoolExecutor(self.writers) as pool:
+            check_race(list(pool.map(write, range(self.writers))))
 
     def test_readers_never_see_less_than_a_reference(self, full: RefStore) -> None:
-        targets = [Multihash.of(bytes([number])) for number in range(50)]
+        targets = [Multihash.of(bytes([number])) for number in range(2 * self.rounds)]
         done = threading.Event()
 
         def read() -> set[Multihash | None]:

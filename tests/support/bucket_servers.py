@@ -82,7 +82,7 @@ def generation(storage, bucket, name):
 def conditional(handler):
     def handle(request, response, storage, *args, **kwargs):
         bucket, wanted = request.params["bucket_name"], request.query.get("ifGenerationMatch")
-        name = request.params.get("object_id") or (request.data["meta"]["name"] if wanted else None)
+        name = request.params.get("object_id") or request.query.get("name", [None])[0]
         if bucket == "readonly":
             refuse(response, 403)
         elif wanted and generation(storage, bucket, name) != wanted[0]:
@@ -95,6 +95,12 @@ def refuse(response, status):
     response.status = HTTPStatus(status)
     response.json({"error": {"code": status, "message": "no"}})
 
+def cancel(request, response, storage, *args, **kwargs):
+    response.status = HTTPStatus.NO_CONTENT  # what was sent for an object that is not going to be
+
+for _, methods in emulator.HANDLERS:
+    if objects.upload_partial in methods.values():
+        methods["DELETE"] = cancel
 emulator.HANDLERS = tuple(
     (path, {method: conditional(handler) if handler in (objects.insert, objects.delete) else handler
             for method, handler in methods.items()})

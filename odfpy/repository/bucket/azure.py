@@ -10,6 +10,8 @@ from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
 
+_AT_ONCE = 1 << 20  # larger bodies of requests have to be streams, which only blocks can be
+
 
 def azure_client(container: str) -> AzureClient:
     """A container; nothing is asked yet."""
@@ -48,7 +50,10 @@ class AzureClient:
 
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""
-        await self._container.upload_blob(key, io.BytesIO(data), length=len(data), overwrite=True)
+        if len(data) <= _AT_ONCE:
+            await self._container.upload_blob(key, data, overwrite=True)
+        else:
+            await (await self.begin(key)).finish(data)
 
     async def begin(self, key: str) -> Upload:
         """Begin a list of blocks."""

@@ -1,0 +1,341 @@
+"""The stores of a dataset in buckets of S3 and of Google Cloud Storage, by real servers, and of Azure, by one of our own."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.registry import _registry
+from support.azure_server import azure_containers, connection_string
+from support.bucket_servers import BUCKETS, gcs_buckets, s3_buckets
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.data.multihash import Multihash
+from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
+from odfpy.repository.bucket.client import PART
+from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
+from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.open import open_dataset
+from odfpy.testing.object_store import ObjectStoreContract
+from odfpy.testing.ref_store import RefStoreContract
+
+FIRST, SECOND, THIRD = (Multihash.of(text) for text in (b"first", b"second", b"third"))
+AWS = {
+    "AWS_ACCESS_KEY_ID": "key",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_FOLDERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in AWS.items():
+            patch.setenv(name, value)
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def s3(environment: pytest.MonkeyPatch) -> Iterator[str]:
+    """The beginning of the URLs of buckets."""
+    with s3_buckets() as address:
+        yield f"s3+http://{address}/"
+
+
+@pytest.fixture(scope="module")
+def gs(environment: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with gcs_buckets() as url:
+        environment.setenv("STORAGE_EMULATOR_HOST", url)
+        environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield "gs://"
+
+
+@pytest.fixture(scope="module")
+def az(environment: pytest.MonkeyPatch) -> Iterator[str]:
+    with azure_containers(*BUCKETS) as settings:
+        environment.setenv("AZURE_STORAGE_CONNECTION_STRING", settings)
+        yield "az://"
+
+
+@pytest.fixture(params=["s3", "gs", "az"])
+def store(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def dataset(base: str, bucket: str = "data") -> DatasetLayout:
+    """An empty dataset."""
+    return open_dataset(f"{base}{bucket}/some folder/{next(_FOLDERS)}")
+
+
+class InBucket:
+    """Where the suites make their stores."""
+
+    base: str
+
+    def layout(self) -> DatasetLayout:
+        return dataset(self.base)
+
+
+class InS3(InBucket):
+    @pytest.fixture(autouse=True)
+    def _server(self, s3: str) -> None:
+        self.base = s3
+
+
+class InGcs(InBucket):
+    @pytest.fixture(autouse=True)
+    def _server(self, gs: str) -> None:
+        self.base = gs
+
+
+class InAzure(InBucket):
+    @pytest.fixture(autouse=True)
+    def _server(self, az: str) -> None:
+        self.base = az
+
+
+class Objects(ObjectStoreContract, InBucket):
+    def make(self, folder: Path) -> ObjectStore:
+        return self.layout().data
+
+
+class References(RefStoreContract, InBucket):
+    writers, rounds = 4, 5
+
+    def make(self, folder: Path) -> RefStore:
+        return self.layout().refs
+
+
+class TestObjectsInS3(InS3, Objects): ...
+
+
+class TestReferencesInS3(InS3, References): ...
+
+
+class TestObjectsInGcs(InGcs, Objects): ...
+
+
+class TestReferencesInGcs(InGcs, References): ...
+
+
+class TestObjectsInAzure(InAzure, Objects): ...
+
+
+class TestReferencesInAzure(InAzure, References): ...
+
+
+# --- Objects of several parts ---
+
+LARGE = bytes(range(256)) * (2 * PART // 256)
+
+
+@pytest.mark.parametrize("size", [PART, PART + 1, 2 * PART], ids=["one part", "a byte more", "two parts"])
+def test_object_comes_and_goes_in_parts(store: str, size: int):
+    data = LARGE[:size]
+    objects = dataset(store).data
+    name = objects.insert(data)
+    assert objects.size(name) == size
+    with objects.open(name) as stream:
+        assert stream.read(10) == data[:10]
+    assert objects.read(name) == data
+
+
+def test_parts_of_what_has_a_wrong_hash_never_become_an_object(store: str):
+    objects = dataset(store).data
+    with pytest.raises(HashMismatch):
+        objects.insert_stream(io.BytesIO(LARGE), FIRST)
+    assert FIRST not in objects
+    assert list(objects) == []
+
+
+def test_what_else_lies_in_the_folders_is_passed_over(s3: str):
+    import fsspec
+
+    layout = dataset(s3)
+    name = layout.data.insert(b"x")
+    layout.refs.compare_and_swap(HEAD, None, FIRST)
+    files = fsspec.filesystem("s3", endpoint_url=s3.removeprefix("s3+").rstrip("/"), skip_instance_cache=True)
+    for place in (layout.data.describe(name).rpartition("/")[0], layout.refs.describe(HEAD).rpartition("/")[0]):
+        folder = place.removeprefix(s3)
+        for other in (".DS_Store", "deeper/file"):
+            files.pipe(f"{folder}/{other}", b"x")
+    assert list(layout.data) == [name]
+    assert list(layout.refs.names()) == [HEAD]
+    files.close_session(files.loop, files._s3)
+
+
+# --- Two writers ---
+
+_PUSHER = """
+import sys
+from odfpy.chain.ref_store import HEAD
+from odfpy.data.multihash import Multihash
+from odfpy.errors import ConcurrentUpdate
+from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.open import open_dataset
+refs = open_dataset(sys.argv[1]).refs
+for line in sys.stdin:  # together to read the reference, together to write it
+    before = refs.get(HEAD)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        refs.compare_and_swap(HEAD, before, Multihash.of(f"{sys.argv[2]} {line}".encode()))
+    except ConcurrentUpdate:
+        print("lost", flush=True)
+    else:
+        print("won", flush=True)
+"""
+
+
+def test_of_two_pushing_processes_exactly_one_wins(store: str):
+    url = f"{store}data/raced/{next(_FOLDERS)}"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _PUSHER, url, str(number)], stdin=-1, stdout=-1, text=True, bufsize=1)
+        for number in range(2)
+    ]
+    try:
+        for number in range(5):
+            assert _answers(processes, str(number)) == ["ready", "ready"]
+            assert sorted(_answers(processes, "go")) == ["lost", "won"]
+    finally:
+        for process in processes:
+            process.communicate(timeout=60)
+
+
+def _answers(processes: list[subprocess.Popen[str]], line: str) -> list[str]:
+    """What they say to a line that they are all given before the first has answered."""
+    for process in processes:
+        assert process.stdin
+        process.stdin.write(f"{line}\n")
+    return [process.stdout.readline().strip() for process in processes if process.stdout]
+
+
+def test_answer_that_is_lost_is_no_lost_race(s3: str):
+    refs = dataset(s3, "lossy").refs
+    refs.compare_and_swap(HEAD, None, FIRST)
+    assert refs.get(HEAD) == FIRST
+    refs.delete(HEAD, FIRST)
+    assert refs.get(HEAD) is None
+
+
+def test_object_arrives_although_answers_are_lost(s3: str):
+    objects = dataset(s3, "lossy").data
+    name = objects.insert(LARGE[: PART + 1])
+    assert objects.size(name) == PART + 1
+
+
+def test_store_that_overlooks_conditions_is_found_out_and_looked_at_again(s3: str):
+    refs = dataset(s3, "careless").refs
+    refs.compare_and_swap(HEAD, None, FIRST)
+    refs.compare_and_swap(HEAD, FIRST, SECOND)
+    assert refs._bucket._has_conditions is False  # type: ignore[attr-defined]
+    with pytest.raises(ConcurrentUpdate):
+        refs.compare_and_swap(HEAD, FIRST, THIRD)
+    assert refs.get(HEAD) == SECOND
+
+
+# --- What goes wrong ---
+
+
+def every_request(layout: DatasetLayout) -> dict[str, Any]:
+    return {
+        "get": lambda: layout.refs.get(HEAD),
+        "list": lambda: list(layout.refs.names()),
+        "insert": lambda: layout.data.insert(b"x"),
+        "swap": lambda: layout.refs.compare_and_swap(HEAD, None, FIRST),
+    }
+
+
+def test_bucket_that_is_not_there_is_named(store: str):
+    for ask in every_request(dataset(store, "nowhere")).values():
+        with pytest.raises(BucketNotFound, match=f"There is no bucket {re.escape(store)}nowhere$"):
+            ask()
+
+
+def test_bucket_that_may_only_be_read_says_so(store: str):
+    requests = every_request(dataset(store, "readonly"))
+    assert requests["get"]() is None
+    assert requests["list"]() == []
+    for name in ("insert", "swap"):
+        with pytest.raises(StoreRefuses, match=f"^{re.escape(store)}readonly/.*: access denied") as caught:
+            requests[name]()
+        assert "come from" in (caught.value.hint or "")
+
+
+def test_key_that_the_store_does_not_know(s3: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stranger")
+    for ask in every_request(dataset(s3)).values():
+        with pytest.raises(StoreRefuses, match=r"access denied \(InvalidAccessKeyId\)"):
+            ask()
+
+
+def test_account_that_the_store_does_not_know(az: str, monkeypatch: pytest.MonkeyPatch):
+    url = re.search("http://[^/]*", os.environ["AZURE_STORAGE_CONNECTION_STRING"])
+    assert url
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string(url[0], "stranger"))
+    with pytest.raises(StoreRefuses, match="access denied"):
+        dataset(az).refs.get(HEAD)
+
+
+def test_without_credentials_a_bucket_is_read_as_somebody_unknown(
+    s3: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    layout = dataset(s3)
+    layout.refs.compare_and_swap(HEAD, None, FIRST)
+    place = layout.refs.describe(HEAD).removesuffix("/refs/head")
+    bucket = open_bucket(parse_place(place))
+    key = layout.refs.describe(HEAD).removeprefix(f"{s3}data/")
+    bucket.ask(key, bucket.client.call, "put_object_acl", Key=key, ACL="public-read")  # type: ignore[attr-defined]
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_dataset(place).refs.get(HEAD) == FIRST
+
+
+def test_store_that_nobody_answers_for(environment: pytest.MonkeyPatch):
+    with pytest.raises(StoreUnreachable, match=r"s3\+http://127.0.0.1:1/data/x/refs/head: the store cannot be reached"):
+        open_dataset("s3+http://127.0.0.1:1/data/x").refs.get(HEAD)
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("s3://data/x", "s3fs", "s3"),
+        ("s3+http://host:1/data/x", "s3fs", "s3"),
+        ("gs://data/x", "gcsfs", "gcs"),
+        ("az://data/x", "adlfs", "azure"),
+    ],
+)
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str):
+    for protocol in ("s3", "az"):
+        monkeypatch.delitem(_registry, protocol, raising=False)
+    for name in (module, f"{module}.core"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setenv("AWS_REGION", "nowhere")  # other settings, other connections
+    with pytest.raises(TransferError) as caught:
+        open_dataset(url)
+    scheme = url.partition(":")[0]
+    assert caught.value.message == (
+        f"{scheme}:// repositories need the Python package {module}, which is not installed"
+    )
+    assert caught.value.hint == f"pip install 'opendatafabric[{extra}]'"
+
+
+def test_settings_that_are_missing(monkeypatch: pytest.MonkeyPatch):
+    for name in ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(TransferError, match="az://data cannot be used") as caught:
+        open_dataset("az://data/x")
+    assert "AZURE_STORAGE_CONNECTION_STRING" in (caught.value.hint or "")
