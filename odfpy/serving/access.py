@@ -13,12 +13,14 @@ only. Whoever shows no token is told 401 for private and for missing datasets al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -94,7 +96,7 @@ class _Bearer(SecurityBase):
 _Text = Annotated[str | None, Depends(_Bearer())]
 
 
-def caller(connection: HTTPConnection, text: _Text) -> Caller:
+async def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """Who asks.
 
     Raises:
@@ -102,12 +104,19 @@ def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """
     if text is None:
         return Caller()
-    for storage in datasets_of(connection).storages:
+    found = await run_in_threadpool(_known, text, datasets_of(connection).storages)
+    if found is None or found.token is None:
+        raise unauthorized("This access token is not known here, or it has ended")
+    connection.scope.setdefault("state", {})["token_name"] = found.token.name
+    return found
+
+
+def _known(text: str, storages: Sequence[Storage]) -> Caller | None:
+    for storage in storages:
         token = Tokens(storage.odf).find(text)
         if token is not None:
-            connection.scope.setdefault("state", {})["token_name"] = token.name
             return Caller(token, storage, text)
-    raise unauthorized("This access token is not known here, or it has ended")
+    return None
 
 
 AnyCaller = Annotated[Caller, Depends(caller)]

@@ -76,11 +76,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await task
 
 
-def _by_name(name: _Segment) -> None:
+async def _by_name(name: _Segment) -> None:
     """Declares the path of a dataset without an account."""
     del name
 
 
-def _by_account(account: _Account, name: _Segment) -> None:
+async def _by_account(account: _Account, name: _Segment) -> None:
     """Declares the path of a dataset of an account."""
     del account, name

@@ -162,13 +162,13 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
         # Connections have this from the listener: or a small answer waits 40 ms for the client to confirm its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listener
     except (OSError, OverflowError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotServe(
             f"Cannot listen at {host}, port {port}: {reason}",
             hint="Is another server there already? Choose another one with --host and --port.",
         ) from error
+    return listener
 
 
 def _url_of(listener: socket.socket, tls: Tls | None) -> str:

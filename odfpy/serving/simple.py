@@ -29,6 +29,7 @@ from odfpy.serving.visibility import Visibility, visibility_of
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
 _NOT_MODIFIED = 304
+_BYTES = "application/octet-stream"
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     401: {"description": "An access token is needed."},
     404: {"description": "There is no such thing."},
@@ -128,7 +129,10 @@ def _object(
     }
     if _has(request, name):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
-    return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=path.stat())
+    stamp = path.stat()
+    if stamp.st_size <= _Pieces.chunk_size and "Range" not in request.headers:  # a block, mostly: one piece
+        return Response(path.read_bytes(), media_type=_BYTES, headers={**headers, "Accept-Ranges": "bytes"})
+    return _Pieces(path, media_type=_BYTES, headers=headers, stat_result=stamp)
 
 
 def _name(text: str) -> Multihash:

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from pathlib import Path
 
 from odfpy.data.duration import Duration
@@ -129,7 +129,12 @@ class Tokens:
         """What is known of a token, None if there is no such token, or it is over."""
         if not text.startswith(PREFIX):
             return None
-        token = load_document(self._path(text), "AccessToken", AccessToken)
+        path = self._path(text)
+        try:
+            stamp = path.stat()
+        except OSError:
+            return None
+        token = _load(path, stamp.st_ino, stamp.st_mtime_ns)  # parsing takes longer than a small answer
         return None if token is None or token.is_over(Timestamp.now()) else token
 
     def revoke(self, name: str) -> AccessToken:
@@ -156,3 +161,8 @@ class Tokens:
 
     def _path(self, text: str) -> Path:
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+
+
+@lru_cache(maxsize=1000)
+def _load(path: Path, *_stamp: int) -> AccessToken | None:
+    return load_document(path, "AccessToken", AccessToken)
