@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from odfpy.sandbox.syscalls import share_memory
+
 _KILLED_FIRST: Final = 500
 _FIELD: Final = re.compile(r"^(RssAnon|RssShmem|NSpid):\s+(.*?)(?: kB)?$", re.MULTILINE)
 
@@ -79,7 +81,8 @@ class Member:
     Attributes:
         pid: its number here.
         inner_pid: its number among the confined processes.
-        memory: bytes that only it, or it and its kin, hold.
+        memory: bytes that only it, or it and its kin, hold; none for what is in its parent's address space, as a
+            process is from its start until it runs a program of its own (`vfork`).
     """
 
     pid: int
@@ -89,16 +92,18 @@ class Member:
 
 def family_of(pid: int) -> Iterator[Member]:
     """A process and all that it has started, as far as they live."""
-    waiting = [pid]
+    waiting: list[tuple[int, int | None]] = [(pid, None)]
     while waiting:
-        process = Path("/proc", str(waiting.pop()))
+        number, parent = waiting.pop()
+        process = Path("/proc", str(number))
         with suppress(OSError):
+            shares = parent is not None and share_memory(number, parent)  # asked first, since that soon ends
             found = dict(_FIELD.findall((process / "status").read_text("ascii", "replace")))
             memory = sum(int(found.get(name, 0)) << 10 for name in ("RssAnon", "RssShmem"))
-            yield Member(int(process.name), int(found["NSpid"].split()[-1]), memory)
+            yield Member(number, int(found["NSpid"].split()[-1]), 0 if shares else memory)
             for task in (process / "task").iterdir():
                 with suppress(OSError):  # threads come and go
-                    waiting += map(int, (task / "children").read_text().split())
+                    waiting += [(int(child), number) for child in (task / "children").read_text().split()]
 
 
 def excess(pid: int, folders: Iterable[str], limits: Limits) -> str | None:

@@ -29,6 +29,8 @@ _CAPABILITY_VERSION_3: Final = 0x2008_0522
 _KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 _MOUNT_SETATTR: Final = 442  # since some years, new calls have the same number on every processor
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
+_KCMP: Final = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
+_KCMP_VM: Final = 1
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
 
 
@@ -127,3 +129,14 @@ def forget_keyring() -> None:
     """Leave the kernel's keyring of the session, which may hold credentials, for an empty one."""
     number = _KEYCTL.get(platform.machine(), -1)
     syscall(number, ctypes.c_int(_KEYCTL_JOIN_SESSION_KEYRING), None, what="keyctl")
+
+
+def share_memory(one: int, other: int) -> bool:
+    """Whether two processes are in one address space; False where the kernel does not tell."""
+    number = _KCMP.get(platform.machine())
+    if number is None:
+        return False
+    try:
+        return syscall(number, one, other, _KCMP_VM, 0, 0, what="kcmp") == 0
+    except OSError:  # one of them has ended, or the call is not allowed here
+        return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.prison import Prison
+from support.serving import wait_until
 
 PATIENCE = 300.0
 MISSING = "FileNotFoundError"
@@ -189,6 +190,20 @@ def test_memory_is_limited_for_one_process_and_measured_for_all(prison: Prison, 
     assert words is not None
     assert re.fullmatch(r"it took \d+ MiB of memory, and may take 250 MiB", words)
     assert prison.excess(tmp_path) is None
+
+
+def test_a_process_in_the_memory_of_its_parent_takes_none_of_its_own(prison: Prison, tmp_path: Path):
+    """As each that Java starts is, until its program runs: on a machine at work that may take a while."""
+    libc, stack = "ctypes.CDLL(None)", "ctypes.create_string_buffer(1 << 16)"
+    top = f"ctypes.c_void_p(ctypes.addressof(stack := {stack}) + len(stack) & ~15)"
+    clone_vm = f"libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), {top}, 0x100 | signal.SIGCHLD, None)"
+    held = "held := b'x' * (200 << 20)"
+    names = f"(ctypes := __import__('ctypes'), libc := {libc})"
+    prison.tells(f"os.fork() or [{names}, {held}, {clone_vm}, signal.pause()]")
+    wait_until(lambda: len(prison.family()) == 4)
+    words = prison.excess(tmp_path, memory=150 << 20)
+    assert words is not None
+    assert prison.excess(tmp_path, memory=350 << 20) is None
 
 
 def test_what_is_written_is_measured(prison: Prison, tmp_path: Path):
