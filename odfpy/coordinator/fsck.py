@@ -37,6 +37,7 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     """The report on the chain of the head, with what the other files are like."""
+    dataset = dataset.storage.get(dataset.handle.id)  # from its head, however it was named
     useless = list(_unreferenced(dataset))
     findings = [*_references(dataset), *_foreign(dataset), *_rotten(dataset, useless), *_local(dataset)]
     return replace(
@@ -79,9 +80,10 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
         yield from _object(dataset, name, item, new)
     signers = Signers(dataset)
     for one in new:
-        error = signers.of(one).error
-        if error is not None:
-            yield _finding("signature", error.message, type(error), str(dataset.folder / path_of(one.hash)), error.hint)
+        forged = signers.of(one).error
+        if forged is not None:
+            beside = str(dataset.folder / path_of(one.hash))
+            yield _finding("signature", forged.message, type(forged), beside, forged.hint)
 
 
 def _object(dataset: StoredDataset, name: str, item: LinkedObject, blocks: list[HashedBlock]) -> Iterator[Finding]:

@@ -93,6 +93,7 @@ class GarbageCollector:
     # --- A dataset ---
 
     def _dataset(self, dataset: StoredDataset) -> list[Useless]:
+        dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
         with dataset.writing():
             try:
                 found = list(self._useless(dataset))

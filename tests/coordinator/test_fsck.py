@@ -24,7 +24,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert [result.error for result in made.pull(all=True)] == [None] * 2
     dataset = made.storage.get("root")
     assert [result.error for result in made.push(all=True, to=f"{folder / 'mirror'}/")] == [None] * 2
-    dataset.layout.refs.compare_and_swap("v1", None, dataset.chain.head())
+    dataset.layout.refs.compare_and_swap("tag.v1", None, dataset.chain.head())
     made.reset("root", "3")
     feed(made, "root", "1 a", "2 b", "4 d", day=3)
     list(made.push(["root"], to=f"{folder / 'mirror'}/", force=True))
@@ -98,7 +98,7 @@ def test_what_is_damaged_comes_again_from_a_copy(part: str, how: str, workspace:
 def test_what_a_copy_does_not_have_stays_an_error(workspace: Workspace) -> None:
     """The block that only the tag reaches was pushed once, and its copy is damaged too."""
     dataset = workspace.storage.get("root")
-    tagged = dataset.layout.refs.get("v1")
+    tagged = dataset.layout.refs.get("tag.v1")
     mirror = workspace.root.parent / "mirror" / "root"
     for folder in (dataset.folder, mirror):
         flip(folder / "blocks" / str(tagged))
