@@ -40,7 +40,7 @@ class Limits:
 
     blocks: int = 1_000_000
     block_size: int = MAX_BLOCK_SIZE
-    total_size: int = 256 * 1024 * 1024
+    total_size: int = 128 * 1024 * 1024
 
 
 def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:

@@ -18,6 +18,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import LinkedObject
 from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (
+    Confirmed,
     Internal,
     InvalidHead,
     InvalidInterval,
@@ -223,7 +224,7 @@ def _said_with(closed: PeerClosed) -> AnyError:
     """
     if closed.close_code == FAILED:
         with suppress(ProtocolViolation):
-            error: AnyError | None = decode_result(object, AnyError, closed.reason)[1]
+            error: AnyError | None = decode_result(Confirmed, AnyError, closed.reason)[1]
             if error is not None:
                 return error
     raise closed
