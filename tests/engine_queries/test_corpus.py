@@ -1,8 +1,9 @@
 """The corpus of queries (`corpus/`): what each pull emits, to the bit, and that it sums up to what plain Spark says.
 
 Every case runs with another number of partitions, other row groups and another codec, all of which the same hashes
-come out of. A pull takes about a second of processor time, so that a run of all tests takes every fourth case only;
-`ODF_CORPUS=once` runs each of them, `ODF_CORPUS=all` each in every variant.
+come out of. A pull takes about a second of processor time, so that a run of all tests takes every fourth case only,
+here or in a fresh process, and sums up at the end of each what `ODF_CORPUS=once` sums up after every pull (what a pull
+emits is compared with the tables, row by row, in any case); that runs each case, `ODF_CORPUS=all` each in every variant.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ VARIANTS = (
 )
 COMPILED = ({"partitions": 2, **SPLIT}, {"compression": "snappy", "row_group_size": 2})
 HOW_MANY = os.environ.get("ODF_CORPUS", "some")
-ALL = HOW_MANY == "all"
+SOME, ALL = HOW_MANY == "some", HOW_MANY == "all"
 OTHER_MASTER = CASES if ALL else CASES[::40]
 
 
 def chosen():
     """Which case runs in which variant."""
-    for at, case in enumerate(CASES[::4] if HOW_MANY == "some" else CASES):
+    for at, case in enumerate([case for case in CASES[::4] if case not in OTHER_MASTER] if SOME else CASES):
         for variant in (*VARIANTS, COMPILED) if ALL else VARIANTS[at % 3 : at % 3 + 1]:
             yield pytest.param(case, *variant, id=f"{case.name}-{variant[0]['partitions']}")
 
@@ -72,7 +73,8 @@ def test_a_case(case, settings, write, spark, tmp_path):
         emitted += one.rows
         for alias, rows in pull.rows.items():
             given[alias] += rows
-        assert state_of(emitted) == oracle.answer(case, given, case.watermarks(number)), f"after pull {number}"
+        if number == len(case.pulls) or not SOME:
+            assert state_of(emitted) == oracle.answer(case, given, case.watermarks(number)), f"after pull {number}"
     used = {int(session.conf.get(PARTITIONS)) for session in partitioned.sessions}
     assert max(used) > 1 or settings["partitions"] == 1
     assert list(made[0].columns) == list(case.columns)
