@@ -192,7 +192,7 @@ NONDETERMINISTIC = {
     "select event_time, count([rand()]) as r from t group by 1": "Non-deterministic expression",
     "select event_time, id from t [limit 3]": "LIMIT without a total order",
     "select event_time, id from t [tablesample (10 percent)]": "TABLESAMPLE",
-    "select [/*+ broadcast(t) */] event_time, id from t": "Hints are not allowed",
+    "select [/*+ broadcast(t) */] event_time, id from t": "Hints such as broadcast are not allowed",
 }
 
 OF_ORDER_CASES = {
@@ -321,6 +321,8 @@ def test_a_refusal_says_why_and_where(analyze, marked, kind, words):
         ("select event_time, reflect('java.lang.Math', 'random') as f from t", "own functions"),
         ("select event_time, aes_encrypt(name, '0000111122223333') as f from t", "sha2"),
         ("select event_time, format_string('%s', items) as f from t", "to_json(...)"),
+        ("select t.event_time, id from t join t as u using (name)", "alias of its table"),
+        ("select event_time, count(*) as n from t group by id", "max(...)"),
         ("select event_time, mine(id) as f from t", "functions that come with Spark"),
         ("select x.event_time from t x join t y on rand() > 0.5", "xxhash64"),
         (

@@ -40,6 +40,8 @@ _HINTS: Final = {
     "UNBOUND_SQL_PARAMETER": "Write the value itself: queries have no parameters.",
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
     "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
+    "AMBIGUOUS_REFERENCE": "Say which of them is meant, by the alias of its table.",
+    "MISSING_AGGREGATION": "Name it in GROUP BY, or take one value of each group, as max(...) does.",
     "PARSE_SYNTAX_ERROR": "A step is one SELECT in Spark SQL, without a second statement after it.",
     "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
     "CAST_INVALID_INPUT": "Use `try_cast`, which gives NULL instead.",
