@@ -12,6 +12,8 @@ from support.query_cases import Case, Pull, instant, run_case
 
 from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.engine.spark import operations
+from odfpy.engine.spark.describe import in_words
+from odfpy.engine.spark.incremental.times import Least, Of
 
 pytestmark = pytest.mark.spark
 
@@ -69,8 +71,14 @@ def test_every_row_of_the_table_is_true(spark, tmp_path):
         made = operations.analyze(spark, analyze_request(query, *used))
         assert isinstance(made, AnalyzeResponseSuccess), made
         assert bool(made.notes) is (made.watermark is None)
+        assert not any("not an input's event time" in note for note in made.notes), "of most of them it is"
         found[query] = made.watermark
     assert found == {query: says for queries in PROMISES.values() for query, says in queries.items()}
+
+
+def test_the_least_of_what_is_the_least_is_said_once():
+    found = Least((Least((Of(0), Of(1))), Of(2), Of(0)))
+    assert in_words(found, "abc") == f"the least of: {A}, {B}, the watermark of `c`"
 
 
 def test_what_is_said_in_words_is_what_comes_out(spark, tmp_path):

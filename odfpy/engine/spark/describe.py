@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.data.arrow import from_arrow
@@ -36,22 +36,21 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
             _stateful_step(found.step.alias, found.step.source.text, found.part) for found in ready.steps.steps
         )
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
+        reason = "as far as the query tells, rows of any time may still come or be taken back."
     else:
         steps = tuple(
             StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
             for found in ready.steps
         )
         watermark = _row_by_row_watermark(ready, tables)
+        time = ready.form.vocab.event_time_column
+        reason = f"`{time}` is not an input's event time, nor a function of it that never decreases."
     notes = _on_late_rows(ready.late, names)
-    note = (
-        f"The watermark will not advance: `{ready.form.vocab.event_time_column}` is not an input's event time, nor "
-        "a function of it that never decreases."
-    )
     return AnalyzeResponseSuccess(
         steps=steps,
         output_columns=tuple(ready.form.schema.names),
         output_schema=output_schema(ready),
-        notes=notes if watermark is not None else (*notes, note),
+        notes=notes if watermark is not None else (*notes, f"The watermark will not advance: {reason}"),
         primary_key=key,
         watermark=watermark,
         late=ready.late.in_words(names),
@@ -133,10 +132,9 @@ def in_words(times: Times, names: Sequence[str]) -> str:
     match times:
         case Of(source):
             return f"the watermark of `{names[source]}`"
-        case Least((part,)):
-            return in_words(part, names)
-        case Least(parts):
-            return "the least of: " + ", ".join(dict.fromkeys(in_words(part, names) for part in parts))
+        case Least():
+            words = list(dict.fromkeys(in_words(part, names) for part in _compared(times)))
+            return words[0] if len(words) == 1 else "the least of: " + ", ".join(words)
         case Shifted(part, -1_000):
             return f"just before {in_words(part, names)}"
         case Shifted(part, micros):
@@ -146,6 +144,12 @@ def in_words(times: Times, names: Sequence[str]) -> str:
         case FirstOpenWindow(_, _, part):
             return f"the start of the first window that is open at {in_words(part, names)}"
     return "a time that follows from the watermarks of the inputs"
+
+
+def _compared(times: Times) -> Iterator[Times]:
+    """What a watermark is the least of; the least of others' least is that of all of them."""
+    for part in times.parts if isinstance(times, Least) else (times,):
+        yield from _compared(part) if isinstance(part, Least) else (part,)
 
 
 def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:

@@ -11,6 +11,7 @@ whoever does not know it, it is a comment. The hints of all steps hold for the w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from odfpy.data.duration import Duration
@@ -24,6 +25,7 @@ from odfpy.errors import InvalidQuery, InvalidValue, NondeterministicQuery
 
 _LATE: Final = "LATE"
 _CORRECTABLE: Final = "CORRECTABLE"
+_OURS: Final = (_LATE, _CORRECTABLE)
 _BEGIN: Final = "/*+"
 _KINDS: Final = ", ".join(f"`LATE({kind.value})`" for kind in Late)
 _POLICIES: Final = f"There are: {_KINDS}, each for all inputs, or for those that are named after it."
@@ -92,12 +94,14 @@ class _Found:
         elif name == _CORRECTABLE:
             self._add_correctable(hint, source)
         else:
-            raise _not_allowed(hint, source)
+            raise _not_allowed(hint, source, near=get_close_matches(name, _OURS, n=1))
 
     def _add_late(self, hint: Node, source: SourceText) -> None:
-        kind, *named = _words(hint) or [""]
+        first, *named = _words(hint) or [""]
+        kind = first.lower()
         if kind not in {known.value for known in Late}:
-            raise InvalidQuery(f"Late rows cannot be `{kind}`{place(hint, source)}", hint=_POLICIES)
+            what = f"Late rows cannot be `{first}`" if first else "The hint LATE says nothing of late rows"
+            raise InvalidQuery(f"{what}{place(hint, source)}", hint=_POLICIES)
         for name in named:
             if name not in self.inputs:
                 known = ", ".join(f"`{one}`" for one in self.inputs)
@@ -135,7 +139,8 @@ def _is_name(word: Node) -> bool:
     return expression_name(word).endswith("UnresolvedAttribute")
 
 
-def _not_allowed(hint: Node, source: SourceText) -> NondeterministicQuery:
-    return NondeterministicQuery(
-        f"Hints are not allowed{place(hint, source)}", hint="Leave it out: a hint says how to run, not what."
-    )
+def _not_allowed(hint: Node, source: SourceText, near: Sequence[str] = ()) -> NondeterministicQuery:
+    advice = "Leave it out: a hint says how to run, not what."
+    for name in near:
+        advice = f"Did you mean {name}? Other hints say how to run, not what."
+    return NondeterministicQuery(f"Hints such as {hint.name()} are not allowed{place(hint, source)}", hint=advice)
