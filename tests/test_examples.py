@@ -11,7 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -330,6 +330,23 @@ def test_flights_are_late_once_they_have_landed_and_missing_once_they_cannot_lan
     assert {row["op"] for row in rows} == {0}
     assert sorted(data_of(rows, "event_time", "flight", "landed")) == sorted(expected)
     assert Counter(row["landed"] for row in rows) == {"late": 67, "never": 139}
+
+
+@pytest.mark.spark
+def test_what_was_announced_stays_whatever_comes_late(story: Story):
+    files = sorted((DATA / "flight-status").iterdir())
+    said = [json.loads(line) for path in files for line in path.read_text().splitlines() if line]
+    known_until = story.second["org.nycflights.flight-status"].watermark
+    assert known_until is not None
+    expected: Counter[tuple[Any, ...]] = Counter()
+    for row in said:
+        hour = datetime.fromisoformat(row["event_time"]).replace(minute=0, second=0, microsecond=0)
+        if row["op"] in {0, 3} and hour + timedelta(hours=1) <= known_until.to_datetime():
+            expected[hour, row["status"]] += 1
+    rows = story.rows("org.nycflights.announcements")
+    assert {row["op"] for row in rows} == {0}
+    assert {(at, status): count for at, status, count in data_of(rows, "event_time", "status", "flights")} == expected
+    assert max(expected.values()) == 53  # scheduled at midnight; none of them is so in the end
 
 
 @pytest.mark.spark
