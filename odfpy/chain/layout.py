@@ -12,13 +12,15 @@ A dataset is a folder, in a workspace and in a repository alike:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
 from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.chain.ref_store import LocalRefStore, MemoryRefStore, RefStore
+from odfpy.chain.references import PastView, ReferenceName, ReferenceView
 from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
+from odfpy.data.multihash import Multihash
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,14 @@ class DatasetLayout:
     def chain(self) -> MetadataChain:
         """The metadata chain."""
         return MetadataChain(self.blocks, self.refs)
+
+    def on(self, name: ReferenceName) -> DatasetLayout:
+        """The dataset seen from a branch or tag; see `ReferenceView`."""
+        return replace(self, refs=ReferenceView(self.refs, name))
+
+    def at(self, block: Multihash) -> DatasetLayout:
+        """The dataset as it was at a block."""
+        return replace(self, refs=PastView(self.refs, block))
 
     def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:
         """The metadata chain, with somebody who is shown what is about to be committed."""

@@ -142,6 +142,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     from odfpy.chain.encoding import snapshot_document
     from odfpy.coordinator.config import Config
     from odfpy.data.primary_key import primary_key_of
+    from odfpy.serving.visibility import visibility_of
 
     session = session_of(context)
     output = session.output_as(form)
@@ -150,6 +151,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     state = dataset.state
     aliases = workspace.remotes.aliases(dataset)
     tree = _tree(workspace.summary(name))
+    tree["visibility"] = visibility_of(dataset.folder).value
     tree["pulledFrom"] = list(aliases.list("pull"))
     tree["pushedTo"] = list(aliases.list("push"))
     tree["inputs"] = list(map(str, workspace.inputs(name)))

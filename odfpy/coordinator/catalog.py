@@ -13,12 +13,15 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
 from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError, UsageError
 
 if TYPE_CHECKING:
+    from odfpy.chain.references import ReferenceKind
     from odfpy.coordinator.add import Planned
     from odfpy.coordinator.config import Config
+    from odfpy.coordinator.references import Reference
     from odfpy.coordinator.signers import Signers
     from odfpy.coordinator.source_report import SourceReport
     from odfpy.engine.contract import AnalyzeResponseSuccess
@@ -95,7 +98,7 @@ class Catalog:
 
     def summary(self, ref: str) -> DatasetSummary:
         """One dataset's line of the list."""
-        return _summary(self.storage.get(ref))
+        return _summary(self.storage.look(ref))
 
     def resolve(self, ref: str) -> DatasetHandle:
         """Id and name of a dataset.
@@ -111,11 +114,11 @@ class Catalog:
 
     def state(self, ref: str) -> ChainState:
         """What the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
-        return self.storage.get(ref).state
+        return self.storage.look(ref).state
 
     def log(self, ref: str) -> Iterator[HashedBlock]:
         """The blocks of a dataset, newest first."""
-        dataset = self.storage.get(ref)
+        dataset = self.storage.look(ref)
         try:
             yield from dataset.chain.iter_blocks()
         except OdfError as error:
@@ -125,11 +128,46 @@ class Catalog:
         """Looks up who has signed the blocks of a dataset."""
         from odfpy.coordinator.signers import Signers
 
-        return Signers(self.storage.get(ref))
+        return Signers(self.storage.look(ref))
+
+    def references(self, ref: str, kind: ReferenceKind) -> list[Reference]:
+        """The branches or tags of a dataset, in the order of their names."""
+        from odfpy.coordinator.references import references
+
+        return list(references(self.storage.get(ref), kind))
+
+    def create_reference(self, ref: str, kind: ReferenceKind, name: str, block: str | None = None) -> Reference:
+        """A new branch or tag.
+
+        Args:
+            ref: the dataset.
+            kind: branch or tag.
+            name: its name.
+            block: where: a tag, branch, number or hash; the head by default.
+
+        Raises:
+            AlreadyExists: there is one of that name, elsewhere.
+            BlockNotFound, InvalidValue: no such block, or not a name.
+        """
+        from odfpy.coordinator.references import create
+
+        with self.storage.get(ref).writing() as dataset:
+            return create(dataset, kind, name, block)
+
+    def delete_reference(self, ref: str, kind: ReferenceKind, name: str) -> Multihash:
+        """Remove a branch or tag; what it led to stays until `odf gc`. Gives back the block where it was.
+
+        Raises:
+            NoSuchReference: with a suggestion.
+        """
+        from odfpy.coordinator.references import delete
+
+        with self.storage.get(ref).writing() as dataset:
+            return delete(dataset, kind, name)
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """A manifest that would make a dataset like this one: what is in force of what manifests can say."""
-        dataset = self.storage.get(ref)
+        dataset = self.storage.look(ref)
         state = dataset.state
         sources = (state.polling_source, *state.push_sources)
         events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)

@@ -146,7 +146,7 @@ class DryRun:
             now=Timestamp.now(),
             root=storage.root,
             scratch=storage.run / "never-made",
-            kept=fetched_folder(storage, dataset),
+            kept=fetched_folder(dataset),
             state=dataset.state.source_state(POLLING_SOURCE),
             has_data=dataset.state.num_records > 0,
             force=options.force,

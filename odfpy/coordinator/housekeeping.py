@@ -71,7 +71,7 @@ class Housekeeping(Catalog):
         from odfpy.coordinator.verify import verify
 
         check_choice("verify", refs, all=all)
-        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
+        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs), to_look_at=True), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
 

@@ -116,7 +116,7 @@ class DatasetKeys:
 
     def _folder(self, purpose: IndexPurpose) -> Path:
         digest = Multihash.of(json.dumps([purpose.keys, purpose.keeps_rows]).encode()).digest
-        return self._dataset.storage.cache_of(self._dataset.handle.id) / "keys" / digest.hex()[:16]
+        return self._dataset.cache / "keys" / digest.hex()[:16]
 
 
 def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:

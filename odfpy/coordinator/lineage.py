@@ -43,9 +43,9 @@ class Lineage:
 
     def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
         """The datasets, inputs first; `with_inputs` adds everything they are derived from."""
-        wanted = dict.fromkeys(dataset.handle.id for dataset in datasets)
+        wanted = {dataset.handle.id: dataset for dataset in datasets}
         ordered = in_dependency_order(wanted, self.inputs_of, lambda item: str(self._datasets[item].handle))
-        return [self._datasets[item] for item in ordered if with_inputs or item in wanted]
+        return [wanted.get(item, self._datasets[item]) for item in ordered if with_inputs or item in wanted]
 
     def tree(self, dataset_id: DatasetId) -> LineageNode:
         """A dataset over everything it is derived from, with watermarks."""

@@ -241,7 +241,7 @@ class Puller:
             has_data=state.num_records > 0,
             force=self.options.force,
             fetch_uncacheable=self.options.fetch_uncacheable,
-            kept=fetched_folder(self.storage, dataset),
+            kept=fetched_folder(dataset),
             environment=os.environ,
             progress=lambda done, total: self.progress(Progress(str(dataset.handle), "fetching", done, total, "bytes")),
             max_bytes=self.options.max_fetch_bytes,
@@ -257,9 +257,9 @@ class Puller:
         time.sleep(seconds)
 
 
-def fetched_folder(storage: Storage, dataset: StoredDataset) -> Path:
+def fetched_folder(dataset: StoredDataset) -> Path:
     """Where a dataset keeps what has been fetched and not yet committed."""
-    return storage.cache_of(dataset.handle.id) / "fetched"
+    return dataset.cache / "fetched"
 
 
 def is_asked(source: SetPollingSource, context: FetchContext) -> bool:

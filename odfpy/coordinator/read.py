@@ -95,6 +95,6 @@ def sql(storage: Storage, engines: EngineRegistry, query: str, *, engine: str | 
 
 def _find(storage: Storage, name: str) -> StoredDataset | None:
     try:
-        return storage.get(name)
+        return storage.look(name)
     except (DatasetNotFound, InvalidValue):
         return None

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from odfpy.chain.block import HashedBlock
 from odfpy.chain.metadata_chain import validate
-from odfpy.chain.ref_store import HEAD, is_name
+from odfpy.chain.ref_store import HEAD
+from odfpy.coordinator.references import find_block
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.rewriting import Downstream, downstream_of, told_elsewhere
 from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import IntegrityError, InvalidValue, NotFound, UsageError, did_you_mean
-
-
-class BlockNotFound(NotFound, code="E641"):
-    """A dataset has no such block in its history."""
+from odfpy.errors import IntegrityError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +58,7 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
     """
     blocks = {hashed.hash: hashed for hashed in dataset.chain.iter_blocks()}
     old_head = next(iter(blocks))
-    wanted = _named(dataset, block) or _in_history(dataset, list(blocks.values()), block)
+    wanted = find_block(dataset, block, list(blocks.values()))
     kept = dataset.chain.in_order(wanted)
     after = validate(kept)
     if after.dataset_id != dataset.handle.id:
@@ -91,40 +87,3 @@ def reset(dataset: StoredDataset, block: str) -> ResetResult:
     if plan.changes:
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)
     return plan
-
-
-def _named(dataset: StoredDataset, text: str) -> Multihash | None:
-    """The block that a tag or branch names."""
-    refs = dataset.layout.refs
-    return refs.get(text) if is_name(text) and text in refs.names() else None
-
-
-def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
-    last = blocks[0].block.sequence_number
-    if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
-        found = [one for one in blocks if one.block.sequence_number == int(text)]
-    else:
-        found = [one for one in blocks if str(one.hash).startswith(text)] if _is_hash(text) else []
-    if len(found) == 1:
-        return found[0].hash
-    if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
-        return Multihash.parse(text)  # of a history that was left, and not removed yet
-    if found:
-        raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
-    names = [name for name in dataset.layout.refs.names() if name != HEAD]
-    about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."
-    raise BlockNotFound(
-        f"{dataset.handle} has no block {text!r} in its history", hint=did_you_mean(text, names, otherwise=about)
-    )
-
-
-_SHORTEST = len("f1620") + 4
-"""Letters of a hash that mean a block: `f1620` is how all of them begin."""
-
-
-def _is_hash(text: str) -> bool:
-    try:
-        Multihash.parse(text)
-    except InvalidValue:
-        return text.startswith("f16") and len(text) >= _SHORTEST
-    return True

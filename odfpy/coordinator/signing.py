@@ -12,6 +12,7 @@ from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.references import ReferenceView
 from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, path_of
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys
@@ -54,7 +55,7 @@ class Signing:
                     sequence_number=hashed.block.sequence_number,
                 )
                 side.write(path_of(hashed.hash), encode(signed.signed_by(keys, BLOCK, time), BLOCK))
-            if signed is not None:
+            if signed is not None and not isinstance(layout.refs, ReferenceView):
                 side.write(HEAD_PATH, encode(signed.signed_by(keys, HEAD, time), HEAD))
         except OdfError as error:
             self._say("not signed", error)

@@ -17,18 +17,14 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.state import ChainState
-from odfpy.coordinator.chain_cache import summed_up
 from odfpy.coordinator.key_store import KeyStore
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import DamagedDataset, DatasetHandle
+from odfpy.coordinator.stored_dataset import StoredDataset
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
 from odfpy.errors import (
@@ -38,6 +34,7 @@ from odfpy.errors import (
     InvalidValue,
     OdfError,
     UnsupportedVersion,
+    UsageError,
     WorkspaceNotFound,
     did_you_mean,
 )
@@ -46,70 +43,10 @@ from odfpy.files import replace_file, sync_folder
 if TYPE_CHECKING:
     from odfpy.coordinator.signing import Signing
 
+__all__ = ["Storage", "StoredDataset", "is_folder_name"]
+
 ODF_FOLDER = ".odf"
-_RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 LAYOUT_VERSION = "1"
-
-
-@dataclass(frozen=True)
-class StoredDataset:
-    """A dataset in the workspace's folder."""
-
-    handle: DatasetHandle
-    folder: Path
-    storage: Storage
-
-    @property
-    def layout(self) -> DatasetLayout:
-        """Its stores."""
-        return DatasetLayout.local(self.folder)
-
-    @property
-    def chain(self) -> MetadataChain:
-        """Its metadata chain; what is committed to it is signed."""
-        storage, layout = self.storage, self.layout
-        return layout.witnessed(lambda new: storage.signing.sign(layout, lambda: storage.keys.get(self.handle.id), new))
-
-    @cached_property
-    def state(self) -> ChainState:
-        """What its chain amounted to when first asked; get the dataset again to see later commits."""
-        try:
-            return summed_up(self.chain, self.storage.cache_of(self.handle.id) / "chain-state")
-        except OdfError as error:
-            raise self.named(error) from error
-
-    def named(self, error: OdfError) -> OdfError:
-        """The same error with the dataset's name before its message, and something to try."""
-        return type(error)(f"{self.handle}: {error.message}", hint=error.hint or _RESTORE)
-
-    @property
-    def input_ids(self) -> list[DatasetId]:
-        """What it is derived from; nothing for a root dataset."""
-        transform = self.state.set_transform
-        inputs = transform.inputs if transform else ()
-        return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
-
-    def reloaded(self) -> StoredDataset:
-        """The dataset as it is now."""
-        return StoredDataset(self.handle, self.folder, self.storage)
-
-    @contextmanager
-    def writing(self) -> Iterator[StoredDataset]:
-        """Hold the dataset's lock; yields the dataset as it is then.
-
-        Raises:
-            DatasetLocked: somebody else is writing.
-        """
-        lock = self.storage.run / "locks" / self.folder.name
-        with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
-            if was_abandoned:
-                self._tidy_up()
-            yield self.reloaded()
-
-    def _tidy_up(self) -> None:
-        """Remove what a killed writer has left; only for the holder of the lock."""
-        self.layout.clean()
-        self.storage.sweep()
 
 
 class Storage:
@@ -233,6 +170,11 @@ class Storage:
         Raises:
             DatasetNotFound: with a suggestion.
         """
+        if isinstance(ref, str) and "@" in ref:
+            raise UsageError(
+                f"{ref} is what a dataset was at a block, which can be looked at and not be changed",
+                hint=f"Leave out @ and what follows it: {ref.partition('@')[0]}",
+            )
         parsed = parse_ref(ref) if isinstance(ref, str) else ref
         if isinstance(parsed, DatasetId):
             folder = self._folder(parsed)
@@ -251,8 +193,22 @@ class Storage:
             hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
 
-    def match(self, texts: tuple[str, ...] | list[str]) -> list[StoredDataset]:
-        """The datasets of some ids, names and patterns, each once.
+    def look(self, ref: str) -> StoredDataset:
+        """The dataset of that id or name, to look at; with `NAME@BLOCK` as it was at a block, tag or branch.
+
+        Raises:
+            DatasetNotFound, BlockNotFound: with a suggestion.
+        """
+        name, at, block = ref.partition("@")
+        dataset = self.get(name)
+        if not at:
+            return dataset
+        from odfpy.coordinator.references import find_block
+
+        return dataset.at(find_block(dataset, block))
+
+    def match(self, texts: tuple[str, ...] | list[str], *, to_look_at: bool = False) -> list[StoredDataset]:
+        """The datasets of some ids, names and patterns, each once; `to_look_at` allows for `NAME@BLOCK`.
 
         Raises:
             DatasetNotFound: a name, or a pattern that fits nothing.
@@ -265,7 +221,7 @@ class Storage:
                 if not matching:
                     raise DatasetNotFound(f"No dataset fits the pattern {text!r}")
             else:
-                matching = [self.get(text)]
+                matching = [self.look(text) if to_look_at else self.get(text)]
             found.update((dataset.handle.id, dataset) for dataset in matching)
         return list(found.values())
 

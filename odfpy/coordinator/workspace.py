@@ -298,7 +298,7 @@ class Workspace(Housekeeping):
         """The last rows of a dataset, oldest first, with their system columns."""
         from odfpy.coordinator.read import tail
 
-        return tail(self.storage.get(ref), num_records, skip)
+        return tail(self.storage.look(ref), num_records, skip)
 
     def sql(self, query: str, *, engine: str | None = None, limit: int | None = None) -> pa.Table:
         """Run a read-only query in which every dataset is a table under its name.

@@ -1,0 +1,139 @@
+"""References other than the head: branches, which move with what is committed to them, and tags, which stay.
+
+    refs/head             the last block
+    refs/branch.<name>    the last block of a branch
+    refs/tag.<name>       a block under a name
+
+The word before the dot tells what it is, in one flat folder as the specification has it. Seen from one of them, a
+dataset is a dataset like any other, whose head is there (`ReferenceView`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InvalidValue, UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}(?<!\.sig)")
+_BLOCK = re.compile(r"[0-9]+|f16.*")
+
+
+class ReferenceKind(Enum):
+    """What a reference is, besides the head."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class ReferenceName:
+    """The name of a branch or tag.
+
+    Attributes:
+        prefix: word of its kind.
+        name: as people know it.
+    """
+
+    prefix: str
+    name: str
+
+    @classmethod
+    def of(cls, kind: ReferenceKind, name: str) -> ReferenceName:
+        """The reference that a person calls so.
+
+        Raises:
+            InvalidValue: that is no name, or one that means a block.
+        """
+        if not _NAME.fullmatch(name) or name == HEAD or _BLOCK.fullmatch(name):
+            raise InvalidValue(
+                f"Not a name for a {kind.value}: {name!r}",
+                hint="Letters, digits and . _ - are possible; not head, a number, or what looks like a hash.",
+            )
+        return cls(kind.value, name)
+
+    @classmethod
+    def parse(cls, reference: str) -> ReferenceName | None:
+        """The branch or tag that a reference is, None for others."""
+        prefix, dot, name = reference.partition(".")
+        known = dot and prefix in {kind.value for kind in ReferenceKind}
+        return cls(prefix, name) if known and _NAME.fullmatch(name) else None
+
+    @property
+    def kind(self) -> ReferenceKind:
+        """Branch or tag."""
+        return ReferenceKind(self.prefix)
+
+    @property
+    def reference(self) -> str:
+        """As the reference store has it."""
+        return f"{self.prefix}.{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.prefix} {self.name}"
+
+
+class ReferenceView(RefStore):
+    """The references of a dataset, seen from one of them: its head is there.
+
+    One that is not there yet is where the head is, and comes to be when it is moved.
+    """
+
+    def __init__(self, refs: RefStore, name: ReferenceName) -> None:
+        self._refs = refs
+        self._name = name.reference
+
+    def get(self, name: str) -> Multihash | None:
+        if name != HEAD:
+            return self._refs.get(name)
+        return self._refs.get(self._name) or self._refs.get(HEAD)
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        if name != HEAD:
+            self._refs.compare_and_swap(name, expected, new)
+            return
+        is_new = self._refs.get(self._name) is None and self._refs.get(HEAD) == expected
+        self._refs.compare_and_swap(self._name, None if is_new else expected, new)
+
+    def delete(self, name: str, expected: Multihash) -> None:
+        self._refs.delete(self._name if name == HEAD else name, expected)
+
+    def names(self) -> Iterator[str]:
+        return self._refs.names()
+
+    def describe(self, name: str) -> str:
+        return self._refs.describe(self._name if name == HEAD else name)
+
+
+class PastView(RefStore):
+    """The references of a dataset as it was when its head was at a block; nothing can be changed."""
+
+    def __init__(self, refs: RefStore, block: Multihash) -> None:
+        self._refs = refs
+        self._block = block
+
+    def get(self, name: str) -> Multihash | None:
+        return self._block if name == HEAD else self._refs.get(name)
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        del expected, new
+        self._refuse(name)
+
+    def delete(self, name: str, expected: Multihash) -> None:
+        del expected
+        self._refuse(name)
+
+    def names(self) -> Iterator[str]:
+        return self._refs.names()
+
+    def describe(self, name: str) -> str:
+        return f"block {self._block}" if name == HEAD else self._refs.describe(name)
+
+    def _refuse(self, name: str) -> None:
+        raise UsageError(
+            f"What was at {self._block} cannot be changed: {name}", hint="Leave out @ and what follows it."
+        )
