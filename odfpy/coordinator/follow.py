@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ INTERVAL = 30.0
 RETRY = 5.0
 """Seconds after which another try is made, when a pull has failed or a server has gone."""
 
+LONGEST_RETRY = 300.0
+"""Seconds that this never exceeds."""
+
 _TURN = 0.5
 
 
@@ -34,11 +38,15 @@ class Pace:
 
     Attributes:
         interval: seconds between two looks at a place that tells no events.
-        retry: seconds until another try.
+        retry: seconds until another try; twice as long each time.
     """
 
     interval: float = INTERVAL
     retry: float = RETRY
+
+    def after(self, failures: int) -> float:
+        """Seconds until another try after so many failures, one after the other."""
+        return min(self.retry * 2.0 ** (failures - 1), max(self.retry, LONGEST_RETRY))
 
 
 class Follow:
@@ -58,6 +66,7 @@ class Follow:
         self._pace = pace or Pace()
         self._news: queue.Queue[DatasetId] = queue.Queue()
         self._end = threading.Event()
+        self._failures: Counter[DatasetId] = Counter()
 
     def run(self, refs: Sequence[str]) -> Iterator[PullResult]:
         """Pull some datasets, then again whenever the place of a copy among them has something new.
@@ -117,6 +126,8 @@ class Follow:
             for result in self._pull([str(dataset_id)]):
                 if result.outcome is PullOutcome.FAILED:
                     self._later(dataset_id)
+                else:
+                    self._failures.pop(dataset_id, None)
                 has_news = has_news or result.outcome is PullOutcome.UPDATED
                 if result.outcome is not PullOutcome.UP_TO_DATE:
                     yield result
@@ -136,15 +147,19 @@ class Follow:
         return []
 
     def _later(self, dataset_id: DatasetId) -> None:
-        timer = threading.Timer(self._pace.retry, self._news.put, (dataset_id,))
+        self._failures[dataset_id] += 1
+        pause = self._pace.after(self._failures[dataset_id])
+        timer = threading.Timer(pause, self._news.put, (dataset_id,))
         timer.daemon = True
         timer.start()
 
     def _listen(self, dataset: StoredDataset, url: str) -> None:
         """Put a dataset among the news whenever its place may have something new."""
+        failures = 0
         while not self._end.is_set():
             try:
                 for head in heads_told(url):
+                    failures = 0
                     if head != str(dataset.chain.head()):
                         self._news.put(dataset.handle.id)
                     if self._end.is_set():
@@ -153,6 +168,7 @@ class Follow:
             except NoEvents:
                 self._news.put(dataset.handle.id)
                 pause = self._pace.interval
-            except OdfError:
-                pause = self._pace.retry  # a pull would tell what is wrong; a server may be away for a while
+            except OdfError:  # a pull would tell what is wrong; a server may be away for a while
+                pause = self._pace.after(failures) if failures else 0.0
+                failures += 1
             self._end.wait(max(pause, _TURN))

@@ -198,5 +198,5 @@ def _require_ok(answer: HttpResponse) -> None:
 def _refuse_write(where: str) -> NoReturn:
     raise TransferError(
         f"{where}: repositories over plain http and https are read-only",
-        hint="Push to a folder that the server serves: a path or a file:// URL.",
+        hint="Where `odf serve` runs, push to odf+https://... instead; else to a folder that the server serves.",
     )

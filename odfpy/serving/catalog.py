@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 
 from odfpy import __version__
@@ -44,6 +45,12 @@ class DatasetInfo(BaseModel):
     numBlocks: int  # noqa: N815
     numRecords: int  # noqa: N815
     watermark: str | None
+
+
+@server.get("/", include_in_schema=False)
+async def front() -> RedirectResponse:
+    """Whoever comes with a browser sees what there is to ask for."""
+    return RedirectResponse("/docs")
 
 
 @server.get("/health")

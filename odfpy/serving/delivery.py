@@ -12,13 +12,15 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import OdfError, TransferError
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
+from odfpy.errors import InvalidValue, OdfError, TransferError
 from odfpy.http.client import HttpClient
 from odfpy.serving.events import head_event
 from odfpy.serving.heads import head_of
@@ -86,9 +88,9 @@ class Deliveries:
     def _all_due(self) -> list[_Due]:
         found, problems = [], set()
         for storage in self._storages:
-            for dataset in storage.datasets():
+            for dataset_id in _with_webhooks(storage):
                 try:
-                    found += _due_of(dataset)
+                    found += _due_of(storage.get(dataset_id))
                 except OdfError as error:
                     problems.add(error.message)
         for problem in problems - self._problems:  # each is told once, not with every look
@@ -140,6 +142,15 @@ class Deliveries:
         except OdfError as error:
             return error.message
         return None
+
+
+def _with_webhooks(storage: Storage) -> list[DatasetId]:
+    """The datasets that have some; of all others, nothing is read."""
+    found = []
+    for folder in (storage.odf / "datasets").glob("[!.]*/info/webhooks"):
+        with suppress(InvalidValue):
+            found.append(DatasetId.parse(DID_ODF_PREFIX + folder.parents[1].name))
+    return found
 
 
 def _due_of(dataset: StoredDataset) -> list[_Due]:

@@ -79,15 +79,17 @@ class Heads:
             followed.wake()
 
     async def _look(self) -> None:
-        while self._followed and not self.is_over:
-            everything = list(self._followed.values())
-            heads = await asyncio.to_thread(_heads_of, everything)
-            for followed, head in zip(everything, heads, strict=True):
-                if head != followed.head:
-                    followed.head = head
-                    followed.wake()
-            await asyncio.sleep(self._poll)
-        self._task = None
+        try:
+            while self._followed and not self.is_over:
+                everything = list(self._followed.values())
+                heads = await asyncio.to_thread(_heads_of, everything)
+                for followed, head in zip(everything, heads, strict=True):
+                    if head != followed.head:
+                        followed.head = head
+                        followed.wake()
+                await asyncio.sleep(self._poll)
+        finally:
+            self._task = None  # whoever comes next begins anew
 
 
 def head_of(dataset: StoredDataset) -> Multihash | None:

@@ -126,6 +126,7 @@ def _object(
     headers = {
         "ETag": f'"{name}"',
         "Cache-Control": f"{'public' if is_public else 'private'}, max-age=31536000, immutable",
+        "X-Content-Type-Options": "nosniff",
     }
     if _has(request, name):
         return Response(status_code=_NOT_MODIFIED, headers=headers)

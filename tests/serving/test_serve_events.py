@@ -291,6 +291,20 @@ def test_a_copy_follows_a_server(server: DatasetServer, workspace: Workspace, tm
         result()
 
 
+def test_a_copy_goes_on_when_its_server_was_away(tmp_path: Path) -> None:
+    workspace = workspace_at(tmp_path / "served")
+    origin = put(workspace, "com.example.rates", 1, public=True)
+    with serving(workspace) as first:
+        port = int(first.url.rpartition(":")[2])
+        with following(workspace_at(tmp_path / "copy"), f"{first.url}/com.example.rates") as result:
+            result()
+            first.should_exit = True
+            wait_until(lambda: not first.servers or not first.servers[0].is_serving())
+            say(origin.layout, "while nobody listened")
+            with serving(workspace, port=port):
+                assert str(result().new_head) == head_of(origin)
+
+
 def test_a_copy_follows_a_folder_that_is_looked_at(tmp_path: Path) -> None:
     origin = make_dataset(DatasetLayout.local(tmp_path / "origin" / "com.example.rates"), "first")
     with following(workspace_at(tmp_path / "copy"), str(tmp_path / "origin" / "com.example.rates")) as result:

@@ -29,10 +29,10 @@ PATIENCE = 60
 
 
 @contextmanager
-def serving(*workspaces: Workspace, **settings: Any) -> Iterator[DatasetServer]:
+def serving(*workspaces: Workspace, port: int = 0, **settings: Any) -> Iterator[DatasetServer]:
     """A server of some workspaces."""
     ready = threading.Event()
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", port) as listener:
         server = DatasetServer(
             workspaces,
             listener,
