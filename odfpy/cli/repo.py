@@ -22,7 +22,12 @@ KnownRepository = Annotated[
 def add(
     context: typer.Context,
     name: RepositoryName,
-    url: Annotated[str, typer.Argument(help="A path, file:// or http(s):// URL.", metavar="URL")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            help="A path, or a URL: file://, http(s)://, s3://, gs://, az://, odf+http(s)://.", metavar="URL"
+        ),
+    ],
 ) -> None:
     """Give a place a name."""
     session = session_of(context)

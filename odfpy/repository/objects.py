@@ -16,7 +16,7 @@ from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import ALGORITHMS, Multihash
-from odfpy.errors import HashMismatch, IntegrityError, OdfError, TransferError
+from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError, TransferError
 from odfpy.repository.divergence import EncodedBlock
 
 MAX_PARALLEL = 8
@@ -55,8 +55,10 @@ class LinkedObject:
 
     def is_in(self, layout: DatasetLayout) -> bool:
         """Whether a dataset has it, of the announced size."""
-        store = self.kind.store(layout)
-        return self.name in store and store.size(self.name) == self.size
+        try:
+            return self.kind.store(layout).size(self.name) == self.size
+        except ObjectNotFound:
+            return False
 
 
 def linked_objects(blocks: Iterable[HashedBlock]) -> list[LinkedObject]:
@@ -91,6 +93,23 @@ def _objects_of(hashed: HashedBlock) -> Iterable[LinkedObject]:
             yield LinkedObject(ObjectKind.CHECKPOINT, checkpoint.physical_hash, checkpoint.size, hashed.hash)
 
 
+def missing_objects(objects: Iterable[LinkedObject], layout: DatasetLayout) -> list[LinkedObject]:
+    """Those of the files that a dataset lacks, in their order; asked for several at a time.
+
+    Raises:
+        OdfError: the first that went wrong.
+    """
+    wanted = list(objects)
+    here: set[LinkedObject] = set()
+
+    def look(item: LinkedObject) -> None:
+        if item.is_in(layout):
+            here.add(item)
+
+    run_all([partial(look, item) for item in wanted])
+    return [item for item in wanted if item not in here]
+
+
 def copy_objects(
     source: DatasetLayout, target: DatasetLayout, objects: list[LinkedObject], progress: BytesProgress
 ) -> None:
@@ -109,12 +128,12 @@ def copy_blocks(blocks: Iterable[EncodedBlock], target: DatasetLayout) -> None:
     Raises:
         OdfError: the first that went wrong.
     """
-    missing = [block for block in blocks if block.hashed.hash not in target.blocks]
-    run_all([partial(_copy_block, block, target.blocks) for block in missing])
+    run_all([partial(_copy_block, block, target.blocks) for block in blocks])
 
 
 def _copy_block(block: EncodedBlock, target: ObjectStore) -> None:
-    target.insert_stream(io.BytesIO(block.data), block.hashed.hash, size=len(block.data))
+    if block.hashed.hash not in target:
+        target.insert_stream(io.BytesIO(block.data), block.hashed.hash, size=len(block.data))
 
 
 def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambda: None) -> None:
@@ -137,7 +156,7 @@ def run_all(jobs: list[Callable[[], object]], stop: Callable[[], object] = lambd
     with ThreadPoolExecutor(min(MAX_PARALLEL, len(jobs)), "odf-transfer") as pool:
         try:
             wait([pool.submit(together.run, job) for job in jobs])
-        except BaseException as error:  # somebody pressed Ctrl-C
+        except BaseException as error:  # noqa: BLE001 (somebody pressed Ctrl-C)
             together.fail(error)
     together.raise_first()
 
@@ -155,7 +174,7 @@ class _Together:
         if self._first is None:
             try:
                 job()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (raised by `raise_first`)
                 self.fail(error)
 
     def fail(self, error: BaseException) -> None:

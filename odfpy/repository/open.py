@@ -48,7 +48,7 @@ def normalize_url(text: str) -> str:
             f"Not a kind of place where datasets are: {scheme}:// in {text!r}",
             hint=did_you_mean(scheme, known, otherwise=f"Kinds: {', '.join(known)}"),
         )
-    if scheme in _BUCKETS:
+    if in_bucket(text):
         from odfpy.repository.bucket.place import parse_place
 
         parse_place(text)
@@ -57,6 +57,11 @@ def normalize_url(text: str) -> str:
     if parts.query or parts.fragment or not parts.hostname:
         raise InvalidValue(f"Not a URL of a dataset or repository: {text!r}", hint="It has a host, and no ? or #.")
     return text.rstrip("/")
+
+
+def in_bucket(url: str) -> bool:
+    """Whether a URL is that of a place in an object store."""
+    return _scheme(url) in _BUCKETS
 
 
 def is_path(text: str) -> bool:

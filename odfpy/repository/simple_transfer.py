@@ -18,7 +18,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.divergence import Divergence, compare_chains
-from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects
+from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
 from odfpy.repository.signature_transfer import copy_signatures
 
 
@@ -134,7 +134,7 @@ def transfer(
     signatures = copy_signatures(source, target, [block.hashed for block in found.source], state.dataset_id, required)
     # 5.
     linked = linked_objects(block.hashed for block in found.source)
-    missing = [item for item in linked if not item.is_in(target)]
+    missing = missing_objects(linked, target)
     copy_objects(source, target, missing, progress or (lambda _done, _total: None))
     # 6.
     copy_blocks(found.source, target)

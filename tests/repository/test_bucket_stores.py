@@ -20,6 +20,7 @@ from support.bucket_servers import BUCKETS, gcs_buckets, s3_buckets
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.chain.side_files import SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
 from odfpy.repository.bucket.client import PART
@@ -28,6 +29,7 @@ from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.open import open_dataset
 from odfpy.testing.object_store import ObjectStoreContract
 from odfpy.testing.ref_store import RefStoreContract
+from odfpy.testing.side_files import SideFilesContract
 
 FIRST, SECOND, THIRD = (Multihash.of(text) for text in (b"first", b"second", b"third"))
 AWS = {
@@ -118,10 +120,20 @@ class References(RefStoreContract, InBucket):
         return self.layout().refs
 
 
+class Beside(SideFilesContract, InBucket):
+    def make(self, folder: Path) -> SideFiles:
+        side = self.layout().side
+        assert side is not None
+        return side
+
+
 class TestObjectsInS3(InS3, Objects): ...
 
 
 class TestReferencesInS3(InS3, References): ...
+
+
+class TestSideFilesInS3(InS3, Beside): ...
 
 
 class TestObjectsInGcs(InGcs, Objects): ...
@@ -130,10 +142,16 @@ class TestObjectsInGcs(InGcs, Objects): ...
 class TestReferencesInGcs(InGcs, References): ...
 
 
+class TestSideFilesInGcs(InGcs, Beside): ...
+
+
 class TestObjectsInAzure(InAzure, Objects): ...
 
 
 class TestReferencesInAzure(InAzure, References): ...
+
+
+class TestSideFilesInAzure(InAzure, Beside): ...
 
 
 # --- Objects of several parts ---

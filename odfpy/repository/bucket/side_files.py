@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from odfpy.chain.side_files import SideFiles, check_path
 from odfpy.repository.bucket.client import Bucket
+from odfpy.repository.bucket.errors import StoreRefuses
 
 
 class BucketSideFiles(SideFiles):
@@ -24,13 +25,13 @@ class BucketSideFiles(SideFiles):
     def read(self, path: str, limit: int) -> bytes | None:
         key = self._key(path)
         try:
-            return self._bucket.ask(key, self._bucket.client.content, key, limit + 1).data
-        except FileNotFoundError:
+            return self._bucket.ask(key, self._bucket.client.get, key, 0, limit + 1)
+        except (FileNotFoundError, StoreRefuses):  # who may not list is refused what is not there
             return None
 
     def write(self, path: str, data: bytes) -> None:
         key = self._key(path)
-        self._bucket.ask(key, self._bucket.client.put, key, data)
+        self._bucket.demand(key, self._bucket.client.put, key, data)
 
     def delete(self, path: str) -> None:
         key = self._key(path)
@@ -38,8 +39,7 @@ class BucketSideFiles(SideFiles):
             self._bucket.ask(key, self._bucket.client.delete, key)
 
     def names(self, folder: str) -> Iterator[str]:
-        key = f"{self._key(folder)}/"
-        return iter(sorted(self._bucket.ask(key, self._bucket.client.list, key).objects))
+        return iter(sorted(self._bucket.list(f"{self._key(folder)}/").objects))
 
     def describe(self, path: str) -> str:
         return self._bucket.where(self._key(path))

@@ -1,0 +1,58 @@
+"""`odf search`: what repositories have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, complete_repositories, group, session_of
+
+commands = group("What repositories have.")
+
+
+@command(
+    commands,
+    "odf search rates",
+    "odf search --repo mirror",
+    "odf search weather --repo s3://public-data --output json",
+)
+def search(
+    context: typer.Context,
+    text: Annotated[str | None, typer.Argument(help="Part of the name of a dataset.", metavar="TEXT")] = None,
+    repo: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Repository, path or URL to look into; more than once for several.",
+            metavar="PLACE",
+            autocompletion=complete_repositories,
+        ),
+    ] = None,
+    form: Form = None,
+) -> int:
+    """Look for datasets in repositories, by name; without TEXT, list all."""
+    from odfpy.coordinator.search import search_repositories
+
+    session = session_of(context)
+    output = session.output_as(form)
+    found, problems = search_repositories(session.workspace.repositories, text or "", repo or ())
+    records = [
+        {
+            "ref": item.ref,
+            "url": item.public_url,
+            "kind": item.dataset.kind,
+            "head": item.dataset.head,
+            "num_blocks": item.dataset.num_blocks,
+            "num_records": item.dataset.num_records,
+            "watermark": item.dataset.watermark,
+        }
+        for item in found
+    ]
+    columns = {"Dataset": "ref", "Kind": "kind", "Blocks": "num_blocks", "Records": "num_records"}
+    if records or not output.for_people:
+        output.records(records, {**columns, "Watermark": "watermark"})
+    elif not problems:
+        output.say(f"No dataset has {text!r} in its name there." if text else "There are no datasets there.")
+    for problem in problems:
+        output.error(problem.message, problem.hint, problem.code)
+    return 1 if problems else 0
