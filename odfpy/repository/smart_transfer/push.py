@@ -60,9 +60,7 @@ from odfpy.repository.smart_transfer.session import (
     AskHead,
     Conversation,
     Give,
-    GivingNews,
     Hear,
-    HearWhileGiving,
     Located,
     PeerClosed,
     Refusal,
@@ -70,6 +68,7 @@ from odfpy.repository.smart_transfer.session import (
     head_text,
     hear,
     hear_result,
+    hear_while_giving,
     refused,
     say,
 )
@@ -184,7 +183,7 @@ def _give(uploads: tuple[Located, ...]) -> Conversation[bool]:
     yield Give(uploads)
     pings = 0
     while True:
-        news: GivingNews = yield HearWhileGiving()
+        news = yield from hear_while_giving()
         if news.text is None:
             yield from say(Progress(AllUploaded()))
             return pings > 0 or news.seconds > PING_EVERY / 2

@@ -180,6 +180,20 @@ def hear(type_: type[M]) -> Conversation[M]:
     return decode(type_, text)
 
 
+def hear_while_giving() -> Conversation[GivingNews]:
+    """Wait for a message, or until all files are where they go.
+
+    Raises:
+        PeerFailed, PeerClosed: the server gives up.
+        OdfError: a file could not be given.
+    """
+    try:
+        news: GivingNews = yield HearWhileGiving()
+    except PeerClosed as closed:
+        raise refused(_said_with(closed)) from None
+    return news
+
+
 def hear_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]]:
     """Wait for a message that says yes or no; also a closing frame may say no.
 

@@ -178,10 +178,8 @@ class _Talk:
         from websockets.exceptions import ConnectionClosed
 
         pieces = [text[at : at + _FRAGMENT] for at in range(0, len(text), _FRAGMENT)]
-        try:
+        with suppress(ConnectionClosed):  # why it has closed is heard next
             self._socket.send(pieces if len(pieces) > 1 else text)
-        except ConnectionClosed as closed:
-            raise _closed(closed) from closed
 
     def _hear(self, within: float | None) -> str | None:
         try:

@@ -75,7 +75,7 @@ def pulled(source: Chain, target: Chain | None, *, force: bool) -> object:
     return TransferOutcome.UPDATED if force or source.is_ahead_of(target) else IntervalRefused
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(pairs(), st.booleans(), cuts)
 def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None):
     theirs, ours = pair
@@ -106,7 +106,7 @@ def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, c
     assert here.refs.get(HEAD) == (site.head if isinstance(wanted, TransferOutcome) else here_before)
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(pairs(), st.booleans(), cuts, st.sampled_from(Visibility))
 def test_push_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None, visibility: Visibility):
     ours, theirs = pair
