@@ -28,6 +28,7 @@ from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.rules import validated
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.intervals import InputInterval, check_history, input_of
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
@@ -48,8 +49,8 @@ ProgressSink = Callable[[Progress], None]
 _CHECKPOINT: Final = "checkpoint"
 _SIGNATURE: Final = "signature"
 _RESTORE = (
-    "Copy the file of that name from another copy of the dataset, or, if you have pulled it, delete the dataset and"
-    " pull it again."
+    "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
+    " name from another copy."
 )
 _OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
 _MAKE_AGAIN = (
@@ -212,29 +213,10 @@ def _remark_on_missing(this: _Run) -> None:
 def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int) -> bool:
     """Size and physical hash of one file."""
     file, restore = store.describe(name), _MAKE_AGAIN if check == _CHECKPOINT else _RESTORE
-    try:
-        found_size = store.size(name)
-        if found_size != size:
-            message = f"Damaged {check}: it has {found_size} bytes, the block says {size}"
-            this.error(check, message, hashed, file=file, hint=restore)
-            return False
-        hasher = name.algorithm.hasher()
-        with store.open(name) as stream:
-            while chunk := stream.read(1 << 20):
-                hasher.update(chunk)
-    except ObjectNotFound:
-        this.error(check, f"Missing {check}", hashed, file=file, hint=restore, cause=ObjectNotFound)
-        return False
-    except (OdfError, OSError) as error:
-        cause = type(error) if isinstance(error, OdfError) else OdfError
-        this.error(check, f"Unreadable {check}: {error}", hashed, file=file, hint=restore, cause=cause)
-        return False
-    found = Multihash(name.code, hasher.digest())
-    if found != name:
-        message = f"Damaged {check}: its bytes have the hash {found}"
-        this.error(check, message, hashed, file=file, hint=restore, cause=HashMismatch)
-        return False
-    return True
+    damage = damage_of(store, name, check, size)
+    if damage is not None:
+        this.error(check, damage.message, hashed, file=file, hint=restore, cause=damage.cause)
+    return damage is None
 
 
 def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:

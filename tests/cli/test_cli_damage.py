@@ -248,7 +248,7 @@ REFUSED = {
     f"ingest {NAME} input.ndjson": "cannot be locked",
     f"pull {NAME}": "cannot be locked",
     f"rename {NAME} x": "cannot be locked",
-    f"delete {NAME} --yes": "cannot be locked",
+    f"delete {NAME} --yes --force": "cannot be locked",
     "config set fetch.timeout 3": "Cannot write",
     "repo add mirror /srv/mirror": "Cannot write",
     "new com.example.new": "Cannot write com.example.new.yaml",
@@ -294,7 +294,12 @@ def test_a_file_where_a_folder_must_be(odf: Odf, workspace: Path) -> None:
     (workspace / "input.ndjson").write_text("")
     shutil.rmtree(workspace / ".odf" / "run")
     (workspace / ".odf" / "run").write_text("")
-    for command in (["ingest", NAME, "input.ndjson"], ["pull", NAME], ["rename", NAME, "x"], ["delete", NAME, "-y"]):
+    for command in (
+        ["ingest", NAME, "input.ndjson"],
+        ["pull", NAME],
+        ["rename", NAME, "x"],
+        ["delete", NAME, "-y", "--force"],
+    ):
         refused = odf(*command)
         assert refused.code == 1
         assert str(workspace / ".odf" / "run") in refused.says
