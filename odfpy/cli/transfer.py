@@ -68,12 +68,15 @@ def push(
     all_: All = False,
     recursive: Recursive = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a copy that has diverged.")] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="Let everybody read what is new on a node (odf+http, odf+https).")
+    ] = False,
     form: Form = None,
 ) -> int:
     """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
     session = session_of(context)
     output = session.output_as(form)
     results = session.workspace.push(
-        names or (), to=to, all=all_, recursive=recursive, force=force, progress=session.progress
+        names or (), to=to, all=all_, recursive=recursive, force=force, public=public, progress=session.progress
     )
     return report(results, output, session.progress)

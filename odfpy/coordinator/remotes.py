@@ -121,7 +121,14 @@ class Remotes:
         return result
 
     def push(
-        self, dataset: StoredDataset, to: str | None, *, several: bool, force: bool, progress: ProgressSink
+        self,
+        dataset: StoredDataset,
+        to: str | None,
+        *,
+        several: bool,
+        force: bool,
+        progress: ProgressSink,
+        public: bool = False,
     ) -> PullResult:
         """Copy a dataset to another place; the place is remembered.
 
@@ -134,7 +141,9 @@ class Remotes:
         if target is None:
             raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
         url = resolve_remote(target, self.registry)
-        result = send_dataset(dataset.layout, url, force=force, progress=_reporter(name, "pushing", progress))
+        result = send_dataset(
+            dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
+        )
         aliases.add("push", target)
         _seen_heads(dataset.folder).remember(url, result.new_head)
         return _result(name, result, dataset.layout)

@@ -320,6 +320,7 @@ class Workspace(Housekeeping):
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
         force: bool = False,
+        public: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Copy datasets to a repository or URL, which is remembered as the push alias.
@@ -330,21 +331,32 @@ class Workspace(Housekeeping):
             all: every dataset of the workspace.
             recursive: also what they are derived from.
             force: overwrite a copy that has diverged.
+            public: let everybody read what is new on a node.
             progress: is told how far the work is.
         """
         check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         several = len(datasets) > 1
-        pushed = (self._push(dataset, to, several=several, force=force, progress=progress) for dataset in datasets)
+        pushed = (
+            self._push(dataset, to, several=several, force=force, public=public, progress=progress)
+            for dataset in datasets
+        )
         return chain(map(_damaged, nameless), pushed)
 
     def _push(
-        self, dataset: StoredDataset, to: str | None, *, several: bool, force: bool, progress: ProgressSink
+        self,
+        dataset: StoredDataset,
+        to: str | None,
+        *,
+        several: bool,
+        force: bool,
+        public: bool,
+        progress: ProgressSink,
     ) -> PullResult:
         started = time.monotonic()
         try:
-            result = self.remotes.push(dataset, to, several=several, force=force, progress=progress)
+            result = self.remotes.push(dataset, to, several=several, force=force, public=public, progress=progress)
         except OdfError as error:
             result = PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=error)
         return replace(result, seconds=time.monotonic() - started)
