@@ -16,6 +16,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.references import ReferenceName
 from odfpy.chain.rules import repeats
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.results import DatasetHandle
@@ -118,7 +119,7 @@ class Downstream:
 
 def told_elsewhere(dataset: StoredDataset) -> tuple[str, ...]:
     """Remarks on who still has the old history: other references, and copies in other places."""
-    others = [name for name in dataset.layout.refs.names() if name != HEAD]
+    others = [str(ReferenceName.parse(name) or name) for name in dataset.layout.refs.names() if name != HEAD]
     aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
     notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in aliases.list("push")]

@@ -79,7 +79,7 @@ def test_only_the_datasets_that_are_named(workspace: Workspace) -> None:
 def test_what_a_tag_or_branch_reaches_stays(workspace: Workspace) -> None:
     dataset = workspace.storage.get("root")
     old = dataset.chain.head()
-    dataset.layout.refs.compare_and_swap("v1", None, old)
+    dataset.layout.refs.compare_and_swap("tag.v1", None, old)
     before = files(workspace)
     workspace.compact("root")
     workspace.reset("root", "2")
@@ -91,7 +91,7 @@ def test_what_a_tag_or_branch_reaches_stays(workspace: Workspace) -> None:
     assert before - {dataset.folder / "refs" / "head"} <= files(workspace)
     assert workspace.reset("root", "v1").new_head == old
     assert len(rows(workspace, "root")) == 6
-    dataset.layout.refs.delete("v1", old)
+    dataset.layout.refs.delete("tag.v1", old)
     workspace.reset("root", "2")
     assert collected(workspace)["root"].found
     assert reached(dataset.layout).data == set()
@@ -104,7 +104,7 @@ def test_a_damaged_dataset_is_left_alone(damage: str, workspace: Workspace) -> N
     if damage == "head":
         (dataset.folder / "refs" / "head").unlink()
     elif damage == "tag":
-        (dataset.folder / "refs" / "v1").write_text("nonsense")
+        (dataset.folder / "refs" / "tag.v1").write_text("nonsense")
     else:
         next(path for path in (dataset.folder / "blocks").iterdir() if path not in made).unlink()
     before = files(workspace)

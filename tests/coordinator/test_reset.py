@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.ref_store import HEAD
-from odfpy.coordinator.reset import BlockNotFound
+from odfpy.coordinator.references import BlockNotFound
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, UsageError
 
@@ -36,7 +36,7 @@ FIRST = ["+A 1 a", "+A 2 b"]
 def test_back_to_a_block(by: str, workspace: Workspace) -> None:
     chain = workspace.storage.get("root").chain
     wanted = chain.in_order()[3]
-    chain.refs.compare_and_swap("v1", None, wanted.hash)
+    chain.refs.compare_and_swap("tag.v1", None, wanted.hash)
     text = {"number": "3", "hash": str(wanted.hash), "beginning": str(wanted.hash)[:16], "tag": "v1"}[by]
     plan = workspace.plan_reset("root", text)
     assert (plan.num_blocks, plan.num_records, plan.sequence_number) == (1, 3, 3)
