@@ -28,6 +28,9 @@ IN_THIS_PROCESS = (
 )
 """Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
 
+MAKES_STARTUP_CACHE = "tests/engine/test_startup_cache.py"
+"""Engines start in half the time from what this makes."""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -46,7 +49,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """What takes longest comes first, so that nobody waits for it in the end."""
     if hasattr(config, "workerinput"):
         engines = {item.path for item in items if item.get_closest_marker("spark")}
-        items.sort(key=lambda item: (_scope(item.nodeid) != "spark", item.path not in engines))
+        items.sort(
+            key=lambda item: (
+                _scope(item.nodeid) != "spark",
+                not item.nodeid.startswith(MAKES_STARTUP_CACHE),
+                item.path not in engines,
+            )
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.engine_spark import MEMORY
 
 import odfpy
 from odfpy.chain.block import DatasetSnapshot
@@ -102,6 +103,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     root = tmp_path_factory.mktemp("examples")
     later = {file for folder in DATA.iterdir() for file in sorted(folder.iterdir())[-1:]}
     workspace = odfpy.Workspace.init(root)
+    workspace.config.set("engine.memory", MEMORY)
     workspace.add(list(reversed(snapshots())))
     shutil.copytree(DATA, root / "data", ignore=lambda at, names: [n for n in names if Path(at, n) in later])
     first = pull_everything(workspace)

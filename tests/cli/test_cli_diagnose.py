@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.conftest import dataset_folder
+from support.engine_spark import MEMORY
 
 from odfpy.coordinator import diagnosis
 from odfpy.coordinator.diagnosis import CheckResult, diagnose
@@ -120,6 +121,7 @@ def test_settings_that_cannot_be_read(workspace: Path) -> None:
 
 @pytest.mark.spark
 def test_the_engine_is_started_and_ended(odf: Odf, workspace: Path) -> None:
+    assert odf("config", "set", "engine.memory", MEMORY).code == 0
     told = odf("system", "diagnose")
     assert told.code == 0, told.out
     assert "ok      spark: odfpy-spark" in told.out

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.engine_spark import MEMORY
 from support.terminal import PATIENCE, environment, start, terminal, wait_until_interruptible
 
 from odfpy.cli.interruptions import MESSAGE
@@ -355,6 +356,7 @@ def test_ctrl_c_while_spark_works(workspace: Path) -> None:
         "engine: spark, query: 'select op, event_time, id from source'}}]}}"
     )
     (workspace / "spark.yaml").write_text(manifest)
+    assert odf("config", "set", "engine.memory", MEMORY, cwd=workspace)[0] == 0
     try:
         for words in (["add", "spark.yaml"], ["pull", "com.example.spark"], ["sql", "-c", "select 1"]):
             process = start(*words, cwd=workspace, start_new_session=True)

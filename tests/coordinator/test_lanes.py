@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.engine_spark import MEMORY
 from support.workspaces import feed, root, rows, workspace_with
 
 from odfpy.chain.events import AddPushSource
@@ -79,6 +80,7 @@ def test_a_person_decides(workspace: Workspace, source: AddPushSource) -> None:
 @pytest.mark.spark
 def test_ingests_may_change_lanes(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root())
+    workspace.config.set("engine.memory", MEMORY)
     try:
         feed(workspace, "root", "1 a", "2 b")
         workspace.config.set("ingest.lane", "spark")

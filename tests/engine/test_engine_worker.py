@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.engine_spark import MEMORY
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.admin import engine_status, stop_engine
@@ -28,7 +29,7 @@ from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery
 pytestmark = pytest.mark.spark
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SETTINGS = EngineSettings(memory="1g", master="local[2]", startup_cache=False)
+SETTINGS = EngineSettings(memory=MEMORY, master="local[2]")
 PATIENCE = 120.0
 
 CLIENT = """
@@ -38,8 +39,8 @@ from pathlib import Path
 from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest
 from odfpy.engine.settings import EngineSettings
-run, query, output = sys.argv[1:]
-engine = SparkEngine(Path(run), EngineSettings(memory="1g", master="local[2]", startup_cache=False))
+run, query, output, memory, cache = sys.argv[1:]
+engine = SparkEngine(Path(run), EngineSettings(memory=memory, master="local[2]", startup_cache=cache == "with cache"))
 print(engine.sql(SqlRequest(query, (), output)), flush=True)
 """
 
@@ -107,8 +108,10 @@ def lengthy(folder: Path) -> SqlRequest:
 
 
 def client_process(run: Path, request: SqlRequest, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """A client as the tests' own; in another environment it goes without a start-up cache."""
+    cache = "with cache" if environment is None else "without"
     return subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(run), request.query, request.output_path],
+        [sys.executable, "-c", CLIENT, str(run), request.query, request.output_path, MEMORY, cache],
         cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.engine_spark import MEMORY
 
 from odfpy.engine.admin import engine_status, stop_engine
 from odfpy.engine.client import SparkEngine
@@ -21,12 +23,13 @@ from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import CACHE_SINCE, StartupCache
 
 JAVA = find_java({})
+USER = dict(os.environ)
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> StartupCache:
-    cache = StartupCache.of(JAVA, spark_home(), {"XDG_CACHE_HOME": str(tmp_path)}, "1g")
+    cache = StartupCache.of(JAVA, spark_home(), {"XDG_CACHE_HOME": str(tmp_path)}, MEMORY)
     assert cache is not None
     return cache
 
@@ -48,8 +51,8 @@ def test_it_is_kept_in_the_cache_folder_of_the_user(tmp_path: Path):
 
 def test_each_installation_has_its_own(tmp_path: Path, cache: StartupCache):
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert StartupCache.of(JAVA, spark_home(), environment, "1g") == cache
-    assert StartupCache.of(replace(JAVA, version="25.0.99"), spark_home(), environment, "1g") != cache
+    assert StartupCache.of(JAVA, spark_home(), environment, MEMORY) == cache
+    assert StartupCache.of(replace(JAVA, version="25.0.99"), spark_home(), environment, MEMORY) != cache
     assert StartupCache.of(JAVA, spark_home(), environment, "40g") != cache
 
 
@@ -91,7 +94,7 @@ def test_a_draft_that_java_cannot_use_is_not_accepted(cache: StartupCache):
 
 def status_once_used(tmp_path: Path) -> Status:
     """How a fresh engine is, in its sandbox, after a query."""
-    engine = SparkEngine(tmp_path / "run", EngineSettings(memory="1g", master="local[2]"))
+    engine = SparkEngine(tmp_path / "run", EngineSettings(memory=MEMORY, master="local[2]"))
     try:
         assert engine.sql(SqlRequest("SELECT 1", (), str(tmp_path / "result"))) == SqlResponseSuccess(1)
         status = engine_status(engine.run.path)
@@ -119,7 +122,7 @@ def test_a_training_run_makes_a_cache_that_java_runs_from(
 ):
     assert cache.is_wanted
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    command = [sys.executable, "-m", "odfpy.engine.spark.training", cache.path, "1g"]
+    command = [sys.executable, "-m", "odfpy.engine.spark.training", cache.path, MEMORY]
     trained = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert trained.returncode == 0, trained.stderr
     assert {path.suffix for path in cache.path.parent.iterdir()} == {".aot", ".lock"}
@@ -129,3 +132,14 @@ def test_a_training_run_makes_a_cache_that_java_runs_from(
     ] * 2  # fmt: skip
     assert status_once_used(tmp_path).startup_cache
     assert cache.path.exists()
+    offer(cache)
+
+
+def offer(cache: StartupCache) -> None:
+    """Let the engines of the other tests start from it, unless they have one, which is for the same installation."""
+    theirs = StartupCache.of(JAVA, spark_home(), USER, MEMORY)
+    if theirs is not None and theirs.is_wanted:
+        with theirs.attempt() as draft:
+            if draft is not None:
+                shutil.copyfile(cache.path, draft)
+                theirs.accept(draft, JAVA, spark_home())

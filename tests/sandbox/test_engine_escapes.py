@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.engine_spark import MEMORY
 from support.exploited_engine import JOB, start_exploited
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
@@ -24,7 +25,7 @@ from odfpy.errors import EngineError, EngineUnavailable
 pytestmark = pytest.mark.spark
 
 SETTINGS = EngineSettings(
-    memory="512m", master="local[2]", startup_cache=False, sandbox=SandboxMode.REQUIRED, max_memory="2g", max_disk="64m"
+    memory=MEMORY, master="local[2]", sandbox=SandboxMode.REQUIRED, max_memory="2g", max_disk="64m"
 )
 
 QUERIES = {

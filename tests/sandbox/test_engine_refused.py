@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.engine_spark import MEMORY
 from support.exploited_engine import JOB, start_exploited
 
 from odfpy.engine.admin import engine_status, stop_engine
@@ -18,7 +19,7 @@ from odfpy.sandbox.landlock import landlock_version
 
 pytestmark = pytest.mark.spark
 
-SETTINGS = EngineSettings(memory="512m", master="local[2]", startup_cache=False)
+SETTINGS = EngineSettings(memory=MEMORY, master="local[2]")
 
 
 def test_where_it_is_required_the_engine_does_not_start(tmp_path: Path):

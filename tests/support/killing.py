@@ -16,6 +16,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from support.engine_spark import MEMORY
 from support.zygote import Zygote
 
 from odfpy.chain.encoding import load_snapshots
@@ -88,7 +89,7 @@ class Story:
         self.steps: list[int] = []
         self.wanted: list[list[Any]] = []
         workspace = Workspace.init(self.root)
-        for name, value in {"engine.memory": "1g", "engine.master": "local[2]"}.items():
+        for name, value in {"engine.memory": MEMORY, "engine.master": "local[2]"}.items():
             workspace.config.set(name, value)
         text = "\n---\n".join(
             json.dumps({"kind": "DatasetSnapshot", "version": 1, "content": one}) for one in manifests(queries)
