@@ -6,7 +6,6 @@ told or missed, a pull compares the heads themselves.
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,9 +38,11 @@ class Pace:
     Attributes:
         interval: seconds between two looks at a place that tells no events.
         retry: seconds until another try; twice as long each time.
+        breath: seconds between two pulls, however much a server has to tell.
     """
 
     interval: float = INTERVAL
+    breath: float = 0.5
     retry: float = RETRY
 
     def after(self, failures: int) -> float:
@@ -64,7 +65,8 @@ class Follow:
         self._workspace = workspace
         self._pull = pull
         self._pace = pace or Pace()
-        self._news: queue.Queue[DatasetId] = queue.Queue()
+        self._news: dict[DatasetId, None] = {}  # each once, however often a server tells it
+        self._has_news = threading.Event()
         self._end = threading.Event()
         self._failures: Counter[DatasetId] = Counter()
 
@@ -95,6 +97,7 @@ class Follow:
         try:
             while changed := self._next():
                 yield from self._renewed(changed, derivatives)
+                self._end.wait(self._pace.breath)
         except KeyboardInterrupt:
             return
         finally:
@@ -137,19 +140,23 @@ class Follow:
     def _next(self) -> list[DatasetId]:
         """Wait for news; all there are, each dataset once, or none when it is to end."""
         while not self._end.is_set():
-            try:
-                found = [self._news.get(timeout=_TURN)]
-            except queue.Empty:
-                continue
-            while not self._news.empty():
-                found.append(self._news.get())
-            return list(dict.fromkeys(found))
+            if self._has_news.wait(_TURN):
+                self._has_news.clear()
+                found = list(self._news)
+                for dataset_id in found:
+                    self._news.pop(dataset_id, None)
+                if found:
+                    return found
         return []
+
+    def _tell(self, dataset_id: DatasetId) -> None:
+        self._news[dataset_id] = None
+        self._has_news.set()
 
     def _later(self, dataset_id: DatasetId) -> None:
         self._failures[dataset_id] += 1
         pause = self._pace.after(self._failures[dataset_id])
-        timer = threading.Timer(pause, self._news.put, (dataset_id,))
+        timer = threading.Timer(pause, self._tell, (dataset_id,))
         timer.daemon = True
         timer.start()
 
@@ -161,12 +168,12 @@ class Follow:
                 for head in heads_told(url):
                     failures = 0
                     if head != str(dataset.chain.head()):
-                        self._news.put(dataset.handle.id)
+                        self._tell(dataset.handle.id)
                     if self._end.is_set():
                         return
                 pause = 0.0  # the stream has come to its end, as streams do
             except NoEvents:
-                self._news.put(dataset.handle.id)
+                self._tell(dataset.handle.id)
                 pause = self._pace.interval
             except OdfError:  # a pull would tell what is wrong; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0

@@ -11,13 +11,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
 from support.small_datasets import make_dataset, say
+from support.static_server import send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
@@ -25,7 +26,7 @@ from odfpy.coordinator.follow import Follow, Pace
 from odfpy.coordinator.results import PullResult
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import UsageError
+from odfpy.errors import TransferError, UsageError
 from odfpy.repository.events import NoEvents, heads_told
 from odfpy.serving.server import DatasetServer
 from odfpy.serving.tokens import Scope, Tokens
@@ -265,7 +266,7 @@ def test_secrets_of_webhooks_are_readable_by_their_owner_only(tmp_path: Path) ->
 def following(workspace: Workspace, *refs: str) -> Iterator[Callable[[], PullResult]]:
     """Copies that follow in a thread; gives a function for the next result."""
     results: queue.Queue[PullResult] = queue.Queue()
-    follow = Follow(workspace, workspace.pull, Pace(interval=0.01, retry=0.01))
+    follow = Follow(workspace, workspace.pull, Pace(interval=0.01, retry=0.01, breath=0.01))
 
     def run() -> None:
         for result in follow.run(refs):
@@ -319,6 +320,38 @@ def test_places_without_events_say_so(server: DatasetServer, tmp_path: Path) -> 
     for url in (tmp_path.as_uri(), f"{server.url}/health"):
         with pytest.raises(NoEvents):
             next(heads_told(url))
+
+
+HEADLESS = b"event: head\n\nevent: other\nid: x\n\nid: y\n\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "heads"),
+    [
+        (b"", []),
+        (b"event: head\nid: one\ndata: {}\n\nevent: head\nid: two\n\n", ["one", "two"]),
+        (b"event: head\r\nid:one\r\n\r\n", ["one"]),
+        (b": a comment\n\n" * 1000 + b"event: head\nid: cut off", []),
+        (HEADLESS, []),
+        (b"\xff\xfe\n\n\0\n\n", []),
+    ],
+)
+def test_streams_are_read_as_browsers_read_them(body: bytes, heads: list[str], tmp_path: Path) -> None:
+    with static_server(tmp_path) as site:
+        site.special["/events"] = lambda handler: send(handler, body, Content_Type="text/event-stream; charset=utf-8")
+        assert list(heads_told(f"{site.url}/x")) == heads
+
+
+def test_a_line_that_does_not_end_is_an_error(tmp_path: Path) -> None:
+    def answer(handler: SimpleHTTPRequestHandler) -> None:
+        send(handler, b"", Content_Length=None, Content_Type="text/event-stream")
+        while True:
+            handler.wfile.write(b"data: and so on, ")
+
+    with static_server(tmp_path) as site:
+        site.special["/events"] = answer
+        with pytest.raises(TransferError, match="a line does not end"):
+            list(heads_told(f"odf+{site.url}/x"))
 
 
 def test_what_is_no_copy_cannot_follow(tmp_path: Path) -> None:

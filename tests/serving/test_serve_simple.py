@@ -263,6 +263,25 @@ def test_a_list_has_what_the_caller_may_read(node: Node) -> None:
     assert len(names(node.tokens[Scope.READ], "?limit=1&offset=1")) == 1
 
 
+# --- The server itself -----------------------------------------------------------------------------------------------
+
+
+def test_monitoring_learns_that_it_lives_and_what_it_does_but_no_names(node: Node) -> None:
+    assert ask(f"{node.url}/health").json["status"] == "ok"
+    ask(f"{node.of(node.public)}/refs/head")
+    numbers = ask(f"{node.url}/metrics")
+    assert numbers.headers["content-type"].startswith("text/plain")
+    assert b'odf_requests_total{method="GET",route="/refs/{ref}",status="200"}' in numbers.body
+    assert b"com.example" not in numbers.body
+
+
+def test_there_is_a_page_of_what_can_be_asked(node: Node) -> None:
+    assert ask(f"{node.url}/").headers["location"] == "/docs"
+    assert b"swagger" in ask(f"{node.url}/docs").body
+    paths = ask(f"{node.url}/openapi.json").json["paths"]
+    assert {"/{name}/refs/{ref}", "/{account}/{name}/data/{hash}", "/{name}/events", "/datasets"} <= paths.keys()
+
+
 # --- Many, slow, and strange clients ---------------------------------------------------------------------------------
 
 
