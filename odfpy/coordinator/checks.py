@@ -98,7 +98,10 @@ def check_transform(
 def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
     """A remark where the author asks for a version of the engine that this is not."""
     asked, engine = transform.transform.version, engines.get(transform.transform.engine)
-    if asked is None or asked.startswith(OUR_ENGINES) or asked in engine.version:
+    if asked is None or asked.startswith(OUR_ENGINES):
+        return ()
+    wanted = asked if "/" in asked else f"{engine.name}/{asked}"  # 4.3 is any 4.3.x, and no 14.3
+    if any(f"{part}.".startswith(f"{wanted}.") for part in engine.version.split()):
         return ()
     return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
 

@@ -274,7 +274,7 @@ def test_a_column_that_an_input_gets_does_not_take_the_place_of_one_that_is_kept
 
 def test_a_version_that_is_asked_for_is_remarked_on(workspace: Workspace) -> None:
     assert (
-        "asks for version 2.4 of spark; it will be run with odfpy-" in derive(workspace, ROWS, version="2.4").notes[0]
+        "asks for version 3.0 of spark; it will be run with odfpy-" in derive(workspace, ROWS, version="3.0").notes[0]
     )
 
 
