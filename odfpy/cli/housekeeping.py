@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 commands = group("Housekeeping.")
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; nothing is changed.")]
+_CHECKPOINTS = (
+    "Remove superseded checkpoints? Other places that do not have them cannot copy the datasets from here then."
+)
 _AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them again"
 
 
@@ -35,10 +38,11 @@ def _agreed(session: Session, consequences: list[str], question: str, yes: bool)
 # --- gc --------------------------------------------------------------------------------------------------------------
 
 
-@command(commands, "odf gc", "odf gc --dry-run", "odf gc big-trades --checkpoints")
+@command(commands, "odf gc", "odf gc --dry-run", "odf gc big-trades --checkpoints --yes")
 def gc(
     context: typer.Context,
     names: Names = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Also checkpoints that later ones have replaced.")
@@ -51,6 +55,9 @@ def gc(
     """Remove what nobody needs: files that no history names, leftovers, caches of what is gone."""
     session = session_of(context)
     output = session.output_as(form)
+    if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
+        output.error("nothing removed")
+        return 1
     reports = session.workspace.gc(
         names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=session.progress
     )

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
+from odfpy.chain.events import AddData, Checkpoint
+from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.gc import GcReport
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.reachable import Garbage, reached
+from odfpy.coordinator.results import Severity
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
@@ -170,21 +173,36 @@ def test_what_belongs_to_no_dataset(workspace: Workspace, tmp_path: Path) -> Non
     assert feed(workspace, "root", "9 z", day=9).num_records == 1
 
 
-def test_superseded_checkpoints_go_where_asked(tmp_path: Path) -> None:
-    """Checkpoints of a chain that the reference has written; the last one stays, and what tags stand at."""
-    from support.fixtures import KAMU
+def test_superseded_checkpoints_go_where_asked(workspace: Workspace, tmp_path: Path) -> None:
+    """The last one stays, and the one that a tag stands at; who has the others need not get them again."""
+    dataset = workspace.storage.get("root")
+    layout, names = dataset.layout, []
 
-    workspace = Workspace.init(tmp_path)
-    found = []
-    for name in sorted(path.name for path in KAMU.iterdir() if (path / "refs").is_dir()):
-        list(workspace.pull([str(KAMU / name)]))
-        known = reached(workspace.storage.get(name).layout)
-        if known.checkpoints - known.last_checkpoints:
-            found.append(name)
-    for name in found:
-        dataset = workspace.storage.get(name)
-        known = reached(dataset.layout)
-        assert collected(workspace, name)[name].found == ()
-        report = collected(workspace, name, checkpoints=True)[name]
-        assert {item.name for item in report.found} == known.checkpoints - known.last_checkpoints
-        assert set(dataset.layout.checkpoints) == known.last_checkpoints
+    def commit_checkpoint(text: bytes) -> None:
+        names.append(layout.checkpoints.insert(text))
+        state = layout.chain.state()
+        before = state.checkpoint.physical_hash if state.checkpoint else None
+        event = AddData(before, state.last_offset, None, Checkpoint(names[-1], len(text)), state.watermark)
+        layout.chain.commit(layout.chain.prepare(state, [event], commit_time(state)))
+
+    for text in (b"first", b"second", b"third"):
+        commit_checkpoint(text)
+        if text == b"second":
+            layout.refs.compare_and_swap("tag.v1", None, layout.chain.head())
+    place = str(tmp_path / "pushed")
+    assert [result.error for result in workspace.push(["root"], to=place)] == [None]
+
+    assert collected(workspace, "root")["root"].found == ()
+    report = collected(workspace, "root", checkpoints=True)["root"]
+    assert [item.name for item in report.found] == names[:1]
+    assert set(layout.checkpoints) == set(names[1:])
+    (verified,) = workspace.verify(["root"])
+    assert verified.ok
+    assert [finding.severity for finding in verified.findings] == [Severity.WARNING]
+
+    commit_checkpoint(b"fourth")
+    assert [result.error for result in workspace.push(["root"], to=place)] == [None]
+    (refused,) = workspace.push(["root"], to=str(tmp_path / "other"))
+    assert str(names[0]) in str(refused.error)
+    (repaired,) = workspace.verify(["root"], repair=True)
+    assert (repaired.findings, len(repaired.repaired)) == ((), 1)
