@@ -200,8 +200,8 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
                     hint="Plain file servers cannot; nodes (`odf serve`), folders and buckets can.",
                 )
             try:
-                page = [_from_node(item, url) for item in json.loads(answer.readall())]
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
+            except (ValueError, TypeError, KeyError, InvalidValue) as error:
                 raise NotListable(
                     f"{without_user(base)} does not say what it has: its list of datasets cannot be understood",
                     hint="Is it a node (`odf serve`)?",
@@ -209,6 +209,12 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
         found += page
         if len(page) < _PAGE:
             return found
+
+
+def _list(tree: Any) -> list[Any]:
+    if not isinstance(tree, list):
+        raise TypeError(type(tree).__name__)
+    return tree
 
 
 def _from_node(item: dict[str, Any], url: str) -> ListedDataset:

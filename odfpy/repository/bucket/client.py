@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -10,9 +11,10 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from odfpy.errors import TransferError
 from odfpy.repository.bucket.errors import BucketNotFound, Cause, Conflict, StoreRefuses, StoreUnreachable, cause_of
 
-PART = 8 << 20
+PART = 5 << 20
 """Bytes that go over the network in one request."""
 
+_SENDERS = 4
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 
@@ -106,6 +108,7 @@ class Bucket:
     Attributes:
         url: what people know it by.
         client: what it can do.
+        sending: to be held by who sends a part: each is in memory several times over on its way.
     """
 
     def __init__(self, url: str, client: BucketClient, hint: str) -> None:
@@ -117,6 +120,7 @@ class Bucket:
         """
         self.url = url
         self.client = client
+        self.sending = threading.BoundedSemaphore(_SENDERS)
         self._hint = hint
         self._has_conditions: bool | None = None
 

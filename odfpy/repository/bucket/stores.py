@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore, copy_hashed
+from odfpy.chain.object_store import CHUNK, ObjectStore, copy_hashed
 from odfpy.chain.ref_store import RefStore, check_name, is_name, moved, parse_reference
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
@@ -155,16 +155,22 @@ class _Writer:
         while len(self._waiting) > PART:
             if self._upload is None:
                 self._upload = self._bucket.demand(self._key, self._bucket.client.begin, self._key)
-            self._bucket.demand(self._key, self._upload.part, bytes(self._waiting[:PART]))
+            with self._bucket.sending:
+                self._bucket.demand(self._key, self._upload.part, self._first_part())
             del self._waiting[:PART]
 
     def commit(self) -> None:
         """Let the object be there."""
-        if self._upload is None:
-            self._bucket.demand(self._key, self._bucket.client.put, self._key, bytes(self._waiting))
-        else:
-            self._bucket.demand(self._key, self._upload.finish, bytes(self._waiting))
-            self._upload = None
+        with self._bucket.sending if len(self._waiting) > CHUNK else nullcontext():
+            if self._upload is None:
+                self._bucket.demand(self._key, self._bucket.client.put, self._key, bytes(self._waiting))
+            else:
+                self._bucket.demand(self._key, self._upload.finish, bytes(self._waiting))
+                self._upload = None
+
+    def _first_part(self) -> bytes:
+        with memoryview(self._waiting) as waiting:
+            return bytes(waiting[:PART])
 
     def discard(self) -> None:
         """Forget what was not committed."""
