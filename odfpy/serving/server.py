@@ -113,7 +113,7 @@ class DatasetServer(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=settings.max_connections,
+            limit_concurrency=settings.max_connections + 1,  # from that number on, they are refused
             backlog=_BACKLOG,
             timeout_keep_alive=int(settings.keep_alive),
             timeout_graceful_shutdown=int(settings.grace),

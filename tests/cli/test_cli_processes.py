@@ -78,7 +78,7 @@ def test_an_alphabet_without_lines_is_no_error(workspace: Path) -> None:
 
 # --- Start-up ---------------------------------------------------------------------------------------------------------
 
-HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "py4j", "sqlglot"}
+HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "py4j", "sqlglot", "fastapi"}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,7 @@ HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "
         ("show com.example.rates", set()),
         ("config list", set()),
         ("repo list", set()),
+        ("token list", set()),
         ("push com.example.rates --to {folder}/", set()),
         ("tail com.example.rates", {"numpy", "pyarrow"}),
         ("verify --integrity com.example.rates", {"numpy", "pyarrow"}),

@@ -10,7 +10,7 @@ import json
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -295,15 +295,14 @@ def test_a_copy_follows_a_server(server: DatasetServer, workspace: Workspace, tm
 def test_a_copy_goes_on_when_its_server_was_away(tmp_path: Path) -> None:
     workspace = workspace_at(tmp_path / "served")
     origin = put(workspace, "com.example.rates", 1, public=True)
-    with serving(workspace) as first:
-        port = int(first.url.rpartition(":")[2])
-        with following(workspace_at(tmp_path / "copy"), f"{first.url}/com.example.rates") as result:
+    with ExitStack() as stack:
+        with serving(workspace) as first:
+            copy = workspace_at(tmp_path / "copy")
+            result = stack.enter_context(following(copy, f"{first.url}/com.example.rates"))
             result()
-            first.should_exit = True
-            wait_until(lambda: not first.servers or not first.servers[0].is_serving())
-            say(origin.layout, "while nobody listened")
-            with serving(workspace, port=port):
-                assert str(result().new_head) == head_of(origin)
+        say(origin.layout, "while nobody listened")
+        with serving(workspace, port=int(first.url.rpartition(":")[2])):
+            assert str(result().new_head) == head_of(origin)
 
 
 def test_a_copy_follows_a_folder_that_is_looked_at(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from odfpy.serving.tokens import Scope, Tokens
 
 NAME = "com.example.rates"
 EXAMPLES = settings(
-    max_examples=4,
+    max_examples=3,
     database=None,
+    derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )

@@ -115,6 +115,7 @@ def test_what_is_under_way_ends_well_when_the_server_is_stopped(home: Path) -> N
             log = [server.process.stderr.readline()]
             while '"stopping"' not in log[-1]:
                 log.append(server.process.stderr.readline())
+                assert log[-1], log
             total = len(received) - received.index(b"\r\n\r\n") - 4
             while data := raw.recv(1 << 20):
                 total += len(data)

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
-from odfpy.errors import TransferError
+from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.repository.credentials import VARIABLE
 from odfpy.repository.http import http_dataset
 from odfpy.repository.simple_transfer import TransferOutcome, transfer
@@ -32,7 +33,6 @@ from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
 class Node:
     """A server of two workspaces, with a token of each scope for the first."""
 
-    server: DatasetServer
     url: str
     first: Workspace
     second: Workspace
@@ -55,9 +55,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     elsewhere = put(second, "com.example.elsewhere", 3)
     put(second, "com.example.public", 4)
     tokens = {scope: Tokens(first.odf).new(scope.value, scope) for scope in Scope}
-    with serving(first, second, patience=0.5, keep_alive=1) as server:
+    with serving(first, second) as server:
         foreign = Tokens(second.odf).new("foreign", Scope.ADMIN)
-        yield Node(server, server.url, first, second, public, private, elsewhere, tokens, foreign)
+        yield Node(server.url, first, second, public, private, elsewhere, tokens, foreign)
 
 
 # --- What there is ---------------------------------------------------------------------------------------------------
@@ -310,56 +310,63 @@ def test_many_readers_while_a_writer_commits_each_have_a_whole_chain(node: Node)
         assert writer.result() > 0
 
 
-def _says_nothing_more(raw: socket.socket) -> bool:
-    """Whether the server ends a connection."""
-    raw.settimeout(PATIENCE)
+@pytest.fixture(scope="module")
+def impatient(node: Node) -> Iterator[DatasetServer]:
+    """Another server of the same datasets, that nobody can keep waiting for long."""
+    with serving(node.first, patience=1, keep_alive=1) as server:
+        yield server
+
+
+def _connected(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), PATIENCE)
+
+
+def _all_that_comes(raw: socket.socket) -> int:
+    """Bytes until the server ends the connection."""
+    total = 0
     try:
-        while raw.recv(65536):
-            pass
+        while data := raw.recv(1 << 20):
+            total += len(data)
     except ConnectionError:
         pass
-    return True
+    return total
 
 
-@pytest.mark.parametrize(
-    "beginning",
-    [b"", b"GET / HT", b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /"],
-    ids=["silent", "in the request line", "in the headers", "in the second request"],
-)
-def test_who_does_not_say_what_he_wants_is_sent_away(node: Node, beginning: bytes) -> None:
-    host, port = node.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), PATIENCE) as raw:
-        raw.sendall(beginning)
-        assert _says_nothing_more(raw)
+BEGINNINGS = {
+    "silent": b"",
+    "in the request line": b"GET / HT",
+    "in the headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+    "in the second request": b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /",
+}
 
 
-def test_who_does_not_take_what_he_asked_for_is_sent_away(node: Node) -> None:
+def test_who_does_not_say_what_he_wants_is_sent_away(impatient: DatasetServer) -> None:
+    with ExitStack() as stack:
+        slow = [stack.enter_context(_connected(impatient.url)) for _ in BEGINNINGS]
+        for raw, beginning in zip(slow, BEGINNINGS.values(), strict=True):
+            raw.sendall(beginning)
+        for raw in slow:
+            _all_that_comes(raw)
+
+
+def test_who_does_not_take_what_he_asked_for_is_sent_away(node: Node, impatient: DatasetServer) -> None:
     dataset = put(node.first, "com.example.large", 25, public=True)
     name = add_slice(dataset.layout, bytes(16 << 20))[0]
-    host, port = node.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), PATIENCE) as raw:
+    with _connected(impatient.url) as raw:
         raw.sendall(f"GET /com.example.large/data/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert raw.recv(1000, socket.MSG_PEEK).startswith(b"HTTP/1.1 200")
-        busy = node.server.app.state.metrics.registry.get_sample_value
+        busy = impatient.app.state.metrics.registry.get_sample_value
         wait_until(lambda: busy("odf_requests_in_progress") == 0)  # although nothing more has been read
-        total = 0
-        raw.settimeout(PATIENCE)
-        try:
-            while data := raw.recv(1 << 20):
-                total += len(data)
-        except ConnectionError:
-            pass
-        assert total < 16 << 20
+        assert _all_that_comes(raw) < 16 << 20
 
 
 @pytest.mark.parametrize(
     "request_", [b"\0\1\2\3\r\n\r\n", b"GARBAGE\r\n\r\n", b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n"]
 )
 def test_what_is_no_request_gets_a_clear_answer(node: Node, request_: bytes) -> None:
-    host, port = node.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), PATIENCE) as raw:
+    with _connected(node.url) as raw:
         raw.sendall(request_)
-        raw.settimeout(PATIENCE)
         assert raw.recv(65536).startswith(b"HTTP/1.1 400")
 
 
@@ -371,18 +378,14 @@ def test_bodies_that_nobody_wants_do_no_harm(node: Node) -> None:
 
 def test_connections_beyond_the_limit_are_told_so(tmp_path: Path) -> None:
     workspace = workspace_at(tmp_path)
-    with serving(workspace, max_connections=1) as server:
-        host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), PATIENCE) as raw:
-            raw.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert raw.recv(65536).startswith((b"HTTP/1.1 200", b"HTTP/1.1 503"))
-            assert ask(f"{server.url}/health").status == 503
+    with serving(workspace, max_connections=1) as server, _connected(server.url) as raw:
+        raw.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert raw.recv(65536).startswith(b"HTTP/1.1 200")
+        assert ask(f"{server.url}/health").status == 503
 
 
 def test_a_copy_of_an_empty_place_is_told_as_such(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, node.tokens[Scope.READ])
-    from odfpy.errors import DatasetNotFound
-
     with pytest.raises(DatasetNotFound, match="No dataset there"):
         transfer(http_dataset(f"{node.url}/com.example.missing"), DatasetLayout.in_memory())
 
