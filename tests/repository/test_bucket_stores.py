@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ import pytest
 from fsspec.registry import _registry
 from support.azure_server import azure_containers, connection_string
 from support.bucket_servers import BUCKETS, gcs_buckets, s3_buckets
+from support.fixtures import KAMU
+from support.small_datasets import add_slice, make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
@@ -27,6 +30,7 @@ from odfpy.repository.bucket.client import PART
 from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
 from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.open import open_dataset
+from odfpy.repository.simple_transfer import transfer
 from odfpy.testing.object_store import ObjectStoreContract
 from odfpy.testing.ref_store import RefStoreContract
 from odfpy.testing.side_files import SideFilesContract
@@ -198,46 +202,58 @@ def test_what_else_lies_in_the_folders_is_passed_over(s3: str):
 
 _PUSHER = """
 import sys
-from odfpy.chain.ref_store import HEAD
-from odfpy.data.multihash import Multihash
+from pathlib import Path
+from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import ConcurrentUpdate
-from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.open import open_dataset
-refs = open_dataset(sys.argv[1]).refs
-for line in sys.stdin:  # together to read the reference, together to write it
-    before = refs.get(HEAD)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    try:
-        refs.compare_and_swap(HEAD, before, Multihash.of(f"{sys.argv[2]} {line}".encode()))
-    except ConcurrentUpdate:
-        print("lost", flush=True)
-    else:
-        print("won", flush=True)
+from odfpy.repository.simple_transfer import transfer
+met = []
+def meet(done, total):  # the heads have been looked at, and files are on their way
+    if not met:
+        met.append(done)
+        print("ready", flush=True)
+        sys.stdin.readline()
+try:
+    transfer(DatasetLayout.local(Path(sys.argv[1])), open_dataset(sys.argv[2]), progress=meet)
+except ConcurrentUpdate:
+    print("lost", flush=True)
+else:
+    print("won", flush=True)
 """
 
 
-def test_of_two_pushing_processes_exactly_one_wins(store: str):
-    url = f"{store}data/raced/{next(_FOLDERS)}"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", _PUSHER, url, str(number)], stdin=-1, stdout=-1, text=True, bufsize=1)
-        for number in range(2)
-    ]
+@pytest.mark.parametrize("kind", ["s3", "gs"])
+def test_of_two_pushing_processes_exactly_one_wins(kind: str, request: pytest.FixtureRequest, tmp_path: Path):
+    url = f"{request.getfixturevalue(kind)}data/raced/{next(_FOLDERS)}"
+    common = make_dataset(DatasetLayout.local(tmp_path / "0"), "what both have")
+    transfer(common, open_dataset(url))
+    shutil.copytree(tmp_path / "0", tmp_path / "1")
+    pushers, heads = [], []
+    for number in range(2):
+        layout = DatasetLayout.local(tmp_path / str(number))
+        add_slice(layout, f"of {number}".encode())
+        heads.append(layout.refs.get(HEAD))
+        command = [sys.executable, "-c", _PUSHER, str(tmp_path / str(number)), url]
+        pushers.append(subprocess.Popen(command, stdin=-1, stdout=-1, text=True))
     try:
-        for number in range(5):
-            assert _answers(processes, str(number)) == ["ready", "ready"]
-            assert sorted(_answers(processes, "go")) == ["lost", "won"]
+        assert [_line(pusher) for pusher in pushers] == ["ready", "ready"]
     finally:
-        for process in processes:
-            process.communicate(timeout=60)
+        for pusher in pushers:
+            if pusher.stdin:
+                pusher.stdin.write("go\n")
+                pusher.stdin.flush()
+        outcomes = [_line(pusher) for pusher in pushers]
+        for pusher in pushers:
+            pusher.communicate(timeout=60)
+    assert sorted(outcomes) == ["lost", "won"]
+    remote = open_dataset(url)
+    assert remote.refs.get(HEAD) == heads[outcomes.index("won")]
+    assert remote.chain.state().num_records == 1
 
 
-def _answers(processes: list[subprocess.Popen[str]], line: str) -> list[str]:
-    """What they say to a line that they are all given before the first has answered."""
-    for process in processes:
-        assert process.stdin
-        process.stdin.write(f"{line}\n")
-    return [process.stdout.readline().strip() for process in processes if process.stdout]
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
 
 
 def test_answer_that_is_lost_is_no_lost_race(s3: str):
@@ -357,3 +373,31 @@ def test_settings_that_are_missing(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(TransferError, match="az://data cannot be used") as caught:
         open_dataset("az://data/x")
     assert "AZURE_STORAGE_CONNECTION_STRING" in (caught.value.hint or "")
+
+
+# --- By the command line ---
+
+
+def test_a_dataset_is_pushed_to_a_bucket_and_cloned_from_it(
+    s3: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    from odfpy.cli.app import run
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    for line in (
+        ["init", here],
+        ["-w", here, "pull", str(KAMU / "cities")],
+        ["-w", here, "repo", "add", "bucket", f"{s3}data/shop"],
+        ["-w", here, "push", "cities", "--to", "bucket"],
+        ["clone", f"{s3}data/shop/cities", there],
+        ["-w", there, "verify", "--all"],
+        ["-w", here, "search", "CITIES"],
+    ):
+        assert run(line) == 0, capfd.readouterr().err
+    assert "bucket/cities" in capfd.readouterr().out
+    assert run(["-w", here, "push", "cities", "--to", f"{s3}readonly/"]) == 1
+    assert run(["-w", here, "repo", "add", "other", f"{s3.replace('//', '//key:s3cr3t@')}data"]) == 2
+    said = capfd.readouterr().err
+    assert "(E611)" in said
+    assert "s3cr3t" not in said
