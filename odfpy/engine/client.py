@@ -59,6 +59,7 @@ _SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off`
 ProgressListener = Callable[[Progress], None]
 R = TypeVar("R")
 
+_TRY_AGAIN: Final = "Try again; a new engine will be started."
 _ATTEMPTS: Final = 3
 _LOG: Final = logging.getLogger(__name__)
 
@@ -213,22 +214,20 @@ class SparkEngine:
                     case Breakdown(message, hint):
                         raise EngineUnavailable(message, hint=" ".join(filter(None, (hint, self._see_log))))
                     case None:
-                        self._lost(job, "died in the middle of the job")
+                        self._lost(job, "died in the middle of the job", _TRY_AGAIN)
                     case result:
                         return result
         except TimeoutError:
-            self._lost(job, f"has said nothing for {SILENCE_SECONDS:.0f} s")
+            self._lost(job, f"has said nothing for {SILENCE_SECONDS:.0f} s", "`odf engine stop --force` ends it.")
         except ConnectionError:
-            self._lost(job, "died in the middle of the job")
+            self._lost(job, "died in the middle of the job", _TRY_AGAIN)
         except MalformedData as error:
             raise EngineUnavailable(f"The engine does not make sense: {error.message}", hint=self._see_log) from error
 
-    def _lost(self, job: Job, how: str) -> NoReturn:
-        pid = self.run.holder()
+    def _lost(self, job: Job, how: str, hint: str) -> NoReturn:
         reap()
         self.run.sweep_if_abandoned()
         remove_output(job)
-        hint = "Try again; a new engine will be started." if pid is None else "`odf engine stop --force` ends it."
         raise EngineUnavailable(f"The engine {how}", hint=f"{hint} {self._see_log}") from None
 
     def _check_time(self, seconds: float) -> None:

@@ -252,6 +252,7 @@ def test_a_worker_killed_at_work_takes_its_java_along_and_the_next_job_runs(engi
     error = failure_of(engine, endless(tmp_path), lambda: os.kill(before.pid, signal.SIGKILL))
     assert isinstance(error, EngineUnavailable)
     assert error.message == "The engine died in the middle of the job"
+    assert "Try again; a new engine will be started." in str(error.hint)
     assert before.java_pid is not None
     eventually(lambda: is_gone(before.java_pid))
     assert {path.name for path in engine.run.path.iterdir()} <= {"engine.lock", "engine.log", "clients"}
