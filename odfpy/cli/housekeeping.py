@@ -9,7 +9,7 @@ import typer
 from odfpy.cli.grammar import All, Form, Name, Names, Yes, command, group, session_of, whole_number
 from odfpy.cli.output import Format, Output, error_tree, sized
 from odfpy.cli.results import plural
-from odfpy.errors import UsageError
+from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
@@ -138,16 +138,27 @@ def compact(
         if not _agreed(session, _compact_lines(plans, "becomes"), f"Compact {_names(plans)}, with a new history?", yes):
             output.error("not compacted")
             return 1
-        results = [workspace.compact(str(plan.handle.id), options, progress=session.progress) for plan in plans]
+        results = []
+        try:
+            for plan in plans:
+                results.append(workspace.compact(str(plan.handle.id), options, progress=session.progress))
+        except OdfError:  # what is done is done, and is to be known
+            session.progress.clear()
+            _tell_compacted(results, output, dry_run)
+            raise
         session.progress.clear()
-    if output.for_people:
-        for line in _compact_lines(results, "would become" if dry_run else "is now"):
-            output.say(line)
-        if any(result.changes for result in results) and not dry_run:
-            output.say("`odf gc` removes the old data files.")
-    else:
-        output.tree([_compact_tree(result) for result in results])
+    _tell_compacted(results, output, dry_run)
     return 0
+
+
+def _tell_compacted(results: list[CompactResult], output: Output, dry_run: bool) -> None:
+    if not output.for_people:
+        output.tree([_compact_tree(result) for result in results])
+        return
+    for line in _compact_lines(results, "would become" if dry_run else "is now"):
+        output.say(line)
+    if any(result.changes for result in results) and not dry_run:
+        output.say("`odf gc` removes the old data files.")
 
 
 def _compact_options(records: str | None, size: str | None, keep_metadata_only: bool) -> CompactOptions:

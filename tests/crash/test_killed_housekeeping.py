@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.power_loss import PowerLoss
 from support.steps import Steps
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
@@ -98,3 +99,24 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
         )
         assert list((folder / ".odf" / "datasets").rglob(".tmp-*")) == []
         shutil.rmtree(folder)
+
+
+def test_power_loss_at_any_moment_of_a_compaction(prepared: dict[str, Path], tmp_path: Path) -> None:
+    def work(workspace: Workspace) -> None:
+        workspace.compact("root")
+        assert [report.error for report in workspace.gc(["root"])] == [None]
+
+    undisturbed, folder, images = (tmp_path / name for name in ("undisturbed", "workspace", "images"))
+    shutil.copytree(prepared["compact"], undisturbed)
+    shutil.copytree(prepared["compact"], folder)
+    with PowerLoss(undisturbed, images / "none", set()).watching() as loss:
+        work(Workspace.open(undisturbed))
+    wanted = contents(undisturbed)
+    with PowerLoss(folder, images / "some", set(range(0, loss.moments, 4))).watching():
+        work(Workspace.open(folder))
+    for image in sorted((images / "some").iterdir()):
+        workspace = Workspace.open(image)
+        assert [report.findings for report in workspace.verify(["root"])] == [()], image.name
+        work(workspace)
+        assert contents(image) == wanted, image.name
+        assert [report.findings for report in workspace.verify(["root"])] == [()], image.name
