@@ -42,6 +42,8 @@ COMMANDS = {
     "gc": ("housekeeping", "Remove what nobody needs."),
     "tag": ("branch", "List the tags of a dataset, or give a block a name."),
     "branch": ("branch", "List the branches of a dataset, or begin one."),
+    "diff": ("merge", "Show what a branch would add to a dataset."),
+    "merge": ("merge", "Accept what is staged on a branch, or drop it."),
     "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
     "repo": ("repo", "Repositories: named places where datasets are exchanged."),
     "key": ("key", "Keys: yours, which signs what you commit, and those of others under names."),

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 commands = group("Data in.")
 
+Branch = Annotated[
+    str | None,
+    typer.Option("--branch", "-b", help="Stage what is new on this branch; see `odf diff`.", metavar="BRANCH"),
+]
+
 
 @command(
     commands,
@@ -61,6 +66,7 @@ def pull(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
     ] = False,
+    branch: Branch = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
     ] = False,
@@ -72,6 +78,8 @@ def pull(
     workspace = session.workspace
     if follow and (dry_run or set_watermark is not None):
         raise UsageError("--follow goes with neither --dry-run nor --set-watermark")
+    if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
+        raise UsageError("--branch goes with none of --dry-run, --follow, --as and --set-watermark")
     if set_watermark is None:
         how: dict[str, Any] = {
             "all": all_,
@@ -86,7 +94,7 @@ def pull(
             return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
         if follow:
             return _follow(session, names or [], how, output)
-        return report(workspace.pull(names or (), **how), output, session.progress)
+        return report(workspace.pull(names or (), branch=branch, **how), output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
@@ -142,6 +150,7 @@ def ingest(
             autocompletion=lambda: ["csv", "json", "ndjson", "geojson", "ndgeojson", "esrishapefile", "parquet"],
         ),
     ] = None,
+    branch: Branch = None,
     form: Form = None,
 ) -> int:
     """Take files or standard input into a dataset."""
@@ -156,10 +165,13 @@ def ingest(
         "progress": session.progress,
     }
     if watch is None:
-        results = session.workspace.ingest(name, files or (), stdin=sys.stdin.buffer if stdin else None, **how)
+        stream = sys.stdin.buffer if stdin else None
+        results = session.workspace.ingest(name, files or (), stdin=stream, branch=branch, **how)
         return report(results, output, session.progress)
-    if files or stdin:
-        raise UsageError("--watch goes with neither files nor --stdin", hint="odf ingest NAME --watch FOLDER")
+    if files or stdin or branch:
+        raise UsageError(
+            "--watch goes with neither files nor --stdin nor --branch", hint="odf ingest NAME --watch FOLDER"
+        )
     folder, pattern = _folder_and_pattern(watch)
     results = session.workspace.watch(name, folder, pattern=pattern, **how)
     output.say(f"Watching {watch} for {name}; Ctrl-C ends it")

@@ -18,8 +18,11 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError, UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odfpy.chain.references import ReferenceKind
     from odfpy.coordinator.add import Planned
+    from odfpy.coordinator.branches import BranchDiff, MergeResult
     from odfpy.coordinator.config import Config
     from odfpy.coordinator.references import Reference
     from odfpy.coordinator.signers import Signers
@@ -164,6 +167,39 @@ class Catalog:
 
         with self.storage.get(ref).writing() as dataset:
             return delete(dataset, kind, name)
+
+    def diff(self, ref: str, branch: str) -> BranchDiff:
+        """What a branch would add to the head of a dataset.
+
+        Raises:
+            NoSuchReference: with a suggestion.
+        """
+        from odfpy.coordinator.branches import diff
+
+        return diff(self.storage.get(ref), branch)
+
+    def staged_rows(self, found: BranchDiff, limit: int) -> pa.Table:
+        """The first rows that a branch would add."""
+        from odfpy.coordinator.branches import staged_rows
+
+        return staged_rows(self.storage.get(found.handle.id), found, limit)
+
+    def merge(self, ref: str, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
+        """Take over what is on a branch, which is deleted then; `delete_reference` drops it instead.
+
+        Args:
+            ref: the dataset.
+            branch: what to take over.
+            fast_forward_only: refuse where the head has moved on, and events would have to be applied again.
+
+        Raises:
+            MergeConflict: they cannot be applied again; nothing has changed.
+            NoSuchReference: with a suggestion.
+        """
+        from odfpy.coordinator.branches import merge
+
+        with self.storage.get(ref).writing() as dataset:
+            return merge(dataset, branch, fast_forward_only=fast_forward_only)
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """A manifest that would make a dataset like this one: what is in force of what manifests can say."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
+from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.anew import bring_up_to_date
 from odfpy.coordinator.commit import unchanged
@@ -49,6 +50,7 @@ class PullOptions:
         recursive: also pull what the datasets are derived from.
         force: ignore what is remembered of sources; let a diverged copy be overwritten.
         fetch_uncacheable: fetch again what does not tell versions apart.
+        branch: where to put what is new, None for the head.
         as_name: name for a dataset that comes from elsewhere.
         reset_derivatives: make derivatives again whose inputs have got another history.
         max_fetch_bytes: the most that a fetched file may have.
@@ -64,6 +66,7 @@ class PullOptions:
     fetch_uncacheable: bool = False
     as_name: DatasetAlias | None = None
     reset_derivatives: bool = False
+    branch: str | None = None
     max_fetch_bytes: int
     fetch_timeout: float
     fetch_retries: int
@@ -96,6 +99,7 @@ class Puller:
             else:
                 local.extend(self.storage.match([ref]))
         self.check_name(local, remote)
+        self.check_branch(remote)
         for ref in remote:
             yield from self._pull_remote(ref)
         failed: set[DatasetId] = set()
@@ -106,6 +110,21 @@ class Puller:
             yield result
 
     # --- What to pull ---
+
+    def check_branch(self, remote: list[str]) -> None:
+        """See that only datasets that are here are pulled to a branch, and no inputs with them.
+
+        Raises:
+            UsageError, InvalidValue: it is not so, or that is no name of a branch.
+        """
+        if self.options.branch is None:
+            return
+        ReferenceName.of(ReferenceKind.BRANCH, self.options.branch)
+        if remote or self.options.recursive:
+            what = (
+                f"what is not here yet: {remote[0]}" if remote else "--recursive: derivatives read the heads of inputs"
+            )
+            raise UsageError(f"--branch does not go with {what}", hint="Pull it without --branch first.")
 
     def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
         """See that a name is only given to one dataset from elsewhere.
@@ -153,6 +172,7 @@ class Puller:
     # --- Pulling one ---
 
     def _pull_existing(self, dataset: StoredDataset) -> PullResult:
+        dataset = dataset.on(self.options.branch)
         url = self.remotes.pull_url(dataset)
         if url is not None:
             with dataset.writing() as locked:

@@ -17,6 +17,7 @@ def pull_options(
     fetch_uncacheable: bool,
     as_name: str | None,
     reset_derivatives: bool = False,
+    branch: str | None = None,
 ) -> PullOptions:
     """The options in force.
 
@@ -29,6 +30,7 @@ def pull_options(
         fetch_uncacheable=fetch_uncacheable,
         as_name=None if as_name is None else DatasetAlias.parse(as_name),
         reset_derivatives=reset_derivatives,
+        branch=branch,
         max_fetch_bytes=config.get("fetch.maxSize"),
         fetch_timeout=config.get("fetch.timeout"),
         fetch_retries=config.get("fetch.retries"),

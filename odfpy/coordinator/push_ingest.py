@@ -50,6 +50,7 @@ def ingest(
     source_name: str | None,
     event_time: Timestamp | None,
     input_format: str | None,
+    branch: str | None = None,
     progress: Callable[[Progress], None],
 ) -> Iterator[PullResult]:
     """Take in files, then a stream, one commit each; see `Workspace.ingest`."""
@@ -60,7 +61,7 @@ def ingest(
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
             raise NotFound(f"No such file: {file}")
-    with storage.get(ref).writing() as dataset, storage.scratch() as scratch:
+    with storage.get(ref).on(branch).writing() as dataset, storage.scratch() as scratch:
         source = with_format(push_source(dataset, source_name), input_format)
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -76,6 +77,8 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
     """
     target = find(dataset, kind, name)
     dataset.layout.refs.delete(ReferenceName.of(kind, name).reference, target)
+    if kind is ReferenceKind.BRANCH:
+        shutil.rmtree(dataset.on(name).cache, ignore_errors=True)
     return target
 
 

@@ -6,10 +6,11 @@ committed all the same, and the person is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.references import ReferenceView
@@ -17,7 +18,7 @@ from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, 
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys
 from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import KeyPair
+from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import OdfError
 
 
@@ -41,22 +42,40 @@ class Signing:
             owner: gives the dataset's own key, if that is at hand.
             new: the blocks.
         """
+        is_head = not isinstance(layout.refs, ReferenceView)
+        self._sign(layout, new.state.dataset_id, owner, new.blocks, head=new.blocks[-1:] if is_head else [])
+
+    def sign_head(
+        self,
+        layout: DatasetLayout,
+        dataset_id: DatasetId,
+        owner: Callable[[], KeyPair | None],
+        block: HashedBlock,
+    ) -> None:
+        """Sign that the head is at a block, as `sign` does where it makes one."""
+        self._sign(layout, dataset_id, owner, [], head=[block])
+
+    def _sign(
+        self,
+        layout: DatasetLayout,
+        dataset_id: DatasetId,
+        owner: Callable[[], KeyPair | None],
+        blocks: Sequence[HashedBlock],
+        *,
+        head: Sequence[HashedBlock],
+    ) -> None:
         side = layout.side
         try:
             if side is None or not self._is_wanted:
                 return
             keys = [*self._user, *filter(None, [owner()])]
             time = Timestamp.now()
-            signed = None
-            for hashed in new.blocks if keys else ():
-                signed = SignedBlock(
-                    dataset_id=new.state.dataset_id,
-                    block_hash=hashed.hash,
-                    sequence_number=hashed.block.sequence_number,
-                )
-                side.write(path_of(hashed.hash), encode(signed.signed_by(keys, BLOCK, time), BLOCK))
-            if signed is not None and not isinstance(layout.refs, ReferenceView):
-                side.write(HEAD_PATH, encode(signed.signed_by(keys, HEAD, time), HEAD))
+            to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
+            to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
+            for hashed, kind, path in to_sign if keys else ():
+                number = hashed.block.sequence_number
+                about = SignedBlock(dataset_id=dataset_id, block_hash=hashed.hash, sequence_number=number)
+                side.write(path, encode(about.signed_by(keys, kind, time), kind))
         except OdfError as error:
             self._say("not signed", error)
 

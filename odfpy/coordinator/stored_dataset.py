@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.references import ReferenceKind, ReferenceName
@@ -73,6 +74,11 @@ class StoredDataset:
         """Its metadata chain; what is committed to it is signed."""
         storage, layout = self.storage, self.layout
         return layout.witnessed(lambda new: storage.signing.sign(layout, lambda: storage.keys.get(self.handle.id), new))
+
+    def sign_head(self, block: HashedBlock) -> None:
+        """Say who has moved the head to a block that was signed before."""
+        storage = self.storage
+        storage.signing.sign_head(self.layout, self.handle.id, lambda: storage.keys.get(self.handle.id), block)
 
     @cached_property
     def state(self) -> ChainState:

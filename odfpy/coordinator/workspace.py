@@ -115,6 +115,7 @@ class Workspace(Housekeeping):
         fetch_uncacheable: bool = False,
         as_name: str | None = None,
         reset_derivatives: bool = False,
+        branch: str | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Bring datasets up to date, in dependency order.
@@ -127,6 +128,7 @@ class Workspace(Housekeeping):
             fetch_uncacheable: also fetch sources again that do not tell versions apart.
             as_name: name of a dataset that comes from elsewhere.
             reset_derivatives: make derivatives again whose inputs have got another history.
+            branch: stage what is new there instead of moving the head; see `diff` and `merge`.
             progress: is told how far the work is.
 
         Yields:
@@ -136,7 +138,7 @@ class Workspace(Housekeeping):
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
         check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives)
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch)
         chosen, nameless = self._chosen(refs, all=all)
         return chain(map(_damaged, nameless), puller.pull(chosen))
 
@@ -175,6 +177,7 @@ class Workspace(Housekeeping):
         fetch_uncacheable: bool,
         as_name: str | None,
         reset_derivatives: bool,
+        branch: str | None = None,
     ) -> Puller:
         from odfpy.coordinator.pull import Puller
         from odfpy.coordinator.pull_options import pull_options
@@ -186,6 +189,7 @@ class Workspace(Housekeeping):
             fetch_uncacheable=fetch_uncacheable,
             as_name=as_name,
             reset_derivatives=reset_derivatives,
+            branch=branch,
         )
         return Puller(self.storage, self.engines, self.remotes, options, progress)
 
@@ -217,6 +221,7 @@ class Workspace(Housekeeping):
         source_name: str | None = None,
         event_time: Timestamp | None = None,
         input_format: str | None = None,
+        branch: str | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
@@ -228,6 +233,7 @@ class Workspace(Housekeeping):
             source_name: which push source, where there are several.
             event_time: event time of rows that have none; the time of the ingest by default.
             input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
+            branch: stage what is new there instead of moving the head; see `diff` and `merge`.
             progress: is told how far the work is.
 
         Raises:
@@ -244,6 +250,7 @@ class Workspace(Housekeeping):
             source_name=source_name,
             event_time=event_time,
             input_format=input_format,
+            branch=branch,
             progress=progress,
         )
 
