@@ -152,7 +152,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, OPTIONS)
 def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[Step], options: CompactOptions) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -24,7 +24,7 @@ COMMANDS = {
     "rename": "workspace.rename('root', 'renamed')",
     "delete": "workspace.delete(['derived'])",
 }
-MOST = 8
+MOST = 5
 """Kills of one command, spread over its steps."""
 
 
