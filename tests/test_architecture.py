@@ -52,6 +52,7 @@ HOMES = {
     "datafusion": ("engine/datafusion",),
     "duckdb": ("ingest", "state"),
     "fsspec": ("chain/object_store", "chain/ref_store", "repository", "ingest/fetch"),
+    "azure": ("repository/bucket",),
     "typer": ("cli",),
     "rich": ("cli",),
     "click": ("cli",),
