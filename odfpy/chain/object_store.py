@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
-from odfpy.files import TEMPORARY, make_folder, sync_folder, written_aside
+from odfpy.files import TEMPORARY, make_folder, sync_file_system, sync_folder, written_aside
 
 CHUNK = 1 << 20
+_MANY = 200  # objects for which flushing the whole file system takes less time than each of them
 
 
 class ObjectTooLarge(IntegrityError, code="E222"):
@@ -91,6 +93,15 @@ class ObjectStore(ABC):
             HashMismatch: the bytes have another hash.
             ObjectTooLarge: more than `size` bytes came.
         """
+
+    def insert_all(self, objects: Sequence[tuple[Multihash, bytes]]) -> bool:
+        """Store many small objects that it lacks, if it has a faster way for so many; gives whether it had.
+
+        Raises:
+            HashMismatch: the bytes of one have another hash; which of the others are stored is open then.
+        """
+        del objects
+        return False
 
     @abstractmethod
     def insert_file(self, path: Path, name: Multihash) -> None:
@@ -169,6 +180,32 @@ class LocalObjectStore(ObjectStore):
             copy_hashed(stream, target, name, size, str(self.folder))
             target.flush()
             os.fsync(target.fileno())
+
+    def insert_all(self, objects: Sequence[tuple[Multihash, bytes]]) -> bool:
+        if len(objects) < _MANY:
+            return False
+        aside: dict[Path, Multihash] = {}
+        try:
+            make_folder(self.folder)
+            for name, data in objects:
+                if name in self:
+                    continue
+                if not name.matches(data):
+                    raise HashMismatch(f"Object {name} of {self.folder}: the {len(data)} bytes have another hash")
+                temporary = self.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
+                aside[temporary] = name
+                temporary.write_bytes(data)
+            sync_file_system(self.folder)
+            while aside:
+                temporary, name = aside.popitem()
+                temporary.replace(self._path(name))
+            sync_folder(self.folder)
+        except OSError as error:
+            raise OdfError(f"Cannot write to {self.folder}: {error.strerror or error}") from error
+        finally:
+            for temporary in aside:
+                temporary.unlink(missing_ok=True)
+        return True
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         with self._placing(name) as temporary:

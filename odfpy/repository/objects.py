@@ -128,7 +128,9 @@ def copy_blocks(blocks: Iterable[EncodedBlock], target: DatasetLayout) -> None:
     Raises:
         OdfError: the first that went wrong.
     """
-    run_all([partial(_copy_block, block, target.blocks) for block in blocks])
+    blocks = list(blocks)
+    if not target.blocks.insert_all([(block.hashed.hash, block.data) for block in blocks]):
+        run_all([partial(_copy_block, block, target.blocks) for block in blocks])
 
 
 def _copy_block(block: EncodedBlock, target: ObjectStore) -> None:

@@ -121,6 +121,22 @@ class ObjectStoreContract(ObjectStoreReading):
         assert name == Multihash.of(SMALL, algorithm)
         assert store.read(name) == SMALL
 
+    @pytest.mark.parametrize("count", [0, 3, 300])
+    def test_many_are_stored_at_once_or_not_at_all(self, store: ObjectStore, count: int) -> None:
+        objects = {Multihash.of(data): data for data in (b"%d" % number for number in range(count))}
+        for _ in range(2):
+            was_done = store.insert_all(list(objects.items()))
+            assert {name: store.read(name) for name in store} == (objects if was_done else {})
+
+    def test_many_with_a_wrong_one_leave_nothing_wrong(self, store: ObjectStore) -> None:
+        objects = [(Multihash.of(b"%d" % number), b"%d" % (number - number // 299)) for number in range(300)]
+        try:
+            was_done = store.insert_all(objects)
+        except HashMismatch:
+            was_done = False
+        assert not was_done
+        assert all(name.matches(store.read(name)) for name in store)
+
     def test_inserting_again_changes_nothing(self, store: ObjectStore) -> None:
         assert store.insert(SMALL) == store.insert(SMALL)
         assert list(store) == [Multihash.of(SMALL)]
