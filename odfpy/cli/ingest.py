@@ -67,6 +67,9 @@ def pull(
         bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
     ] = False,
     branch: Branch = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Of copies also this tag; can be repeated.", metavar="TAG")
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
     ] = False,
@@ -78,6 +81,8 @@ def pull(
     workspace = session.workspace
     if follow and (dry_run or set_watermark is not None):
         raise UsageError("--follow goes with neither --dry-run nor --set-watermark")
+    if tags and (dry_run or follow or set_watermark is not None):
+        raise UsageError("--tag goes with none of --dry-run, --follow and --set-watermark")
     if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
         raise UsageError("--branch goes with none of --dry-run, --follow, --as and --set-watermark")
     if set_watermark is None:
@@ -94,7 +99,7 @@ def pull(
             return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
         if follow:
             return _follow(session, names or [], how, output)
-        return report(workspace.pull(names or (), branch=branch, **how), output, session.progress)
+        return report(workspace.pull(names or (), branch=branch, tags=tags or (), **how), output, session.progress)
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run

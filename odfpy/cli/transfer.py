@@ -71,12 +71,26 @@ def push(
     public: Annotated[
         bool, typer.Option("--public", help="Let everybody read what is new on a node (odf+http, odf+https).")
     ] = False,
+    branches: Annotated[
+        list[str] | None, typer.Option("--branch", "-b", help="Also this branch; can be repeated.", metavar="BRANCH")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Also this tag; can be repeated.", metavar="TAG")
+    ] = None,
     form: Form = None,
 ) -> int:
     """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
     session = session_of(context)
     output = session.output_as(form)
     results = session.workspace.push(
-        names or (), to=to, all=all_, recursive=recursive, force=force, public=public, progress=session.progress
+        names or (),
+        to=to,
+        all=all_,
+        recursive=recursive,
+        force=force,
+        public=public,
+        branches=branches or (),
+        tags=tags or (),
+        progress=session.progress,
     )
     return report(results, output, session.progress)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from odfpy.chain.events import MetadataEvent
@@ -12,12 +14,23 @@ from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
 
 
 def commit_time(state: ChainState) -> Timestamp:
     """The one system time of a commit; it does not go back even if the clock does."""
     now = Timestamp.now()
     return now if state.system_time is None else max(now, state.system_time)
+
+
+def timed(name: str, work: Callable[[], PullResult]) -> PullResult:
+    """The result of some work on a dataset with the time that it took; if it fails, a result that says so."""
+    started = time.monotonic()
+    try:
+        result = work()
+    except OdfError as error:
+        result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
+    return replace(result, seconds=time.monotonic() - started)
 
 
 def unchanged(dataset: StoredDataset) -> PullResult:

@@ -19,7 +19,7 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.anew import bring_up_to_date
-from odfpy.coordinator.commit import unchanged
+from odfpy.coordinator.commit import timed, unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
@@ -51,6 +51,7 @@ class PullOptions:
         force: ignore what is remembered of sources; let a diverged copy be overwritten.
         fetch_uncacheable: fetch again what does not tell versions apart.
         branch: where to put what is new, None for the head.
+        tags: what else to bring of copies.
         as_name: name for a dataset that comes from elsewhere.
         reset_derivatives: make derivatives again whose inputs have got another history.
         max_fetch_bytes: the most that a fetched file may have.
@@ -67,6 +68,7 @@ class PullOptions:
     as_name: DatasetAlias | None = None
     reset_derivatives: bool = False
     branch: str | None = None
+    tags: tuple[ReferenceName, ...] = ()
     max_fetch_bytes: int
     fetch_timeout: float
     fetch_retries: int
@@ -108,6 +110,8 @@ class Puller:
             if result.error is not None:
                 failed.add(dataset.handle.id)
             yield result
+            if result.error is None:
+                yield from self._pull_tags(dataset)
 
     # --- What to pull ---
 
@@ -159,15 +163,7 @@ class Puller:
             failed.add(dataset.handle.id)
             skipped = EngineError(f"Skipped, since its input failed: {names}")
             return PullResult(name=str(dataset.handle), outcome=PullOutcome.SKIPPED, error=skipped)
-        return self._timed(str(dataset.handle), partial(self._pull_existing, dataset))
-
-    def _timed(self, name: str, work: Callable[[], PullResult]) -> PullResult:
-        started = time.monotonic()
-        try:
-            result = work()
-        except OdfError as error:
-            result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
-        return replace(result, seconds=time.monotonic() - started)
+        return timed(str(dataset.handle), partial(self._pull_existing, dataset))
 
     # --- Pulling one ---
 
@@ -194,11 +190,25 @@ class Puller:
         wanted: list[tuple[str, DatasetId | None]] = [(ref, None)]
         while wanted:
             ref, expected_id = wanted.pop(0)
-            result = self._timed(ref, partial(self._pull_new, ref, expected_id))
+            result = timed(ref, partial(self._pull_new, ref, expected_id))
             yield result
+            if result.error is None and expected_id is None:
+                yield from self._pull_tags(self.storage.get(result.name)) if self.options.tags else ()
             if self.options.recursive and result.error is None:
                 inputs = self.remotes.missing_inputs(self.storage.get(result.name), ref)
                 wanted += [item for item in inputs if item not in wanted]
+
+    def _pull_tags(self, dataset: StoredDataset) -> Iterator[PullResult]:
+        for name in self.options.tags:
+            yield timed(f"{dataset.handle} {name}", partial(self._pull_tag, dataset, name))
+
+    def _pull_tag(self, dataset: StoredDataset, name: ReferenceName) -> PullResult:
+        url = self.remotes.pull_url(dataset)
+        if url is None:
+            raise UsageError("only copies have a place that tags can be pulled from", hint=f"odf tag {dataset.handle}")
+        force, progress = self.options.force, self.progress
+        with dataset.writing() as locked:
+            return self.remotes.pull_reference(locked, url, name, force=force, progress=progress)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None) -> PullResult:
         return self.remotes.clone(

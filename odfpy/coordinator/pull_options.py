@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.pull import PullOptions
 from odfpy.coordinator.source_options import source_options
@@ -18,6 +21,7 @@ def pull_options(
     as_name: str | None,
     reset_derivatives: bool = False,
     branch: str | None = None,
+    tags: Sequence[str] = (),
 ) -> PullOptions:
     """The options in force.
 
@@ -31,6 +35,7 @@ def pull_options(
         as_name=None if as_name is None else DatasetAlias.parse(as_name),
         reset_derivatives=reset_derivatives,
         branch=branch,
+        tags=tuple(ReferenceName.of(ReferenceKind.TAG, tag) for tag in tags),
         max_fetch_bytes=config.get("fetch.maxSize"),
         fetch_timeout=config.get("fetch.timeout"),
         fetch_retries=config.get("fetch.retries"),

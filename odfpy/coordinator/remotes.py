@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys, required_signers
@@ -19,6 +22,7 @@ from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.open import is_path
+from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult
@@ -53,7 +57,13 @@ class Remotes:
         return resolve_remote(aliases[0], self.registry) if aliases else None
 
     def pull(self, dataset: StoredDataset, url: str, *, force: bool, progress: ProgressSink) -> PullResult:
-        """Bring a copy up to date; the caller holds the dataset's lock."""
+        """Bring a copy up to date; the caller holds the dataset's lock.
+
+        Seen from a branch, it gets the branch of that name, or where there is none the head.
+        """
+        if dataset.branch is not None:
+            with suppress(ReferenceNotThere):
+                return self.pull_reference(dataset, url, dataset.branch, force=force, progress=progress)
         name = str(dataset.handle)
         seen = _seen_heads(dataset.folder)
         result = fetch_dataset(
@@ -67,6 +77,42 @@ class Remotes:
         )
         seen.remember(url, result.source_head)
         return _result(name, result, dataset.layout)
+
+    def pull_reference(
+        self, dataset: StoredDataset, url: str, reference: ReferenceName, *, force: bool, progress: ProgressSink
+    ) -> PullResult:
+        """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
+
+        Raises:
+            ReferenceNotThere: the place has none of that name.
+            AlreadyExists: there is such a tag here, at another block.
+        """
+        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        result = fetch_reference(
+            url,
+            layout,
+            reference,
+            force=force,
+            expected_id=dataset.handle.id,
+            required=self.required,
+            progress=_reporter(name, f"pulling {reference}", progress),
+        )
+        return _with_reference(_result(name, result, layout.on(reference)), reference)
+
+    def push_reference(
+        self, dataset: StoredDataset, reference: ReferenceName, *, force: bool, progress: ProgressSink
+    ) -> PullResult:
+        """Bring a branch or tag to where the dataset has been pushed last.
+
+        Raises:
+            ReferenceNotThere: the dataset has none of that name.
+            AlreadyExists: there is such a tag, at another block.
+        """
+        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        url = resolve_remote(self.aliases(dataset).list("push")[0], self.registry)
+        reporter = _reporter(name, f"pushing {reference}", progress)
+        result = send_reference(layout, url, reference, force=force, progress=reporter)
+        return _with_reference(_result(name, result, layout.on(reference)), reference)
 
     def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[tuple[str, DatasetId]]:
         """What a dataset is derived from and the workspace lacks: where it would be, beside the dataset, and its id.
@@ -173,6 +219,10 @@ def _name_in(url: str) -> DatasetAlias:
         raise UsageError(
             f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
         ) from error
+
+
+def _with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
+    return replace(result, name=f"{result.name} {reference}")
 
 
 def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:

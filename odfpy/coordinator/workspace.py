@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.commit import timed
 from odfpy.coordinator.housekeeping import Housekeeping, ProgressSink, check_choice, silent
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import (
@@ -116,6 +117,7 @@ class Workspace(Housekeeping):
         as_name: str | None = None,
         reset_derivatives: bool = False,
         branch: str | None = None,
+        tags: Sequence[str] = (),
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Bring datasets up to date, in dependency order.
@@ -129,6 +131,7 @@ class Workspace(Housekeeping):
             as_name: name of a dataset that comes from elsewhere.
             reset_derivatives: make derivatives again whose inputs have got another history.
             branch: stage what is new there instead of moving the head; see `diff` and `merge`.
+            tags: also these tags, of copies.
             progress: is told how far the work is.
 
         Yields:
@@ -138,7 +141,7 @@ class Workspace(Housekeeping):
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
         check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch)
+        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch, tags)
         chosen, nameless = self._chosen(refs, all=all)
         return chain(map(_damaged, nameless), puller.pull(chosen))
 
@@ -178,6 +181,7 @@ class Workspace(Housekeeping):
         as_name: str | None,
         reset_derivatives: bool,
         branch: str | None = None,
+        tags: Sequence[str] = (),
     ) -> Puller:
         from odfpy.coordinator.pull import Puller
         from odfpy.coordinator.pull_options import pull_options
@@ -190,6 +194,7 @@ class Workspace(Housekeeping):
             as_name=as_name,
             reset_derivatives=reset_derivatives,
             branch=branch,
+            tags=tags,
         )
         return Puller(self.storage, self.engines, self.remotes, options, progress)
 
@@ -328,6 +333,8 @@ class Workspace(Housekeeping):
         recursive: bool = False,
         force: bool = False,
         public: bool = False,
+        branches: Sequence[str] = (),
+        tags: Sequence[str] = (),
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Copy datasets to a repository or URL, which is remembered as the push alias.
@@ -339,31 +346,23 @@ class Workspace(Housekeeping):
             recursive: also what they are derived from.
             force: overwrite a copy that has diverged.
             public: let everybody read what is new on a node.
+            branches: also these branches.
+            tags: also these tags.
             progress: is told how far the work is.
         """
         check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         several = len(datasets) > 1
-        pushed = (
-            self._push(dataset, to, several=several, force=force, public=public, progress=progress)
-            for dataset in datasets
-        )
-        return chain(map(_damaged, nameless), pushed)
+        extras = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in branches]
+        extras += [ReferenceName.of(ReferenceKind.TAG, name) for name in tags]
 
-    def _push(
-        self,
-        dataset: StoredDataset,
-        to: str | None,
-        *,
-        several: bool,
-        force: bool,
-        public: bool,
-        progress: ProgressSink,
-    ) -> PullResult:
-        started = time.monotonic()
-        try:
-            result = self.remotes.push(dataset, to, several=several, force=force, public=public, progress=progress)
-        except OdfError as error:
-            result = PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=error)
-        return replace(result, seconds=time.monotonic() - started)
+        def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
+            push = partial(self.remotes.push, dataset, to, several=several, force=force, public=public)
+            result = timed(str(dataset.handle), partial(push, progress=progress))
+            yield result
+            for name in extras if result.error is None else ():
+                send = partial(self.remotes.push_reference, dataset, name, force=force, progress=progress)
+                yield timed(f"{dataset.handle} {name}", send)
+
+        return chain(map(_damaged, nameless), chain.from_iterable(map(pushed, datasets)))

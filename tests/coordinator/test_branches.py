@@ -297,3 +297,35 @@ def test_of_two_who_move_a_branch_one_wins(workspace: Workspace):
         view.compare_and_swap(HEAD, head, head)
     assert view.get(HEAD) == tip
     assert dataset.layout.refs.get(HEAD) == head
+
+
+# --- In other places -------------------------------------------------------------------------------------------------
+
+
+def test_branches_and_tags_travel_where_they_are_asked_for(workspace: Workspace, tmp_path: Path):
+    stage(workspace, "3 c")
+    workspace.create_reference("root", ReferenceKind.TAG, "v1", "3")
+    shared = str(tmp_path / "shared" / "root")
+    pushed = list(workspace.push(["root"], to=shared, branches=["staging"], tags=["v1"]))
+    assert [(one.name, one.error) for one in pushed] == [
+        ("root", None),
+        ("root branch staging", None),
+        ("root tag v1", None),
+    ]
+    other = Workspace.init(tmp_path / "elsewhere")
+    pulled = list(other.pull([shared], tags=["v1"]))
+    assert [(one.name, one.error) for one in pulled] == [("root", None), ("root tag v1", None)]
+    assert branches(other) == []
+    (staged,) = other.pull(["root"], branch="staging")
+    assert (staged.error, staged.num_records) == (None, 1)
+    assert rows(other, "root@v1") == ["+A 1 a", "+A 2 b"]
+    assert rows(other, "root@staging") == rows(workspace, "root@staging")
+    assert other.merge("root", "staging").num_records == 1
+    missing, *_ = (one for one in other.pull(["root"], tags=["v2"]) if one.error)
+    assert (missing.name, missing.error.code if missing.error else None) == ("root tag v2", "E657")
+
+
+def test_only_copies_have_a_place_to_pull_tags_from(workspace: Workspace):
+    *_, refused = workspace.pull(["root"], tags=["v1"])
+    assert refused.error is not None
+    assert "only copies" in refused.error.message
