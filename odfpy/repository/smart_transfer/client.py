@@ -14,7 +14,7 @@ from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
 from odfpy.repository.smart_transfer.messages import Visibility
-from odfpy.repository.smart_transfer.pull import IntervalRefused, after, pull
+from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.websocket import converse
 
@@ -63,15 +63,15 @@ def push_to_node(
     head, node_head = head_of_source(source), node.refs.get(HEAD)
     if node_head == head:
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
-    blocks = source.chain.in_order(head)
-    new = after(blocks, node_head, force=False)
+    blocks = blocks_after(source.chain, head, node_head, force=False)
     found = None
-    if new is None:
+    if blocks is None:
         found = compare_chains(source, head, node, node_head)
         decided = decide(found, source, head, node, node_head, force=force)
         if decided is not None:
             return decided
-    talk = push(source, blocks if new is None else new, node_head, force=force, visibility=visibility)
+        blocks = source.chain.in_order(head)
+    talk = push(source, blocks, node_head, force=force, visibility=visibility)
     result = converse(base, "push", talk, source, progress)
     if found is None:
         return result

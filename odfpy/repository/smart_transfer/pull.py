@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
@@ -258,28 +259,32 @@ def records_of(blocks: Iterable[HashedBlock]) -> int:
     return sum(item.offset_interval.end - item.offset_interval.start + 1 for item in slices if item is not None)
 
 
-def after(blocks: list[HashedBlock], begin_after: Multihash | None, *, force: bool) -> list[HashedBlock] | None:
-    """The blocks of a chain after one of them; None when it is not among them, unless all are to be overwritten."""
-    if begin_after is None:
-        return blocks
-    for at, block in enumerate(blocks):
-        if block.hash == begin_after:
-            return blocks[at + 1 :]
-    return blocks if force else None
+def blocks_after(
+    chain: MetadataChain, head: Multihash, begin_after: Multihash | None, *, force: bool
+) -> list[HashedBlock] | None:
+    """The blocks of a chain up to one and after another, oldest first; no more of them are read than need be.
+
+    Returns:
+        None when the other one is not among the ancestors, unless all are to be overwritten.
+    """
+    found: list[HashedBlock] = []
+    for hashed in chain.iter_blocks(head):
+        if hashed.hash == begin_after:
+            return found[::-1]
+        found.append(hashed)
+    return found[::-1] if force or begin_after is None else None
 
 
 def _interval(source: DatasetLayout, request: PullRequest) -> Interval | InvalidInterval:
     head = source.chain.head()
-    blocks = source.chain.in_order(head)
     if request.stop_at is not None:
-        ends = [at for at, block in enumerate(blocks) if block.hash == request.stop_at]
-        if not ends:
+        if all(block.hash != request.stop_at for block in source.chain.iter_blocks(head)):
             return InvalidInterval(head, request.stop_at)
-        blocks = blocks[: ends[0] + 1]
-    new = after(blocks, request.begin_after, force=request.force_update_if_diverged)
+        head = request.stop_at
+    new = blocks_after(source.chain, head, request.begin_after, force=request.force_update_if_diverged)
     if new is None:
         assert request.begin_after is not None  # noqa: S101 - without it, all are new
-        return InvalidInterval(request.stop_at or head, request.begin_after)
+        return InvalidInterval(head, request.begin_after)
     return survey(source, new, records_of(new))
 
 

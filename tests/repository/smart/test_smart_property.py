@@ -17,7 +17,7 @@ from odfpy.repository.objects import linked_objects
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome
 from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed
 from odfpy.repository.smart_transfer.messages import Visibility
-from odfpy.repository.smart_transfer.pull import IntervalRefused, after, pull, serve_pull
+from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, serve_pull
 from odfpy.repository.smart_transfer.push import push, serve_push
 
 Steps = tuple[tuple[str, int], ...]
@@ -116,7 +116,7 @@ def test_push_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, c
 
     def conversation(cut: int | None) -> Pair | None:
         # What the client decides before it begins; without `force`, a client that has nothing to add says so.
-        blocks = after(here.chain.in_order(), site.head, force=True)
+        blocks = blocks_after(here.chain, here.chain.head(), site.head, force=True)
         if not blocks:
             return None
         client = push(here, blocks, site.head, force=force, visibility=visibility)
