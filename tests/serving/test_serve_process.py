@@ -20,7 +20,7 @@ from support.small_datasets import add_slice, image
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
-from odfpy.repository.credentials import VARIABLE, Credentials
+from odfpy.repository.credentials import Credentials
 from odfpy.repository.http import http_dataset
 from odfpy.repository.login import LoginRefused, try_token
 from odfpy.repository.simple_transfer import transfer
@@ -61,13 +61,6 @@ def odf_serve(workspace: Workspace, *options: str) -> Iterator[Running]:
             yield Running(first.split()[-1], process)
         finally:
             process.kill()
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv(VARIABLE, raising=False)
-    return tmp_path
 
 
 def served(folder: Path) -> tuple[Workspace, StoredDataset, str]:
