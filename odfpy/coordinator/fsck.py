@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -52,15 +53,12 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
 
 
 def _references(dataset: StoredDataset) -> Iterator[Finding]:
+    names = [name for name in dataset.layout.refs.names() if name != HEAD]
     known: set[Multihash] = set()
-    try:
-        names = list(dataset.layout.refs.names())
-        known.update(hashed.hash for hashed in dataset.chain.iter_blocks())
-    except OdfError:  # the head's own chain has been looked at
-        names = list(dataset.layout.refs.names()) if not known else []
+    with suppress(OdfError):  # the head's own chain has been looked at
+        known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
     for name in names:
-        if name != HEAD:
-            yield from _reference(dataset, name, known)
+        yield from _reference(dataset, name, known)
 
 
 def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iterator[Finding]:
