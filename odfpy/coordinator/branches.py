@@ -201,7 +201,7 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
     if applied_again:
         if fast_forward_only:
             raise MergeConflict(
-                f"{dataset.handle}: the head has {len(found.head_blocks)} blocks that {branch} lacks",
+                f"{dataset.handle}: the head has moved on since {branch} began",
                 hint="Leave out --ff-only to apply the events of the branch again on top of the head.",
             )
         from odfpy.coordinator.rebase import rebase

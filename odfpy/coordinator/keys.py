@@ -200,7 +200,7 @@ class UserKeys:
         if not report.signed:
             return "not signed"
         by = ", ".join(dict.fromkeys(self.name_of(signer, dataset_id) for signer in report.signers))
-        return f"signed by {by}" + (f", {report.unsigned} blocks not signed" if report.unsigned else "")
+        return f"signed by {by}" + (f", {report.unsigned} of the blocks not signed" if report.unsigned else "")
 
     @cached_property
     def _me(self) -> ActorId | None:

@@ -111,8 +111,7 @@ def _said(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
 
 def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
     return MergeConflict(
-        f"{found.handle}: {found.branch} cannot be applied again on the head, which has"
-        f" {len(found.head_blocks)} blocks that it lacks: {why}",
+        f"{found.handle}: {found.branch} cannot be applied again on the head, which has moved on: {why}",
         hint=hint,
     )
 

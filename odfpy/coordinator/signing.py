@@ -6,7 +6,7 @@ committed all the same, and the person is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -68,7 +68,7 @@ class Signing:
         try:
             if side is None or not self._is_wanted:
                 return
-            keys = [*self._user, *filter(None, [owner()])]
+            keys = [*self._at_hand("you", lambda: self._key), *self._at_hand("the owner", owner)]
             time = Timestamp.now()
             to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
             to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
@@ -79,13 +79,14 @@ class Signing:
         except OdfError as error:
             self._say("not signed", error)
 
-    @property
-    def _user(self) -> list[KeyPair]:
+    def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
+        """A key, if it can be had; where it should be and cannot, there is a remark on it."""
         try:
-            return [self._key]
+            pair = key()
         except OdfError as error:
-            self._say("not signed by you", error)
-            return []
+            self._say(f"not signed by {who}", error)
+        else:
+            yield from (pair,) if pair is not None else ()
 
     @cached_property
     def _key(self) -> KeyPair:

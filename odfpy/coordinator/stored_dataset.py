@@ -124,5 +124,5 @@ class StoredDataset:
 
     def _tidy_up(self) -> None:
         """Remove what a killed writer has left; only for the holder of the lock."""
-        self.layout.clean()
+        DatasetLayout.local(self.folder).clean()
         self.storage.sweep()

@@ -134,6 +134,14 @@ def test_a_commit_without_a_key_goes_on_and_says_so(trouble: str, workspace: Wor
     assert [signer.name for signer in again.signers("root").of(next(again.log("root"))).signers] == ["owner"]
 
 
+def test_a_damaged_key_of_the_dataset_leaves_that_of_the_user(workspace: Workspace):
+    (key,) = (workspace.odf / "keys").iterdir()
+    key.write_text("x")
+    result = feed(Workspace.open(workspace.root), "root", "3 c")
+    assert [note.partition(":")[0] for note in result.notes] == ["not signed by the owner"]
+    assert [signer.name for signer in workspace.signers("root").of(next(workspace.log("root"))).signers] == ["me"]
+
+
 def test_a_place_that_takes_no_signatures_keeps_no_commit_from_being_made(workspace: Workspace):
     folder = workspace.storage.get("root").folder
     for path in (folder / "info" / "signatures").iterdir():
