@@ -77,13 +77,14 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
     )
 
 
-def reset(dataset: StoredDataset, block: str) -> ResetResult:
+def reset(dataset: StoredDataset, to: str) -> ResetResult:
     """Move the head to a block; the caller holds the dataset's lock. What came after it stays until `odf gc`.
 
     Raises:
         OdfError: as for the plan; nothing has changed.
     """
-    plan = plan_reset(dataset, block)
+    plan = plan_reset(dataset, to)
     if plan.changes:
+        dataset.sign_head(dataset.chain.block(plan.new_head))
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)
     return plan

@@ -9,6 +9,7 @@ import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import read_head_signatures
 from odfpy.coordinator.references import BlockNotFound
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, UsageError
@@ -46,6 +47,15 @@ def test_back_to_a_block(by: str, workspace: Workspace) -> None:
     assert all(report.ok for report in workspace.verify(all=True))
     assert feed(workspace, "root", "1 a", "2 c", day=2).num_records == 2, "keys are those of the new history"
     assert rows(workspace, "root") == [*FIRST, "-C 2 b", "+C 2 c"]
+
+
+def test_the_head_is_signed_where_it_went(workspace: Workspace) -> None:
+    dataset = workspace.storage.get("root")
+    done = workspace.reset("root", "3")
+    block = dataset.chain.block(done.new_head)
+    signed = read_head_signatures(dataset.layout.side, dataset.handle.id, block)
+    assert signed is not None
+    assert signed.block_hash == done.new_head
 
 
 def test_a_reset_is_taken_back_by_the_hash_of_the_old_head(workspace: Workspace) -> None:
