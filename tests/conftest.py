@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ settings.load_profile("odfpy")
 
 # Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
 os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+
+# The settings, keys and passwords of whoever runs the tests are none of theirs.
+_CONFIGURATION = tempfile.TemporaryDirectory(prefix="odfpy-tests-")
+os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 IN_THIS_PROCESS = (
     "tests/engine_queries/",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError
-from odfpy.files import make_folder
+from odfpy.files import configuration_folder, make_folder
 from odfpy.http.url import Origin, parse_url
 from odfpy.repository.documents import load_document, save_document
 
@@ -95,8 +95,7 @@ class Credentials:
         Args:
             path: the file; that of the person by default.
         """
-        folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-        self.path = path or Path(folder, "odf", "credentials.yaml")
+        self.path = path or configuration_folder() / "credentials.yaml"
 
     def servers(self) -> tuple[str, ...]:
         """The servers that tokens are known for."""
