@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hypothesis import given
 from hypothesis import strategies as st
-from support.small_datasets import add_slice, contents, image, make_dataset, say
+from support.chain_stories import Chain, chains, pairs
+from support.small_datasets import contents, image
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import DatasetsDiverged, OdfError
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, transfer
-
-Steps = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A chain as what was done to make it: equal stories make equal chains, with a common beginning as far as they agree."""
-
-    number: int
-    steps: Steps
-
-    def build(self) -> DatasetLayout:
-        layout = make_dataset(DatasetLayout.in_memory(), number=self.number)
-        add_slice(layout, b"first")
-        for kind, value in self.steps:
-            if kind == "say":
-                say(layout, str(value) + str(layout.chain.state().sequence_number))
-            else:
-                add_slice(layout, bytes([value]), b"state" if value % 2 else None)
-        return layout
-
-
-steps = st.lists(st.tuples(st.sampled_from(["say", "add"]), st.integers(0, 2)), max_size=4).map(tuple)
-
-
-@st.composite
-def pairs(draw) -> tuple[Chain, Chain]:
-    common, ours, theirs = draw(steps), draw(steps), draw(steps)
-    return Chain(1, common + ours), Chain(draw(st.sampled_from([1, 1, 1, 2])), common + theirs)
 
 
 def expected(source: Chain, target: Chain, *, force: bool) -> TransferOutcome | type[OdfError]:
@@ -48,9 +18,9 @@ def expected(source: Chain, target: Chain, *, force: bool) -> TransferOutcome | 
         return ForeignDataset
     if source == target:
         return TransferOutcome.UP_TO_DATE
-    if force or source.steps[: len(target.steps)] == target.steps:
+    if force or source.is_ahead_of(target):
         return TransferOutcome.UPDATED
-    if target.steps[: len(source.steps)] == source.steps:
+    if target.is_ahead_of(source):
         return TransferOutcome.TARGET_AHEAD
     return DatasetsDiverged
 
@@ -94,9 +64,9 @@ def test_numbers_are_those_of_the_blocks_that_differ(pair: tuple[Chain, Chain]):
     assert result.num_objects == sum(len(list(store)) for store in stores(target)[1:]) - files_before
 
 
-@given(steps)
-def test_empty_target_becomes_an_exact_copy(story: Steps):
-    source, target = Chain(1, story).build(), DatasetLayout.in_memory()
+@given(chains())
+def test_empty_target_becomes_an_exact_copy(chain: Chain):
+    source, target = chain.build(), DatasetLayout.in_memory()
     result = transfer(source, target)
     assert image(target) == image(source)
     assert (result.num_blocks, result.num_records) == (

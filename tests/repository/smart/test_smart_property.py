@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.small_datasets import add_slice, image, make_dataset, say
+from support.chain_stories import Chain, pairs
+from support.small_datasets import image
 from support.smart_pair import Pair, Site
 
 from odfpy.chain.layout import DatasetLayout
@@ -20,40 +19,14 @@ from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, serve_pull
 from odfpy.repository.smart_transfer.push import push, serve_push
 
-Steps = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A chain as what was done to make it: equal stories make equal chains."""
-
-    number: int
-    steps: Steps
-
-    def build(self) -> DatasetLayout:
-        layout = make_dataset(DatasetLayout.in_memory(), number=self.number)
-        add_slice(layout, b"first")
-        for kind, value in self.steps:
-            if kind == "say":
-                say(layout, str(value) + str(layout.chain.state().sequence_number))
-            else:
-                add_slice(layout, bytes([value]), b"state" if value % 2 else None)
-        return layout
-
-    def is_ahead_of(self, other: Chain) -> bool:
-        return self != other and self.steps[: len(other.steps)] == other.steps
-
-
-steps = st.lists(st.tuples(st.sampled_from(["say", "add"]), st.integers(0, 2)), max_size=3).map(tuple)
 cuts = st.none() | st.integers(0, 12)
 
 
 @st.composite
-def pairs(draw) -> tuple[Chain, Chain | None]:
+def maybe_pairs(draw: st.DrawFn) -> tuple[Chain, Chain | None]:
     """What is sent, and what is there; None for nothing."""
-    common, ours, theirs = draw(steps), draw(steps), draw(steps)
-    source = Chain(1, common + ours)
-    return source, draw(st.none() | st.just(Chain(draw(st.sampled_from([1, 1, 1, 2])), common + theirs)))
+    source, target = draw(pairs(most_steps=3))
+    return source, draw(st.sampled_from([None, target]))
 
 
 def check(layout: DatasetLayout | None) -> None:
@@ -76,7 +49,7 @@ def pulled(source: Chain, target: Chain | None, *, force: bool) -> object:
 
 
 @settings(max_examples=40)
-@given(pairs(), st.booleans(), cuts)
+@given(maybe_pairs(), st.booleans(), cuts)
 def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None):
     theirs, ours = pair
     site, here = Site(theirs.build()), ours.build() if ours else DatasetLayout.in_memory()
@@ -107,7 +80,7 @@ def test_pull_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, c
 
 
 @settings(max_examples=50)
-@given(pairs(), st.booleans(), cuts, st.sampled_from(Visibility))
+@given(maybe_pairs(), st.booleans(), cuts, st.sampled_from(Visibility))
 def test_push_comes_to_what_the_model_says_also_after_a_cut(pair, force: bool, cut: int | None, visibility: Visibility):
     ours, theirs = pair
     here, site = ours.build(), Site(theirs.build() if theirs else None)
