@@ -1,6 +1,6 @@
 """What pulls of queries with state cost, beside the same queries as plain Spark batch jobs over the same files.
 
-    python benchmarks/incremental.py [--only windows|interval|temporal|top] [--rows 5000000] [--pulls 100]
+    python benchmarks/incremental.py [--only windows|interval|temporal|top|growth] [--rows 5000000] [--pulls 100]
 
 A pull is a whole command, from the start of the process to its end, with a warm engine. The batch job is a warm Spark
 of its own in this process, which reads all slices and writes the result as Parquet; the least of three runs counts.
@@ -247,11 +247,45 @@ def top(bench: Bench, rows: int, _pulls: int) -> None:
     show("a pull that touches 1 % of the keys", None, later, remark)
 
 
+def growth(bench: Bench, rows: int, pulls: int) -> None:
+    """Pulls of a few rows, in this process, ten times as many: the first ten, the last ten, those in between."""
+    bench.root("trades", {"k": "Int64", "v": "Int64"})
+    bench.root("quotes", {"k": "Int64", "v": "Int64"})
+    queries = {
+        "daily": "select window.start as event_time, k, count(*) as n, max(v) as most from trades"
+        " group by window(event_time, '1 day'), k",
+        "matched": "select t.event_time, t.k, t.v, q.v as quoted from trades t join quotes q on t.k = q.k"
+        " and t.event_time between q.event_time and q.event_time + interval 1 hours",
+    }
+    bench.derivative("daily", queries["daily"], ("trades",))
+    bench.derivative("matched", queries["matched"], ("trades", "quotes"))
+    runs: dict[str, list[Run]] = {name: [] for name in queries}
+    sizes: dict[str, list[int]] = {name: [] for name in queries}
+    for number in range(10 * pulls):
+        for source in ("trades", "quotes"):
+            times = np.sort(bench.dice.integers(0, DAY // 4, rows)) + number * DAY // 4
+            values = {"k": bench.dice.integers(0, 20, rows), "v": bench.dice.integers(0, 1000, rows)}
+            bench.push(source, times, values)
+        for name in queries:
+            started = time.perf_counter()
+            for result in bench.workspace.pull([name]):
+                if result.error is not None:
+                    raise result.error
+            runs[name].append(Run(time.perf_counter() - started, 0.0))
+            checkpoint = bench.workspace.state(name).checkpoint
+            sizes[name].append(checkpoint.size if checkpoint else 0)
+    for name in queries:
+        for last in (10, pulls, 10 * pulls):
+            remark = f"checkpoint {sizes[name][last - 1]} bytes"
+            show(f"{name}: pulls {last - 9} to {last}, {rows} rows each", None, runs[name][last - 10 : last], remark)
+
+
 PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {
     "windows": (windows, 5_000_000),
     "interval": (interval, 1_000_000),
     "temporal": (temporal, 1_000_000),
     "top": (top, 1_000_000),
+    "growth": (growth, 1_000),
 }
 
 

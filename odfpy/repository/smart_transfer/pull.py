@@ -69,7 +69,7 @@ MAX_OBJECTS_ASKED = 10_000
 """Objects that a server lets be asked for at once."""
 
 
-class IntervalRefused(TransferError):
+class IntervalRefused(TransferError, code="E626"):
     """The server's chain does not have the block that the client has last."""
 
 

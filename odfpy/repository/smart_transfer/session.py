@@ -128,7 +128,7 @@ Step: TypeAlias = Say | Hear | Fetch | TakeSignatures | Give | HearWhileGiving |
 Conversation: TypeAlias = Generator[Step, Any, R]
 
 
-class PeerClosed(ConnectionLost):
+class PeerClosed(ConnectionLost, code="E627"):
     """The other side has closed the connection.
 
     Attributes:
@@ -143,7 +143,7 @@ class PeerClosed(ConnectionLost):
         self.reason = reason
 
 
-class Refusal(PeerFailed):
+class Refusal(PeerFailed, code="E628"):
     """The server gives up, and the client is to be told why, in a closing frame.
 
     Attributes:
