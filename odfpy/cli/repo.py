@@ -18,7 +18,12 @@ KnownRepository = Annotated[
 ]
 
 
-@command(app, "odf repo add mirror /srv/mirror", "odf repo add public https://example.com/odf")
+@command(
+    app,
+    "odf repo add mirror /srv/mirror",
+    "odf repo add public https://example.com/odf",
+    "odf repo add lake s3://bucket/odf",
+)
 def add(
     context: typer.Context,
     name: RepositoryName,

@@ -235,7 +235,9 @@ def histories(draw, inputs, *, in_time=False):
                     arrived[alias].append(("+C", *row))
                     there[alias].append(row)
                 elif what == "nothing":
-                    arrived[alias].append(("-R", row[0], "never", row[2]))
+                    # It counts against whatever group it falls into, so it has no column in common with the others.
+                    apart = timedelta(days=draw(st.sampled_from([-40, 40])))
+                    arrived[alias].append(("-R", row[0] + apart, "never", 7))
                 else:
                     arrived[alias].append(("+A", *row))
                     there[alias].append(row)

@@ -91,7 +91,7 @@ def open_bucket(place: BucketPlace) -> Bucket:
     """
     settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT)))
     with _LOCK:
-        return _bucket(place.scheme, place.endpoint, place.bucket, place.url, settings)
+        return _bucket(place.scheme, place.endpoint, place.bucket, place.url, (os.getpid(), settings))
 
 
 def bucket_dataset(url: str) -> DatasetLayout:
