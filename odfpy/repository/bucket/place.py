@@ -108,8 +108,8 @@ _LOCK = threading.Lock()
 
 
 @lru_cache(maxsize=16)
-def _bucket(scheme: str, endpoint: str | None, bucket: str, url: str, settings: tuple[tuple[str, str], ...]) -> Bucket:
-    del settings  # other settings, other connections
+def _bucket(scheme: str, endpoint: str | None, bucket: str, url: str, context: object) -> Bucket:
+    del context  # another process or other settings, other connections
     make, extra, hint = _kind(scheme, endpoint)
     with needs_extra(extra, f"{scheme}:// repositories", TransferError):
         try:
