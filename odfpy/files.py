@@ -14,6 +14,9 @@ from odfpy.errors import OdfError
 TEMPORARY: Final = ".tmp-"
 """What the names of files begin with that are being written, or that a killed writer has left."""
 
+MANY: Final = 200
+"""Files for which flushing the whole file system takes less time than flushing each of them."""
+
 
 def configuration_folder() -> Path:
     """Where the user's own settings, keys and tokens are, in all workspaces (XDG Base Directory Specification)."""

@@ -16,10 +16,9 @@ from typing import BinaryIO
 
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
-from odfpy.files import TEMPORARY, make_folder, sync_file_system, sync_folder, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, sync_file_system, sync_folder, written_aside
 
 CHUNK = 1 << 20
-_MANY = 200  # objects for which flushing the whole file system takes less time than each of them
 
 
 class ObjectTooLarge(IntegrityError, code="E222"):
@@ -182,7 +181,7 @@ class LocalObjectStore(ObjectStore):
             os.fsync(target.fileno())
 
     def insert_all(self, objects: Sequence[tuple[Multihash, bytes]]) -> bool:
-        if len(objects) < _MANY:
+        if len(objects) < MANY:
             return False
         aside: dict[Path, Multihash] = {}
         try:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.files import TEMPORARY, make_folder, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, sync_file_system, written_aside
 
 _PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
 
@@ -57,6 +58,24 @@ class SideFiles(ABC):
             OdfError: this place cannot be listed.
         """
 
+    def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
+        """What is in those of some files that are there, each as by `read`.
+
+        Raises:
+            OdfError: one cannot be read.
+        """
+        found = ((path, self.read(path, limit)) for path in paths)
+        return {path: data for path, data in found if data is not None}
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        """Write files, each as by `write`; many take less time together.
+
+        Raises:
+            OdfError: one cannot be written; which of the others are is open then.
+        """
+        for path, data in files.items():
+            self.write(path, data)
+
     def describe(self, path: str) -> str:
         """Where the file is or would be, for messages to people."""
         return path
@@ -96,6 +115,28 @@ class LocalSideFiles(SideFiles):
                 os.fsync(stream.fileno())
         except OSError as error:
             raise OdfError(f"Cannot write {file}: {error.strerror}") from error
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        if len(files) < MANY:
+            super().write_all(files)
+            return
+        aside: dict[Path, Path] = {}
+        try:
+            for path, data in files.items():
+                file = self.folder / check_path(path)
+                make_folder(file.parent)
+                temporary = file.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
+                aside[temporary] = file
+                temporary.write_bytes(data)
+            sync_file_system(self.folder)
+            while aside:
+                temporary, file = aside.popitem()
+                temporary.replace(file)
+        except OSError as error:
+            raise OdfError(f"Cannot write to {self.folder}: {error.strerror}") from error
+        finally:
+            for temporary in aside:
+                temporary.unlink(missing_ok=True)
 
     def delete(self, path: str) -> None:
         file = self.folder / check_path(path)

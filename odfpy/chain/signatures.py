@@ -226,10 +226,23 @@ def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: Hashe
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
     """
-    signed = _read(side, path_of(hashed.hash), BLOCK)
-    if side is not None and signed is not None:
-        where = side.describe(path_of(hashed.hash))
-        signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, where)
+    return None if side is None else read_all_signatures(side, dataset_id, [hashed])[0]
+
+
+def read_all_signatures(
+    side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
+) -> list[SignedBlock | None]:
+    """As `read_signatures`, of some blocks."""
+    files = side.read_all([path_of(hashed.hash) for hashed in blocks], MAX_SIZE)
+    return [_checked(side, dataset_id, hashed, files.get(path_of(hashed.hash))) for hashed in blocks]
+
+
+def _checked(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock, data: bytes | None) -> SignedBlock | None:
+    if data is None:
+        return None
+    where = side.describe(path_of(hashed.hash))
+    signed = decode(data, BLOCK, where)
+    signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, where)
     return signed
 
 

@@ -10,7 +10,9 @@ The server needs to know nothing of datasets and is not trusted: readers check e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import BinaryIO, NoReturn, cast
 
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
@@ -23,11 +25,22 @@ from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import without_user
 from odfpy.repository.credentials import authorization
+from odfpy.repository.objects import run_all
 
 _OK = 200
 _ABSENT = (404, 410)
 _REFUSED = (401, 403)
 _MAX_REFERENCE = 4096
+_FEW = 4
+
+SIDE_FILES = "info"
+"""Where nodes are asked for many files beside a chain at once: POST `{"paths": [...]}` gives `{"files": {...}}`."""
+
+MOST_SIDE_FILES = 500
+"""Files in one question."""
+
+MAX_SIDE_FILES = 32 * 1024 * 1024
+"""Bytes of an answer."""
 
 
 def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
@@ -104,6 +117,35 @@ class HttpSideFiles(SideFiles):
             while len(data) <= limit and (chunk := answer.read(limit + 1 - len(data))):
                 data += chunk
             return bytes(data)
+
+    def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for start in range(0, len(paths), MOST_SIDE_FILES):
+            batch = paths[start : start + MOST_SIDE_FILES]
+            told = self._told_by_node(batch) if len(batch) >= _FEW else None
+            if told is None:
+                run_all([partial(self._read_into, path, limit, found) for path in batch])
+            else:
+                found |= told
+        return found
+
+    def _read_into(self, path: str, limit: int, found: dict[str, bytes]) -> None:
+        data = self.read(path, limit)
+        if data is not None:
+            found[path] = data
+
+    def _told_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
+        """Those of many files that are there, by one question; None of servers that only know files."""
+        question = json.dumps({"paths": [check_path(path) for path in paths]}).encode()
+        headers = {"Content-Type": "application/json"}
+        with self._client.post(f"{self._base}/{SIDE_FILES}", question, headers, max_size=MAX_SIDE_FILES) as answer:
+            if answer.status != _OK:
+                return None
+            try:
+                files = json.loads(answer.readall())["files"]
+                return {path: files[path].encode() for path in paths if path in files}
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                return None  # a page for people
 
     def write(self, path: str, data: bytes) -> None:
         del data

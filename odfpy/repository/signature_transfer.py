@@ -7,7 +7,6 @@ written before the head moves, beside blocks that no chain has yet; what an inte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
@@ -19,15 +18,14 @@ from odfpy.chain.signatures import (
     HEAD_PATH,
     RequiredSigners,
     SignatureReport,
-    SignedBlock,
     encode,
     path_of,
+    read_all_signatures,
     read_head_signatures,
     read_signatures,
     says_signed,
 )
 from odfpy.dataset.identity import DatasetId
-from odfpy.repository.objects import run_all
 
 
 def copy_signatures(
@@ -63,21 +61,11 @@ def copy_signatures(
         required.check(newest, signed, dataset_id, source.refs.describe(HEAD_NAME))
     if side is None:
         return SignatureReport(unsigned=len(blocks))
-    found: list[SignedBlock | None] = [*[None] * (len(blocks) - 1), signed]
-
-    def read(number: int) -> None:
-        found[number] = read_signatures(side, dataset_id, blocks[number])
-        _write(target, found[number])
-
-    _write(target, signed)
-    run_all([partial(read, number) for number in range(len(blocks) - 1)])
+    found = [*read_all_signatures(side, dataset_id, blocks[:-1]), signed]
+    if target.side is not None:
+        target.side.write_all({path_of(one.block_hash): encode(one, BLOCK) for one in found if one is not None})
     _copy_head(side, target, dataset_id, newest)
     return SignatureReport.of(found)
-
-
-def _write(target: DatasetLayout, signed: SignedBlock | None) -> None:
-    if signed is not None and target.side is not None:
-        target.side.write(path_of(signed.block_hash), encode(signed, BLOCK))
 
 
 def _copy_head(side: SideFiles, target: DatasetLayout, dataset_id: DatasetId, head: HashedBlock) -> None:

@@ -11,10 +11,12 @@ Files go out piece by piece as the client takes them, and as ranges where it ask
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import FileResponse, PlainTextResponse
+from pydantic import BaseModel, Field
 
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import is_name
@@ -22,6 +24,7 @@ from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
+from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.repository.objects import ObjectKind
 from odfpy.serving.access import Readable
 from odfpy.serving.visibility import Visibility, visibility_of
@@ -63,6 +66,31 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
     if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, name):
         raise HTTPException(404, "There is no such block")
     return _side_file(dataset, path_of(name))
+
+
+class _Paths(BaseModel):
+    """Files beside a chain."""
+
+    paths: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=MOST_SIDE_FILES)]
+
+
+@router.post(f"/{SIDE_FILES}", responses=_ANSWERS)
+def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
+    """Those of many signatures that are there, by their paths below the dataset's URL."""
+    reach = request.app.state.reaches.of(dataset.folder)
+    names = [name for path in dict.fromkeys(wanted.paths) if (name := _signed_block(path)) is not None]
+    reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
+    side = dataset.layout.side
+    files = side.read_all(reached, MAX_SIZE) if side is not None else {}
+    return {"files": {path: data.decode("utf-8", "replace") for path, data in files.items()}}
+
+
+def _signed_block(path: str) -> Multihash | None:
+    """The block that a file of signatures is about, None for other files."""
+    with suppress(InvalidValue):
+        name = Multihash.parse(path.rpartition("/")[2])
+        return name if path == path_of(name) else None
+    return None
 
 
 def _side_file(dataset: StoredDataset, path: str) -> Response:

@@ -68,6 +68,14 @@ class SideFilesContract:
         assert list(side.names("info/signatures")) == ["f1620aa", "f1620bb"]
         assert "f1620aa" in side.describe(FIRST)
 
+    @pytest.mark.parametrize("count", [2, 300])
+    def test_many_files_are_written_and_read_together(self, side: SideFiles, count: int) -> None:
+        files = {f"info/signatures/f1620{number:04x}": b"%d" % number for number in range(count)}
+        side.write_all(files)
+        assert side.read_all([*files, HEAD_SIG], 10) == files
+        side.write_all(dict.fromkeys(files, b"other"))
+        assert side.read_all(list(files)[:3], 2) == dict.fromkeys(list(files)[:3], b"oth")
+
     @pytest.mark.parametrize("path", BAD_PATHS)
     def test_paths_stay_beside_the_chain(self, side: SideFiles, path: str) -> None:
         with pytest.raises(InvalidValue):
@@ -76,3 +84,7 @@ class SideFilesContract:
             side.write(path, b"")
         with pytest.raises(InvalidValue):
             side.delete(path)
+        with pytest.raises(InvalidValue):
+            side.read_all([path], 1)
+        with pytest.raises(InvalidValue):
+            side.write_all({path: b""})

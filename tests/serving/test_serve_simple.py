@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
+from support.serving import PATIENCE, Answer, ask, put, serving, wait_until, workspace_at
 from support.small_datasets import add_slice, image, say
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import path_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
@@ -109,6 +111,33 @@ def test_objects_come_whole_or_in_ranges_and_are_never_asked_for_again(node: Nod
     assert ask(url, If_None_Match=f'"other", {whole.headers["etag"]}').status == 304
     headers = ask(url, method="HEAD")
     assert (headers.headers["content-length"], headers.body) == (str(len(content)), b"")
+
+
+def test_signatures_of_many_blocks_come_with_one_question(node: Node) -> None:
+    layout = node.public.layout
+    blocks = [hashed.hash for hashed in layout.chain.in_order()]
+    paths = [*map(path_of, blocks), path_of(Multihash.of(b"no block"))]
+    assert layout.side is not None
+    for block in blocks[:-1]:
+        layout.side.write(path_of(block), b"about " + str(block).encode())
+    try:
+        side = http_dataset(node.of(node.public)).side
+        assert side is not None
+        found = side.read_all(paths, 1000)
+        assert found == {path_of(block): b"about " + str(block).encode() for block in blocks[:-1]}
+        assert found == {path: data for path in paths if (data := side.read(path, 1000)) is not None}
+        answer = asked_for(node.of(node.public), [*paths, "info/alias", "../x", "refs/head"])
+        assert set(answer.json["files"]) == set(found), "nothing else is given away"
+        assert asked_for(node.of(node.public), ["x"] * 501).status == 422
+        assert asked_for(node.of(node.private), paths).status == 401
+    finally:
+        for block in blocks[:-1]:
+            layout.side.delete(path_of(block))
+
+
+def asked_for(url: str, paths: list[str]) -> Answer:
+    body = json.dumps({"paths": paths}).encode()
+    return ask(f"{url}/info", method="POST", body=body, Content_Type="application/json")
 
 
 def test_caches_between_do_not_keep_what_is_private(node: Node) -> None:
