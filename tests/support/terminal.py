@@ -106,6 +106,8 @@ class Terminal:
         before = len(self.screen)
         deadline = time.monotonic() + PATIENCE
         while until not in self.screen[before:]:
+            ended = self._process.poll()
+            assert ended is None or self._read(time.monotonic() + 1), f"it has ended with {ended}:\n{self.screen}"
             assert time.monotonic() < deadline, self.screen
             self.type("\x03")
             while until not in self.screen[before:] and self._read(time.monotonic() + 1):
