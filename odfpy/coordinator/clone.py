@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from odfpy.coordinator.results import Progress, PullResult
+from odfpy.coordinator.results import ProgressSink, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import is_url
 from odfpy.errors import AlreadyExists, InvalidValue, WorkspaceNotFound
@@ -38,7 +38,7 @@ def place_of(text: str, folder: Path) -> str:
 
 
 def clone(
-    url: str, folder: Path, *, as_name: str | None, recursive: bool, progress: Callable[[Progress], None]
+    url: str, folder: Path, *, as_name: str | None, recursive: bool, progress: ProgressSink
 ) -> Iterator[PullResult]:
     """Make a workspace and copy a dataset into it. A workspace for nothing is removed again.
 

@@ -15,7 +15,7 @@ the dataset is compacted again, and everybody who compacts a history gets the sa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.results import DatasetHandle, Progress
+from odfpy.coordinator.results import DatasetHandle, Progress, ProgressSink
 from odfpy.coordinator.rewriting import Downstream, Rewriting, downstream_of, rewriting, told_elsewhere, without_data
 from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from odfpy.data.schema import DataSchema
     from odfpy.data.slice_writer import SliceInfo
-
-ProgressSink = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.reachable import Garbage, Useless, reached, size_of, temporary, unreferenced
-from odfpy.coordinator.results import Progress
+from odfpy.coordinator.results import Progress, ProgressSink, silent
 from odfpy.coordinator.storage import Storage, StoredDataset, is_folder_name
 from odfpy.errors import DatasetLocked, OdfError
-
-ProgressSink = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class GarbageCollector:
 
     storage: Storage
     options: GcOptions
-    progress: ProgressSink = field(default=lambda _: None)
+    progress: ProgressSink = silent
 
     def collect(self, datasets: list[StoredDataset], *, everything: bool) -> Iterator[GcReport]:
         """Some datasets, one after the other, then what belongs to none if `everything` is meant."""

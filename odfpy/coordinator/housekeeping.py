@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.catalog import Catalog
 from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.results import DatasetHandle, Progress
+from odfpy.coordinator.results import DatasetHandle, ProgressSink, silent
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from odfpy.coordinator.repair import Repair
     from odfpy.coordinator.reset import ResetResult
     from odfpy.coordinator.results import VerifyReport
-
-ProgressSink = Callable[[Progress], None]
-
-
-def silent(_: Progress) -> None:
-    """Say nothing of how far the work is."""
 
 
 def check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002

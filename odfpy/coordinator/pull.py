@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +23,7 @@ from odfpy.coordinator.commit import timed, unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.remotes import Remotes
-from odfpy.coordinator.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.watermarks import after_looking
 from odfpy.data.timestamp import Timestamp
@@ -38,8 +38,6 @@ from odfpy.repository.open import is_path
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext
     from odfpy.ingest.fetch.options import SourceOptions
-
-ProgressSink = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from odfpy.chain.signatures import RequiredSigners
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys, required_signers
 from odfpy.coordinator.locks import writer_lock
-from odfpy.coordinator.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
@@ -26,8 +26,6 @@ from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_referen
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult
-
-ProgressSink = Callable[[Progress], None]
 
 
 class Remotes:

@@ -15,7 +15,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
 from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.remotes import Remotes
-from odfpy.coordinator.results import Finding, Progress, Severity
+from odfpy.coordinator.results import Finding, Progress, ProgressSink, Severity
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
@@ -23,8 +23,6 @@ from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
 from odfpy.repository.open import open_dataset
 from odfpy.repository.registry import resolve_remote
-
-ProgressSink = Callable[[Progress], None]
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -231,3 +232,11 @@ class Progress:
     done: int = 0
     total: int | None = None
     unit: str = ""
+
+
+ProgressSink = Callable[[Progress], None]
+"""Who is told how far the work is."""
+
+
+def silent(_: Progress) -> None:
+    """Tell nobody how far the work is."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.intervals import InputInterval, check_history, input_of
 from odfpy.coordinator.remotes import Remotes
-from odfpy.coordinator.results import Finding, Progress, Severity, VerifyReport
+from odfpy.coordinator.results import Finding, Progress, ProgressSink, Severity, VerifyReport, silent
 from odfpy.coordinator.signers import verify_signatures
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import (
@@ -45,7 +44,6 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, ObjectNotFound, OdfError, ReplayMismatch
 
-ProgressSink = Callable[[Progress], None]
 _CHECKPOINT: Final = "checkpoint"
 _SIGNATURE: Final = "signature"
 _RESTORE = (
@@ -123,7 +121,7 @@ def verify(
     *,
     engine_for: EngineFor | None = None,
     from_start: bool = False,
-    progress: ProgressSink = lambda _: None,
+    progress: ProgressSink = silent,
 ) -> VerifyReport:
     """Verify one dataset; without `engine_for` only its integrity, `from_start` without using any checkpoint of it."""
     started = time.monotonic()

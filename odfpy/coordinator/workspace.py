@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.commit import timed
-from odfpy.coordinator.housekeeping import Housekeeping, ProgressSink, check_choice, silent
+from odfpy.coordinator.housekeeping import Housekeeping, check_choice
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import (
     DamagedDataset,
+    ProgressSink,
     PullOutcome,
     PullResult,
+    silent,
 )
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.errors import AlreadyExists, OdfError
