@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,7 @@ def written_aside(path: Path) -> Iterator[Path]:
     Raises:
         OSError: it cannot be put in the place of the file.
     """
-    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
+    temporary = _aside(path)
     try:
         yield temporary
         temporary.replace(path)
@@ -63,6 +63,41 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+
+
+def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
+    """Write many files of one file system, each as a whole, and flush them together; see `MANY`.
+
+    None takes its place before all are on the disk, and then they do in their order.
+
+    Args:
+        files: where they are to be, and what is in them; their folders are made if need be.
+
+    Raises:
+        OSError: one cannot be written, or cannot take its place; only then those before it have.
+    """
+    aside: dict[Path, Path] = {}
+    try:
+        for path, data in files:
+            make_folder(path.parent)
+            temporary = _aside(path)
+            aside[temporary] = path
+            temporary.write_bytes(data)
+        folders = dict.fromkeys(path.parent for path in aside.values())
+        if folders:
+            sync_file_system(next(iter(folders)))
+        for temporary in list(aside):
+            temporary.replace(aside[temporary])
+            del aside[temporary]
+        for folder in folders:
+            sync_folder(folder)
+    finally:
+        for temporary in aside:
+            temporary.unlink(missing_ok=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
 
 
 def make_folder(folder: Path) -> None:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, sync_file_system, sync_folder, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, replace_files, sync_folder, written_aside
 
 CHUNK = 1 << 20
 
@@ -183,28 +182,20 @@ class LocalObjectStore(ObjectStore):
     def insert_all(self, objects: Sequence[tuple[Multihash, bytes]]) -> bool:
         if len(objects) < MANY:
             return False
-        aside: dict[Path, Multihash] = {}
         try:
-            make_folder(self.folder)
-            for name, data in objects:
-                if name in self:
-                    continue
-                if not name.matches(data):
-                    raise HashMismatch(f"Object {name} of {self.folder}: the {len(data)} bytes have another hash")
-                temporary = self.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
-                aside[temporary] = name
-                temporary.write_bytes(data)
-            sync_file_system(self.folder)
-            while aside:
-                temporary, name = aside.popitem()
-                temporary.replace(self._path(name))
-            sync_folder(self.folder)
+            replace_files(self._new(objects))
         except OSError as error:
             raise OdfError(f"Cannot write to {self.folder}: {error.strerror or error}") from error
-        finally:
-            for temporary in aside:
-                temporary.unlink(missing_ok=True)
         return True
+
+    def _new(self, objects: Iterable[tuple[Multihash, bytes]]) -> Iterator[tuple[Path, bytes]]:
+        """The files of those that are not here yet, each checked against its name."""
+        for name, data in objects:
+            if name in self:
+                continue
+            if not name.matches(data):
+                raise HashMismatch(f"Object {name} of {self.folder}: the {len(data)} bytes have another hash")
+            yield self._path(name), data
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         with self._placing(name) as temporary:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, sync_file_system, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, replace_files, written_aside
 
 _PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
 
@@ -120,23 +119,10 @@ class LocalSideFiles(SideFiles):
         if len(files) < MANY:
             super().write_all(files)
             return
-        aside: dict[Path, Path] = {}
         try:
-            for path, data in files.items():
-                file = self.folder / check_path(path)
-                make_folder(file.parent)
-                temporary = file.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
-                aside[temporary] = file
-                temporary.write_bytes(data)
-            sync_file_system(self.folder)
-            while aside:
-                temporary, file = aside.popitem()
-                temporary.replace(file)
+            replace_files((self.folder / check_path(path), data) for path, data in files.items())
         except OSError as error:
             raise OdfError(f"Cannot write to {self.folder}: {error.strerror}") from error
-        finally:
-            for temporary in aside:
-                temporary.unlink(missing_ok=True)
 
     def delete(self, path: str) -> None:
         file = self.folder / check_path(path)
