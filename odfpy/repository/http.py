@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import BinaryIO, NoReturn, cast
 
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import RefStore, check_name, parse_reference
-from odfpy.chain.side_files import SideFiles, check_path
+from odfpy.chain.side_files import check_path
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import without_user
 from odfpy.repository.credentials import authorization
-from odfpy.repository.objects import run_all
+from odfpy.repository.side_files import RemoteSideFiles
 
 _OK = 200
 _ABSENT = (404, 410)
@@ -98,7 +97,7 @@ class HttpRefStore(RefStore):
         return without_user(f"{self._base}/{check_name(name)}")
 
 
-class HttpSideFiles(SideFiles):
+class HttpSideFiles(RemoteSideFiles):
     """What lies beside the chain of a dataset on a server."""
 
     writable = False
@@ -123,16 +122,8 @@ class HttpSideFiles(SideFiles):
         for start in range(0, len(paths), MOST_SIDE_FILES):
             batch = paths[start : start + MOST_SIDE_FILES]
             told = self._told_by_node(batch) if len(batch) >= _FEW else None
-            if told is None:
-                run_all([partial(self._read_into, path, limit, found) for path in batch])
-            else:
-                found |= told
+            found |= super().read_all(batch, limit) if told is None else told
         return found
-
-    def _read_into(self, path: str, limit: int, found: dict[str, bytes]) -> None:
-        data = self.read(path, limit)
-        if data is not None:
-            found[path] = data
 
     def _told_by_node(self, paths: Sequence[str]) -> dict[str, bytes] | None:
         """Those of many files that are there, by one question; None of servers that only know files."""

@@ -125,6 +125,8 @@ class References(RefStoreContract, InBucket):
 
 
 class Beside(SideFilesContract, InBucket):
+    many = 10
+
     def make(self, folder: Path) -> SideFiles:
         side = self.layout().side
         assert side is not None

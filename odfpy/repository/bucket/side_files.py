@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from odfpy.chain.side_files import SideFiles, check_path
+from odfpy.chain.side_files import check_path
 from odfpy.repository.bucket.client import Bucket
 from odfpy.repository.bucket.errors import StoreRefuses
+from odfpy.repository.side_files import RemoteSideFiles
 
 
-class BucketSideFiles(SideFiles):
+class BucketSideFiles(RemoteSideFiles):
     """Small files, as objects in a folder of a bucket."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:

@@ -1,0 +1,25 @@
+"""What lies beside the chain of a dataset in another place: questions take their time, so several are asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from odfpy.chain.side_files import SideFiles
+from odfpy.repository.objects import run_all
+
+
+class RemoteSideFiles(SideFiles):
+    """Small files that are far away."""
+
+    def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
+        found: dict[str, bytes | None] = dict.fromkeys(paths)
+
+        def read(path: str) -> None:
+            found[path] = self.read(path, limit)
+
+        run_all([partial(read, path) for path in found])
+        return {path: data for path, data in found.items() if data is not None}
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        run_all([partial(self.write, path, data) for path, data in files.items()])
