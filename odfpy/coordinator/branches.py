@@ -20,9 +20,9 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.coordinator.references import delete, find
 from odfpy.coordinator.results import DatasetHandle
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, UsageError

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
 from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.results import DatasetHandle, Progress, ProgressSink
 from odfpy.coordinator.rewriting import Downstream, Rewriting, downstream_of, rewriting, told_elsewhere, without_data
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.watched_folder import STATE_KIND
 from odfpy.data.multihash import Multihash

@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.sources import MergeStrategy
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema

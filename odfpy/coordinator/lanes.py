@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.config import Config
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.slice_cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp

@@ -1,22 +1,24 @@
-"""Reading datasets: the last rows straight from the slices, anything else by SQL."""
+"""Reading datasets: the last rows straight from the slices; the workspace as the query service sees it."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.slices import newest_blocks, overlapping, schema_file, slice_paths, slices_of
+from odfpy.chain.slices import newest_blocks, overlapping, slice_paths, slices_of
+from odfpy.coordinator.references import find_block
+from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.engine import contract
-from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.responses import as_error
-from odfpy.errors import DatasetNotFound, InvalidValue, SchemaError
-from odfpy.query.tables import table_names
+from odfpy.data.multihash import Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import SchemaError
+from odfpy.query.catalogue import Dataset
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_DIALECTS = {"spark": "spark", "datafusion": "postgres"}
-DEFAULT_ENGINE = "spark"
 
 
 def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
@@ -63,38 +65,28 @@ def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def sql(storage: Storage, engines: EngineRegistry, query: str, *, engine: str | None, limit: int | None) -> pa.Table:
-    """Run a read-only query; every dataset is a table under its name.
+@dataclass(frozen=True, slots=True)
+class WorkspaceCatalogue:
+    """A workspace as the query service sees it."""
 
-    Raises:
-        InvalidQuery: as the engine says.
-    """
-    import pyarrow as pa
+    storage: Storage
 
-    name = engine or DEFAULT_ENGINE
-    runner = engines.get(name)
-    with storage.scratch() as scratch:
-        tables = []
-        for table in table_names(query, _DIALECTS.get(name, name)):
-            dataset = _find(storage, table)
-            if dataset is None:
-                continue  # defined by the query itself, or unknown: the engine says so
-            state = dataset.state
-            if state.schema is None:
-                raise SchemaError(f"{table} has no data yet, and no schema", hint="Pull or ingest something first.")
-            paths = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
-            file = schema_file(storage, state.schema)
-            tables.append(contract.SqlTable(table, str(file), tuple(map(str, paths)), state.vocab))
-        out = scratch / "result"
-        response = runner.sql(contract.SqlRequest(query, tuple(tables), str(out), limit))
-        if not isinstance(response, contract.SqlResponseSuccess):
-            raise as_error(response)
-        with pa.OSFile(str(out)) as file, pa.ipc.open_stream(file) as reader:
-            return reader.read_all()
+    def find(self, name: str | DatasetId) -> StoredDataset:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
 
+    def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.get(dataset.handle.id).at(block)
 
-def _find(storage: Storage, name: str) -> StoredDataset | None:
-    try:
-        return storage.look(name)
-    except (DatasetNotFound, InvalidValue):
-        return None
+    def find_block(self, dataset: Dataset, text: str) -> Multihash:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return find_block(self.storage.get(dataset.handle.id), text)
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.scratch()
+
+    def schema_file(self, schema: DataSchema) -> Path:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return schema_file(self.storage, schema)

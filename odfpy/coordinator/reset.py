@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.coordinator.references import find_block
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.rewriting import Downstream, downstream_of, told_elsewhere
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError

@@ -24,21 +24,12 @@ from odfpy.chain.events import (
     SetDataSchema,
     SetTransform,
 )
+from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.intervals import InputInterval, move, new_intervals
 from odfpy.coordinator.results import PullOutcome, PullResult
-from odfpy.coordinator.slices import (
-    SliceOfBlock,
-    columns_changed,
-    newest_blocks,
-    overlapping,
-    schema_file,
-    slice_paths,
-    slices_of,
-    watermark_times,
-    watermarks_before,
-)
+from odfpy.coordinator.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.evolution import extend_with_result, is_equivalent
 from odfpy.data.multihash import SHA3_256, Multihash

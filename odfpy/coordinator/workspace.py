@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.remotes import Remotes
     from odfpy.data.timestamp import Timestamp
     from odfpy.engine.messages import Status
+    from odfpy.query.service import QueryService
     from odfpy.repository.registry import RepositoryRegistry
 
 
@@ -322,9 +323,18 @@ class Workspace(Housekeeping):
             engine: `spark` (default) or `datafusion`.
             limit: rows at most.
         """
-        from odfpy.coordinator.read import sql
+        from odfpy.query.service import Query, dialect_of
 
-        return sql(self.storage, self.engines, query, engine=engine, limit=limit)
+        with self.query_service.run(Query(query, dialect_of(engine), limit=limit)) as answer:
+            return answer.read_all()
+
+    @cached_property
+    def query_service(self) -> QueryService:
+        """Answers SQL over the datasets, in pieces as they are made."""
+        from odfpy.coordinator.read import WorkspaceCatalogue
+        from odfpy.query.service import QueryService
+
+        return QueryService(WorkspaceCatalogue(self.storage), self.engines)
 
     def push(
         self,

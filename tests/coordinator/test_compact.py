@@ -18,9 +18,9 @@ from support.workspaces import derivative, feed, root, rows, workspace_with
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, SetDataSchema, SetInfo, SourceState
 from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.compact import CompactOptions
-from odfpy.coordinator.slices import slice_paths, slices_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.watched_folder import STATE_KIND, FileStamp
 from odfpy.coordinator.workspace import Workspace

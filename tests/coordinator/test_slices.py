@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.events import add, day, unchecked
 
-from odfpy.coordinator.slices import newest_blocks, slices_of, watermark_times
+from odfpy.chain.slices import newest_blocks, slices_of
+from odfpy.coordinator.slices import watermark_times
 
 BLOCKS = unchecked(
     [
