@@ -72,10 +72,12 @@ class Signing:
             time = Timestamp.now()
             to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
             to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
+            files: dict[str, bytes] = {}
             for hashed, kind, path in to_sign if keys else ():
                 number = hashed.block.sequence_number
                 about = SignedBlock(dataset_id=dataset_id, block_hash=hashed.hash, sequence_number=number)
-                side.write(path, encode(about.signed_by(keys, kind, time), kind))
+                files[path] = encode(about.signed_by(keys, kind, time), kind)
+            side.write_all(files)
         except OdfError as error:
             self._say("not signed", error)
 
