@@ -12,10 +12,9 @@ The dataset's id is the public key of its owner: `ActorId.owner_of(dataset_id)` 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,6 +26,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
+from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue, MalformedData
 
 BLOCK: Final = "BlockSignatures"
@@ -39,7 +39,6 @@ MAX_SIZE: Final = 16 * 1024
 MAX_SIGNATURES: Final = 16
 
 _VERSION: Final = 1
-_PROOF: Final = "Ed25519Signature2020"
 
 
 class ForgedSignature(IntegrityError, code="E650"):
@@ -52,21 +51,6 @@ class NotSigned(IntegrityError, code="E654"):
 
 class MalformedSignature(MalformedData, code="E651"):
     """A file of signatures cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A signature and whose it is, in the words of the specification's commitments.
-
-    Attributes:
-        type: Ed25519Signature2020.
-        verification_method: the signer's key, as did:key.
-        proof_value: the signature, as multibase.
-    """
-
-    type: str
-    verification_method: str
-    proof_value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +72,7 @@ class Signature:
         Raises:
             InvalidValue: not a key.
         """
-        return ActorId.parse(self.proof.verification_method)
+        return self.proof.signer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +99,7 @@ class SignedBlock:
     def signed_by(self, keys: Iterable[KeyPair], kind: str, time: Timestamp) -> SignedBlock:
         """The same with signatures of some keys."""
         message = self.message(kind, time)
-        made = tuple(
-            Signature(time, Proof(_PROOF, str(pair.actor), "u" + _base64(pair.sign(message)))) for pair in keys
-        )
+        made = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
         return replace(self, signatures=made)
 
     @property
@@ -137,7 +119,7 @@ class SignedBlock:
                 f" lies beside block {number} ({block}) of {dataset_id}"
             )
         for signature in self.signatures:
-            if not _is_true(signature, self.message(kind, signature.time)):
+            if not signature.proof.is_of(self.message(kind, signature.time)):
                 raise _forged(
                     f"Block {number} ({block}) is not signed by {signature.proof.verification_method}, as {where} says"
                 )
@@ -150,28 +132,20 @@ def _forged(what: str) -> ForgedSignature:
     )
 
 
-def _is_true(signature: Signature, message: bytes) -> bool:
-    proof = signature.proof
-    if proof.type != _PROOF or not proof.proof_value.startswith("u"):
-        return False
-    text = proof.proof_value[1:]
-    try:
-        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        return signature.signer.has_signed(message, data)
-    except (binascii.Error, ValueError, InvalidValue):
-        return False
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
 # --- Files -----------------------------------------------------------------------------------------------------------
 
 
 def path_of(block: Multihash) -> str:
     """Where the signatures of a block are."""
     return f"{FOLDER}/{block}"
+
+
+def signed_block_of(path: str) -> Multihash | None:
+    """The block that a file of signatures is about, by its path; None for other files."""
+    with suppress(InvalidValue):
+        block = Multihash.parse(path.rpartition("/")[2])
+        return block if path == path_of(block) else None
+    return None
 
 
 def encode(signed: SignedBlock, kind: str) -> bytes:

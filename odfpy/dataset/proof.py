@@ -1,0 +1,55 @@
+"""A signature and whose it is, in the words of the specification's commitments; see `identity` for the keys."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.dataset.identity import ActorId, KeyPair
+from odfpy.errors import InvalidValue
+
+ED25519: Final = "Ed25519Signature2020"
+_BASE64URL: Final = "u"  # its letter in multibase; there is no padding
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A signature of some message.
+
+    Attributes:
+        type: Ed25519Signature2020.
+        verification_method: the signer's key, as did:key.
+        proof_value: the signature, as multibase.
+    """
+
+    type: str
+    verification_method: str
+    proof_value: str
+
+    @classmethod
+    def made_by(cls, pair: KeyPair, message: bytes) -> Proof:
+        """Sign a message."""
+        text = base64.urlsafe_b64encode(pair.sign(message)).decode().rstrip("=")
+        return cls(ED25519, str(pair.actor), _BASE64URL + text)
+
+    @property
+    def signer(self) -> ActorId:
+        """Whose it says it is.
+
+        Raises:
+            InvalidValue: not a key.
+        """
+        return ActorId.parse(self.verification_method)
+
+    def is_of(self, message: bytes) -> bool:
+        """Whether its signer has signed this message."""
+        if self.type != ED25519 or not self.proof_value.startswith(_BASE64URL):
+            return False
+        text = self.proof_value[1:]
+        try:
+            signature = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            return self.signer.has_signed(message, signature)
+        except (binascii.Error, ValueError, InvalidValue):
+            return False
