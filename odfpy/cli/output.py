@@ -104,7 +104,7 @@ class Output:
 
     def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Rows of plain values under the given columns."""
-        from odfpy.cli.cells import is_number, plain
+        from odfpy.data.plain_values import is_number, plain
 
         right = {number for number in range(len(columns)) if is_number(row[number] for row in rows)}
         values = ([plain(cell) for cell in row] for row in rows)
@@ -117,7 +117,7 @@ class Output:
 
     def arrow(self, table: pa.Table) -> None:
         """The rows of an Arrow table."""
-        from odfpy.cli.cells import columns_of
+        from odfpy.data.plain_values import columns_of
 
         columns = columns_of(table)
         self.rows(table.column_names, list(zip(*columns, strict=True)) if columns else [])

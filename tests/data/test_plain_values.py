@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import KAMU
 
-from odfpy.cli.cells import columns_of, is_number, plain
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.plain_values import columns_of, is_number, plain
 from odfpy.data.timestamp import Timestamp
 
 
@@ -50,7 +50,9 @@ def test_times_of_every_resolution_and_range(kind: pa.DataType, counts: list[int
 def test_other_values() -> None:
     assert values(pa.array([2**63 - 1, None])) == [2**63 - 1, None]
     assert values(pa.array([1.5, float("nan"), float("inf"), float("-inf")])) == [1.5, "nan", "inf", "-inf"]
-    assert values(pa.array([1.5], pa.float16())) == [1.5]
+    assert values(pa.array([1.5, None], pa.float16())) == [1.5, None]
+    assert values(pa.array([0.1, 1e38, None, float("nan")], pa.float32())) == [0.1, 1e38, None, "nan"]
+    assert values(pa.array([[0.1]], pa.list_(pa.float32()))) == [[0.1]]
     assert values(pa.array([Decimal("1.10")], pa.decimal256(50, 2))) == ["1.10"]
     assert values(pa.array([b"\x00\xff"])) == ["00ff"]
     assert values(pa.array([True, None])) == [True, None]

@@ -28,11 +28,23 @@ def _values(array: pa.Array) -> list[Any]:
 
     if pa.types.is_nested(array.type):
         return [_nested(scalar) for scalar in array]
+    if pa.types.is_float16(array.type) or pa.types.is_float32(array.type):
+        return _short_fractions(array)
     write = _writer(array.type)
     if write is None:
         return array.to_pylist()  # type: ignore[no-any-return]
     counts = array.view(f"int{array.type.bit_width}").to_pylist()
     return [None if count is None else write(count) for count in counts]
+
+
+def _short_fractions(array: pa.Array) -> list[float | None]:
+    """Fractions of less than double precision as they would be written: 0.1, not 0.10000000149011612."""
+    import numpy as np
+
+    texts = np.asarray(array.fill_null(0)).astype(str).tolist()
+    return [
+        float(text) if is_valid else None for text, is_valid in zip(texts, array.is_valid().to_pylist(), strict=True)
+    ]
 
 
 def _writer(kind: pa.DataType) -> Callable[[int], str] | None:
@@ -61,11 +73,18 @@ def _nested(scalar: Any) -> Any:
         return {name: _nested(part) for name, part in scalar.items()}
     if isinstance(scalar, pa.MapScalar):
         entries = [(entry["key"], entry["value"]) for entry in _values(scalar.values)]
-        is_named = all(isinstance(key, str) for key, _ in entries)
-        return dict(entries) if is_named else [{"key": key, "value": value} for key, value in entries]
+        if _is_text(scalar.type.key_type):
+            return dict(entries)
+        return [{"key": key, "value": value} for key, value in entries]
     if pa.types.is_nested(scalar.type):
         return _values(scalar.values)
     return _values(pa.array([scalar], scalar.type))[0]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def _instant(count: int, unit: str, zone: str) -> str:
