@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
@@ -10,10 +12,14 @@ from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import AlreadyExists, NotFound, TransferError
+from odfpy.http.url import without_user
 from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.open import open_dataset, smart_base
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, transfer
+
+_Carry: TypeAlias = Callable[[DatasetLayout, bool], TransferResult]
+"""Brings a dataset as it is at a block to where the reference is; overwriting what has diverged, or not."""
 
 
 class ReferenceNotThere(NotFound, code="E657"):
@@ -44,14 +50,26 @@ def send_reference(
     """Bring a branch or tag to the dataset at a URL; see `copy_reference`.
 
     Raises:
-        TransferError: nodes only take heads.
+        TransferError: it is on a node that only takes heads.
     """
-    if smart_base(url) is not None:
+    base = smart_base(url)
+    if base is None:
+        return copy_reference(source, open_dataset(url), name, force=force, progress=progress)
+    from odfpy.repository.node import TAKES_REFERENCES, node_dataset, summary_of
+    from odfpy.repository.smart_transfer.client import push_to_node  # loads what only nodes need
+
+    summary = summary_of(base)
+    if summary is None or TAKES_REFERENCES not in summary.takes:
         raise TransferError(
-            f"{name}: a node takes the head of a dataset, and no branches or tags",
-            hint="Push them to a folder or a bucket, or make them on the node.",
+            f"{without_user(base)}: this node takes the head of a dataset, and not {name}",
+            hint="Push it to a folder, a bucket or a node of odfpy, or make it on the node. Has the dataset been"
+            " pushed, and may you read it there?",
         )
-    return copy_reference(source, open_dataset(url), name, force=force, progress=progress)
+
+    def push(at: DatasetLayout, force: bool) -> TransferResult:
+        return push_to_node(at, base, force=force, reference=name, progress=progress)
+
+    return _copied(source, node_dataset(base), name, push, force=force)
 
 
 def copy_reference(
@@ -80,6 +98,17 @@ def copy_reference(
         AlreadyExists: the target has such a tag at another block.
         TransferError, IntegrityError: as for `transfer`.
     """
+
+    def carry(at: DatasetLayout, force: bool) -> TransferResult:
+        place = target.on(name)
+        return transfer(at, place, force=force, expected_id=expected_id, required=required, progress=progress)
+
+    return _copied(source, target, name, carry, force=force)
+
+
+def _copied(
+    source: DatasetLayout, target: DatasetLayout, name: ReferenceName, carry: _Carry, *, force: bool
+) -> TransferResult:
     block, known = source.refs.get(name.reference), target.refs.get(name.reference)
     if block is None:
         raise ReferenceNotThere(
@@ -94,14 +123,7 @@ def copy_reference(
             f"{target.refs.describe(name.reference)}: {name} is there already, at {known}",
             hint="--force moves it.",
         )
-    moved = transfer(
-        source.at(block),
-        target.on(name),
-        force=force or known is None,  # one that is new drops nothing
-        expected_id=expected_id,
-        required=required,
-        progress=progress,
-    )
+    moved = carry(source.at(block), force or known is None)  # one that is new drops nothing
     if target.refs.get(name.reference) is None:  # it is where the head is
         target.refs.compare_and_swap(name.reference, None, block)
         moved = replace(moved, outcome=TransferOutcome.UPDATED, old_head=None, new_head=block)

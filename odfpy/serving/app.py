@@ -20,11 +20,12 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 from odfpy import __version__
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
-from odfpy.serving import catalog, events, simple, smart
+from odfpy.serving import beside, catalog, events, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
 from odfpy.serving.heads import Heads
+from odfpy.serving.limits import BoundedBodies
 from odfpy.serving.logs import Metrics, Observed
 from odfpy.serving.reach import Reaches
 from odfpy.serving.settings import ServeSettings
@@ -32,7 +33,7 @@ from odfpy.serving.settings import ServeSettings
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
-DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, smart.router, events.router, catalog.dataset)
+DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, beside.router, smart.router, events.router, catalog.dataset)
 """What there is of each dataset."""
 
 
@@ -53,6 +54,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.signer = Signer()
     app.state.limiters = {}
     app.state.metrics = Metrics()
+    app.add_middleware(BoundedBodies, max_body=settings.max_body)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
     app.include_router(catalog.server)

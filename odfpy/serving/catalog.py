@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from odfpy import __version__
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.errors import OdfError
+from odfpy.repository.node import TAKES_REFERENCES, TAKES_SIGNATURES
 from odfpy.serving.access import Administered, AnyCaller, Readable, is_readable, unauthorized
 from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
 
@@ -45,6 +46,12 @@ class DatasetInfo(BaseModel):
     numBlocks: int  # noqa: N815
     numRecords: int  # noqa: N815
     watermark: str | None
+
+
+class DatasetSummary(DatasetInfo):
+    """The same, and what clients may bring beside the Smart Transfer Protocol."""
+
+    takes: tuple[str, ...] = (TAKES_SIGNATURES, TAKES_REFERENCES)
 
 
 @server.get("/", include_in_schema=False)
@@ -91,9 +98,9 @@ def datasets(
 
 
 @dataset.get("", responses={401: {"description": "An access token is needed."}})
-def summary(dataset: Readable) -> DatasetInfo:
+def summary(dataset: Readable) -> DatasetSummary:
     """The dataset, in short."""
-    return _described(dataset)
+    return DatasetSummary(**_described(dataset).model_dump())
 
 
 @dataset.put(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -18,6 +20,15 @@ _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
 def add_handlers(app: FastAPI) -> None:
     """Let the application answer errors."""
     app.add_exception_handler(OdfError, _answer)
+    app.add_exception_handler(RequestValidationError, _refuse)
+
+
+def _refuse(connection: HTTPConnection, error: Exception) -> Response:
+    """What is wrong with a request, without what was in it: that may be a secret, or no text at all."""
+    del connection
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
+    problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
+    return Response(json.dumps({"detail": problems}), 422, media_type="application/json")
 
 
 def _answer(connection: HTTPConnection, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceName
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
@@ -77,23 +78,34 @@ def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) 
 class ServedTarget:
     """A place in a workspace, as the protocol sees it."""
 
-    def __init__(self, served: ServedDatasets, storage: Storage, alias: DatasetAlias, urls: SignedUrls) -> None:
+    def __init__(
+        self,
+        served: ServedDatasets,
+        storage: Storage,
+        alias: DatasetAlias,
+        urls: SignedUrls,
+        reference: ReferenceName | None = None,
+    ) -> None:
         """
         Args:
             served: the datasets of the server.
             storage: the workspace.
             alias: the name of the dataset there.
             urls: for its objects.
+            reference: the branch or tag that is pushed, of a dataset that is there; None for the head.
         """
         self._served = served
         self._storage = storage
         self._alias = alias
         self._urls = urls
+        self._reference = reference
 
     def existing(self) -> DatasetLayout | None:
-        """The dataset of that name, as it is now."""
+        """The dataset of that name, as it is now, seen from what is pushed."""
         dataset = self._dataset()
-        return dataset.layout if dataset else None
+        if dataset is None:
+            return None
+        return dataset.layout if self._reference is None else dataset.layout.on(self._reference)
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
         """Where a new dataset grows until it is whole.

@@ -17,7 +17,9 @@ class ServeSettings:
         max_connections: connections at the same time; more are refused with status 503.
         max_streams: subscriptions to events at the same time.
         max_message: bytes that one WebSocket message may have.
+        max_body: bytes that the body of any other request may have.
         max_object: bytes that one pushed object may have.
+        max_body: bytes that the body of any other request may have.
         patience: seconds that a client may let the server wait, for a request or for room to send.
         keep_alive: seconds that a connection without a request is kept.
         grace: seconds that requests get to end when the server is stopped.
@@ -34,6 +36,7 @@ class ServeSettings:
     max_streams: int = 500
     max_message: int = 64 * 1024**2
     max_object: int = 64 * 1024**3
+    max_body: int = 16 * 1024**2
     patience: float = 60.0
     keep_alive: float = 30.0
     grace: float = 30.0

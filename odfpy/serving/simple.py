@@ -11,7 +11,6 @@ Files go out piece by piece as the client takes them, and as ranges where it ask
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
@@ -20,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import is_name
-from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of
+from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of, signed_block_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
@@ -78,19 +77,11 @@ class _Paths(BaseModel):
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
     """Those of many signatures that are there, by their paths below the dataset's URL."""
     reach = request.app.state.reaches.of(dataset.folder)
-    names = [name for path in dict.fromkeys(wanted.paths) if (name := _signed_block(path)) is not None]
+    names = [name for path in dict.fromkeys(wanted.paths) if (name := signed_block_of(path)) is not None]
     reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
     side = dataset.layout.side
     files = side.read_all(reached, MAX_SIZE) if side is not None else {}
     return {"files": {path: data.decode("utf-8", "replace") for path, data in files.items()}}
-
-
-def _signed_block(path: str) -> Multihash | None:
-    """The block that a file of signatures is about, None for other files."""
-    with suppress(InvalidValue):
-        name = Multihash.parse(path.rpartition("/")[2])
-        return name if path == path_of(name) else None
-    return None
 
 
 def _side_file(dataset: StoredDataset, path: str) -> Response:

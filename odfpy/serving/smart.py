@@ -53,6 +53,7 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, Signer
 from odfpy.serving.access import Readable, Writable, alias_in, datasets_of
+from odfpy.serving.beside import pushed_reference
 from odfpy.serving.logs import log
 from odfpy.serving.pushes import ServedTarget, SignedUrls, store_of
 
@@ -93,11 +94,17 @@ async def pull(socket: WebSocket, dataset: Readable) -> None:
 
 
 @router.websocket("/push", dependencies=[_Versioned])
-async def push(socket: WebSocket, place: Writable) -> None:
-    """Let a client push."""
-    target = ServedTarget(datasets_of(socket), place.storage, place.alias, _urls(socket, place.storage))
+async def push(
+    socket: WebSocket, place: Writable, reference: Annotated[str | None, Query(max_length=200)] = None
+) -> None:
+    """Let a client push; ours may also push a branch or tag of a dataset that is there."""
+    name, may_force = None, place.may_force
+    if reference is not None:
+        name, is_new = await anyio.to_thread.run_sync(pushed_reference, place, reference)
+        may_force = may_force or is_new  # one that is new drops nothing
+    target = ServedTarget(datasets_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
     limit = socket.app.state.settings.max_object
-    conversation = serve_push(target, may_force=place.may_force, max_object_size=limit)
+    conversation = serve_push(target, may_force=may_force, max_object_size=limit)
     await _hold(socket, conversation, PushPhase.INITIAL_REQUEST)
 
 

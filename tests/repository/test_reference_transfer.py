@@ -111,8 +111,6 @@ def test_what_is_not_there_or_is_another_dataset_is_refused(there: DatasetLayout
     with pytest.raises(ForeignDataset):
         copy_reference(there, foreign, STAGING)
     assert list(foreign.refs.names()) == [HEAD]
-    with pytest.raises(TransferError, match="a node takes the head of a dataset"):
-        send_reference(there, "odf+http://127.0.0.1:1/x", TAG)
 
 
 def test_a_damaged_block_of_a_branch_is_refused(there: DatasetLayout, here: DatasetLayout, tmp_path: Path):

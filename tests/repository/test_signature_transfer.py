@@ -7,48 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.small_datasets import dataset_id, make_dataset, say
+from support.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
+from support.small_datasets import make_dataset, say
 from support.static_server import StaticServer, endless, send, static_server
 
-from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD as HEAD_NAME
 from odfpy.chain.signatures import (
     BLOCK,
-    HEAD,
     HEAD_PATH,
     ForgedSignature,
     MalformedSignature,
     NotSigned,
     RequiredSigners,
     SignatureReport,
-    SignedBlock,
     encode,
     path_of,
-    read_head_signatures,
-    read_signatures,
 )
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import KeyPair
 from odfpy.repository.http import http_dataset
 from odfpy.repository.simple_transfer import transfer
 
-ALICE, MALLORY = KeyPair(b"a" * 32), KeyPair(b"m" * 32)
 BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
-TIME = Timestamp.parse("2024-01-01T12:00:00Z")
-
-
-def statement(hashed: HashedBlock) -> SignedBlock:
-    return SignedBlock(dataset_id=dataset_id(), block_hash=hashed.hash, sequence_number=hashed.block.sequence_number)
-
-
-def sign(layout: DatasetLayout, *blocks: HashedBlock, pair: KeyPair = ALICE) -> None:
-    """Sign some blocks, and the head."""
-    assert layout.side is not None
-    for hashed in blocks:
-        layout.side.write(path_of(hashed.hash), encode(statement(hashed).signed_by([pair], BLOCK, TIME), BLOCK))
-    head = layout.chain.in_order()[-1]
-    layout.side.write(HEAD_PATH, encode(statement(head).signed_by([pair], HEAD, TIME), HEAD))
 
 
 @pytest.fixture
@@ -67,12 +46,6 @@ def here(tmp_path: Path) -> DatasetLayout:
 def server(tmp_path: Path) -> Iterator[StaticServer]:
     with static_server(tmp_path) as server:
         yield server
-
-
-def assert_signed(here: DatasetLayout) -> None:
-    blocks = here.chain.in_order()
-    assert all(read_signatures(here.side, dataset_id(), block) for block in blocks)
-    assert read_head_signatures(here.side, dataset_id(), blocks[-1])
 
 
 @pytest.mark.parametrize("through", ["folder", "server"])

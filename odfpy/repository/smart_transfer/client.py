@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.divergence import compare_chains
 from odfpy.repository.http import http_dataset
+from odfpy.repository.node import give_signatures, node_dataset
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
 from odfpy.repository.smart_transfer.messages import Visibility
@@ -48,18 +50,34 @@ def push_to_node(
     *,
     force: bool = False,
     visibility: Visibility = Visibility.PRIVATE,
+    reference: ReferenceName | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring the dataset of a node up to this one; errors are those of `transfer`.
+    """Bring the dataset of a node up to this one; errors are those of `transfer`. Signatures follow, if it takes them.
 
     Args:
         source: only read.
         base: the http or https URL of the dataset on the node.
         force: let the node's chain become this one, even when that drops blocks there.
         visibility: who sees the dataset, if it is new there.
+        reference: the branch or tag that is to be where `source` has its head; only our own nodes take these.
         progress: called with bytes done and bytes in all.
     """
-    node = http_dataset(base)
+    result = _pushed(source, base, force, visibility, reference, progress)
+    if result.outcome is TransferOutcome.TARGET_AHEAD:
+        return result
+    return replace(result, signatures=give_signatures(source, result.new_head, base, is_head=reference is None))
+
+
+def _pushed(
+    source: DatasetLayout,
+    base: str,
+    force: bool,
+    visibility: Visibility,
+    reference: ReferenceName | None,
+    progress: BytesProgress | None,
+) -> TransferResult:
+    node = http_dataset(base) if reference is None else node_dataset(base).on(reference)
     head, node_head = head_of_source(source), node.refs.get(HEAD)
     if node_head == head:
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
@@ -71,8 +89,14 @@ def push_to_node(
         if decided is not None:
             return decided
         blocks = source.chain.in_order(head)
-    talk = push(source, blocks, node_head, force=force, visibility=visibility)
-    result = converse(base, "push", talk, source, progress)
+    if reference is not None and head in node.blocks:
+        node.refs.compare_and_swap(HEAD, node_head, head)
+        result = TransferResult(
+            outcome=TransferOutcome.UPDATED, old_head=node_head, new_head=head, num_blocks=len(blocks)
+        )
+    else:
+        talk = push(source, blocks, node_head, force=force, visibility=visibility)
+        result = converse(base, "push", talk, source, progress, reference=reference)
     if found is None:
         return result
     return replace(result, num_blocks=len(found.source), num_dropped=len(found.target))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from odfpy import __version__
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.references import ReferenceName
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.extras import needs_extra
 from odfpy.http.client import HttpClient
@@ -59,7 +60,13 @@ _LOST = 1006
 
 
 def converse(
-    base: str, path: str, conversation: Conversation[R], here: DatasetLayout, progress: BytesProgress | None = None
+    base: str,
+    path: str,
+    conversation: Conversation[R],
+    here: DatasetLayout,
+    progress: BytesProgress | None = None,
+    *,
+    reference: ReferenceName | None = None,
 ) -> R:
     """Have a conversation with a server.
 
@@ -69,13 +76,16 @@ def converse(
         conversation: the client's side.
         here: the dataset on this side.
         progress: called with bytes done and bytes in all, while files are transferred.
+        reference: the branch or tag that it is about, instead of the head; only our own nodes know of these.
 
     Raises:
         TransferError: the server cannot be reached, wants a token, or has no such dataset.
         OdfError: what the conversation comes to.
     """
     with ExitStack() as ends:
-        talk = _Talk(_connected(base, path, ends), base, here, progress or (lambda _done, _total: None))
+        name = HEAD if reference is None else reference.reference
+        where = path if reference is None else f"{path}?reference={name}"
+        talk = _Talk(_connected(base, where, ends), base, name, here, progress or (lambda _done, _total: None))
         result = talk.run(conversation)
         talk.close(NORMAL)
         return result
@@ -108,9 +118,12 @@ class _Talk:
     A thread reads a message when one is wanted, another one gives files: whatever happens first is heard of first.
     """
 
-    def __init__(self, socket: ClientConnection, base: str, here: DatasetLayout, progress: BytesProgress) -> None:
+    def __init__(
+        self, socket: ClientConnection, base: str, reference: str, here: DatasetLayout, progress: BytesProgress
+    ) -> None:
         self._socket = socket
         self._base = base
+        self._reference = reference
         self._here = here
         self._progress = progress
         self._client = HttpClient(TransferError)
@@ -159,7 +172,7 @@ class _Talk:
             case TakeSignatures(blocks, dataset_id, required):
                 return copy_signatures(http_dataset(self._base), self._here, blocks, dataset_id, required)
             case AskHead():
-                return http_dataset(self._base).refs.get(HEAD)
+                return http_dataset(self._base).refs.get(self._reference)
         return None
 
     def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
