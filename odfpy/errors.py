@@ -195,6 +195,37 @@ class EngineUnavailable(EngineError, code="E505"):
     """The engine could not be started or has gone away."""
 
 
+# --- Questions -------------------------------------------------------------------------------------------------------
+
+
+class NotYetThen(NotFound, code="E701"):
+    """A dataset is asked for as it was before it began."""
+
+
+class QueryCancelled(OdfError, code="E702"):
+    """Somebody has stopped the query."""
+
+
+class QueryTimedOut(EngineError, code="E703"):
+    """The query took longer than it may."""
+
+
+class ResultTooLarge(EngineError, code="E704"):
+    """The result has more bytes than it may."""
+
+
+class WrongProjection(InvalidQuery, code="E705"):
+    """A temporal projection is not written as it should be, or the dataset has no such moment."""
+
+
+class BlockOfAnother(NotFound, code="E706"):
+    """A block is not of the dataset that it is to be read at."""
+
+
+class UnknownTable(DatasetNotFound, code="E707"):
+    """A query names what is neither a dataset nor defined by itself."""
+
+
 # --- Transfer --------------------------------------------------------------------------------------------------------
 
 

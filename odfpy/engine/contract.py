@@ -16,6 +16,10 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.transform import Transform
+from odfpy.engine.ad_hoc import Projection as Projection  # noqa: PLC0414
+from odfpy.engine.ad_hoc import SqlRequest as SqlRequest  # noqa: PLC0414
+from odfpy.engine.ad_hoc import SqlResponseSuccess as SqlResponseSuccess  # noqa: PLC0414
+from odfpy.engine.ad_hoc import SqlTable as SqlTable  # noqa: PLC0414
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported` or `nondeterministic` (odfpy).
+        fault: `invalid`, `unsupported`, `nondeterministic` or `too-large` (odfpy).
         hint: what to write instead (odfpy).
     """
 
@@ -280,33 +284,6 @@ class AnalyzeResponseSuccess:
 
 
 AnalyzeResponse: TypeAlias = AnalyzeResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError
-
-
-@dataclass(frozen=True, slots=True)
-class SqlTable:
-    """A dataset as a table of an ad hoc query (odfpy)."""
-
-    name: str
-    schema_file: str
-    data_paths: tuple[str, ...]
-    vocab: DatasetVocabulary
-
-
-@dataclass(frozen=True, slots=True)
-class SqlRequest:
-    """An ad hoc read-only query; the result goes to `output_path` as an Arrow IPC stream (odfpy)."""
-
-    query: str
-    tables: tuple[SqlTable, ...]
-    output_path: str
-    limit: U64 | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SqlResponseSuccess:
-    """The result has been written (odfpy)."""
-
-    num_rows: U64
 
 
 SqlResponse: TypeAlias = SqlResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError

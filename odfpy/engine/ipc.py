@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from odfpy.data.arrow import plain_array, plain_schema
-from odfpy.errors import OdfError
+from odfpy.errors import OdfError, ResultTooLarge
 
 BATCH_ROWS: Final = 1 << 16
 """Rows of an even batch."""
@@ -40,6 +40,39 @@ def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             raise OdfError(f"Cannot write the result to {path}: {error.strerror or error}") from error
         raise
     return rows
+
+
+def within(
+    batches: Iterable[pa.RecordBatch], skip: int, limit: int | None, max_bytes: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Some of the rows.
+
+    Args:
+        batches: the rows.
+        skip: how many to leave out first.
+        limit: how many at most.
+        max_bytes: bytes of them at most.
+
+    Raises:
+        ResultTooLarge: they are more.
+    """
+    size = 0
+    for batch in batches if limit != 0 else ():
+        rows = batch.slice(skip, limit)
+        skip -= min(skip, batch.num_rows)
+        if not rows.num_rows:
+            continue
+        size += rows.nbytes
+        if max_bytes is not None and size > max_bytes:
+            raise ResultTooLarge(
+                f"The result has more than {max_bytes} bytes",
+                hint="Ask for fewer rows or columns, or for the rows part by part.",
+            )
+        yield rows
+        if limit is not None:
+            limit -= rows.num_rows
+            if not limit:
+                return
 
 
 def map_stream(path: str) -> pa.Table:

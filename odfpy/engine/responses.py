@@ -8,7 +8,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from odfpy.engine.contract import TransformResponseInternalError, TransformResponseInvalidQuery
-from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, UnsupportedQuery, UsageError
+from odfpy.errors import (
+    EngineError,
+    InvalidQuery,
+    NondeterministicQuery,
+    OdfError,
+    ResultTooLarge,
+    UnsupportedQuery,
+    UsageError,
+)
 
 Response = TypeVar("Response")
 
@@ -16,6 +24,7 @@ _ERRORS: dict[str, type[EngineError]] = {
     "invalid": InvalidQuery,
     "unsupported": UnsupportedQuery,
     "nondeterministic": NondeterministicQuery,
+    "too-large": ResultTooLarge,
 }
 
 

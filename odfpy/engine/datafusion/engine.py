@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponse,
     TransformResponseSuccess,
 )
+from odfpy.engine.datafusion.ad_hoc import DataFusionRows
 from odfpy.engine.datafusion.late_hints import check_no_late_hints
 from odfpy.engine.datafusion.plan import check_is_query, check_row_by_row, check_total_order, scans
 from odfpy.engine.datafusion.session import (
@@ -304,29 +305,5 @@ def _operation_types(batch: pa.RecordBatch, form: OutputForm) -> pa.Array:
 
 
 def _sql(request: SqlRequest) -> SqlResponseSuccess:
-    import pyarrow.dataset as ds
-
-    context = new_session(deterministic=False)
-    for table in request.tables:
-        schema = slice_schema(table.schema_file, vocab=table.vocab)
-        if table.data_paths:
-            context.register_dataset(quoted(table.name), ds.dataset(list(table.data_paths), schema, format="parquet"))
-        else:
-            name_rows(context, table.name, schema, [])
-    source = SourceText(request.query)
-    with datafusion_errors(source):
-        frame = run_query(context, request.query)
-        check_is_query(frame.logical_plan(), source)
-        rows = _limited(rows_in_order(frame), request.limit)
-        return SqlResponseSuccess(write_stream(request.output_path, frame.schema(), rows))
-
-
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first rows. DataFusion itself would take them from whichever file is read first."""
-    left = limit
-    for batch in batches:
-        yield batch if left is None else batch.slice(0, left)
-        if left is not None:
-            left -= min(left, batch.num_rows)
-            if not left:
-                return
+    rows = DataFusionRows(request)
+    return SqlResponseSuccess(write_stream(request.output_path, rows.schema, rows))

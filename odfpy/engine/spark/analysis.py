@@ -80,20 +80,29 @@ def each_step(
     return found
 
 
-def analyze_query(catalyst: Catalyst, source: SourceText, tables: Sequence[str]) -> Node:
+def analyze_query(
+    catalyst: Catalyst, source: SourceText, tables: Sequence[str], shown: SourceText | None = None
+) -> Node:
     """The analyzed plan of one query of any class.
+
+    Args:
+        catalyst: a session in which the tables have been named.
+        source: the query.
+        tables: their names.
+        shown: the query as its author wrote it, with the same places.
 
     Raises:
         InvalidQuery: it does not parse, is no query, names what is not there, or would run code from elsewhere.
     """
-    with spark_errors([source]):
+    shown = shown or source
+    with spark_errors([shown]):
         parsed = catalyst.parse(_with_plain_names(catalyst, source.text, tables))
-        _check_is_query(parsed, source)
+        _check_is_query(parsed, shown)
         plan = catalyst.analyze(parsed)
         for operator in with_subqueries(plan):
             for name, node in operator.expressions:
                 if (reason := why_unsafe(name, node)) is not None:
-                    raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, source)}")
+                    raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, shown)}")
         return plan
 
 

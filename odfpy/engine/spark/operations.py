@@ -18,7 +18,7 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.ipc import write_stream
+from odfpy.engine.ipc import within, write_stream
 from odfpy.engine.responses import answered
 from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyze_query
@@ -33,7 +33,7 @@ from odfpy.engine.spark.prepare import prepared
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.session import request_session, version_of
 from odfpy.engine.spark.stateful import Stateful, watermark_of, write_changes
-from odfpy.engine.spark.tables import Table, name_table
+from odfpy.engine.spark.tables import Table, name_projected
 from odfpy.engine.spark.tally import tally
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.spark.write import batches_of
@@ -101,13 +101,17 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
-    source = SourceText(request.query)
+    source = SourceText(request.shown or request.query)
     folder = TemporaryDirectory(prefix="engine-", dir=Path(request.output_path).parent)
     with folder as scratch, spark_errors([source]):
         catalyst = Catalyst(request_session(spark))
-        for table in request.tables:
-            name_table(catalyst, Table.of(table), Path(scratch))
-        frame = catalyst.dataframe(analyze_query(catalyst, source, [table.name for table in request.tables]))
+        for number, table in enumerate(request.tables):
+            name_projected(catalyst, table, f"__odf_log_{number}", Path(scratch))
+        names = [table.name for table in request.tables]
+        frame = catalyst.dataframe(analyze_query(catalyst, SourceText(request.query), names, shown=source))
+        if request.skip:
+            frame = frame.offset(request.skip)
         if request.limit is not None:
             frame = frame.limit(request.limit)
-        return SqlResponseSuccess(write_stream(request.output_path, arrow_schema(frame.schema), batches_of(frame)))
+        rows = within(batches_of(frame), 0, request.limit, request.max_bytes)
+        return SqlResponseSuccess(write_stream(request.output_path, arrow_schema(frame.schema), rows))

@@ -14,6 +14,7 @@ from odfpy.data.parquet_io import open_parquet
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
+from odfpy.engine.projection import SPARK, projection_sql
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import readable_type, spark_schema, to_spark
@@ -49,7 +50,8 @@ class Table:
             case InputSchema():
                 return cls(source.query_alias, source.vocab, source.schema_file, primary_key=source.primary_key)
             case SqlTable():
-                return cls(source.name, source.vocab, source.schema_file, source.data_paths)
+                interval = None if source.last_offset is None else OffsetInterval(0, source.last_offset)
+                return cls(source.name, source.vocab, source.schema_file, source.data_paths, interval)
         paths = source.data_paths if source.offset_interval is not None else ()
         return cls(
             source.query_alias,
@@ -125,9 +127,26 @@ def visible_columns(schema: pa.Schema, vocab: DatasetVocabulary) -> list[int]:
     return [at for at, name in enumerate(schema.names) if name not in hidden]
 
 
-def name_table(catalyst: Catalyst, table: Table, scratch: Path) -> None:
-    """Let ad hoc queries see a table; errors as for `scan`."""
-    catalyst.name_view(table.name, scan(catalyst, table, scratch))
+def name_projected(catalyst: Catalyst, source: SqlTable, log: str, scratch: Path) -> None:
+    """Let ad hoc queries see a table.
+
+    Args:
+        catalyst: the session.
+        source: the table.
+        log: a name for the log that its projection is made of.
+        scratch: as for `scan`.
+
+    Raises:
+        UnsupportedQuery, EngineError: as for `scan`.
+        InvalidQuery: as for `projection_sql`.
+    """
+    table = Table.of(source)
+    plan = scan(catalyst, table, scratch)
+    if source.projection is not None:
+        catalyst.name_view(log, plan)
+        text = projection_sql(source.projection, log, table.schema(), table.vocab, SPARK)
+        plan = catalyst.analyze(catalyst.parse(text))
+    catalyst.name_view(table.name, plan)
 
 
 def _system_column(by_name: dict[str, Node], table: Table, name: str) -> Node:

@@ -1,0 +1,71 @@
+"""Ad hoc queries in process: rows as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.data.arrow import plain_schema
+from odfpy.data.slice import slice_schema
+from odfpy.engine.ad_hoc import SqlRequest, SqlTable
+from odfpy.engine.datafusion.plan import check_is_query
+from odfpy.engine.datafusion.session import (
+    datafusion_errors,
+    name_rows,
+    new_session,
+    quoted,
+    rows_in_order,
+    run_query,
+)
+from odfpy.engine.ipc import within
+from odfpy.engine.projection import DATAFUSION, projection_sql
+from odfpy.engine.source_text import SourceText
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+
+class DataFusionRows:
+    """The result of an ad hoc query, computed as it is read; planned when this is made.
+
+    Attributes:
+        schema: of the rows, in plain layout.
+    """
+
+    def __init__(self, request: SqlRequest) -> None:
+        self._request = request
+        self._source = SourceText(request.shown or request.query)
+        context = new_session(deterministic=False)
+        with datafusion_errors(self._source):
+            for number, table in enumerate(request.tables):
+                _name_table(context, table, f"__odf_log_{number}")
+            self._frame = run_query(context, request.query)
+            check_is_query(self._frame.logical_plan(), self._source)
+        self.schema: pa.Schema = plain_schema(self._frame.schema())
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows; DataFusion itself would take the first ones from whichever file is read first."""
+        request = self._request
+        with datafusion_errors(self._source):
+            yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)
+
+
+def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
+    """Let the query see a table, which is made of a log under another name if it is a projection."""
+    import pyarrow.dataset as ds
+
+    schema = slice_schema(table.schema_file, vocab=table.vocab)
+    name = table.name if table.projection is None else log
+    if table.data_paths:
+        rows = ds.dataset(list(table.data_paths), schema, format="parquet")
+        if table.last_offset is not None:
+            rows = rows.filter(pc.field(table.vocab.offset_column) <= table.last_offset)
+        context.register_dataset(quoted(name), rows)
+    else:
+        name_rows(context, name, schema, [])
+    if table.projection is not None:
+        text = projection_sql(table.projection, log, schema, table.vocab, DATAFUSION)
+        context.register_view(quoted(table.name), run_query(context, text))

@@ -1,0 +1,231 @@
+"""Temporal projections: what a changelog stands for, as SQL over the log. Both engines run what is written here.
+
+The log is a relation with all columns of a dataset. What comes out are rows of it, whole, system columns included:
+
+current state, no key    rows alike in all data columns count together; as often as they were gained (`+A`, `+C`)
+                         more than taken away (`-R`, `-C`) they are there: the last ones that were gained
+current state, a key     of each key the last row, unless that takes away
+as of a time, no key     the current state of the rows up to that event time
+as of a time, a key      of each key the version in force at that time, as temporal tables have them: see
+                         `odfpy.engine.spark.incremental.temporal`
+
+A dataset as at some moment is the same over the rows up to an offset: that is a matter of which rows are in the log.
+"""
+
+# ruff: noqa: S608  (SQL is made of quoted names)
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.engine.ad_hoc import Projection
+from odfpy.errors import InvalidQuery, did_you_mean
+
+_GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)})"
+
+
+class Grammar(ABC):
+    """What differs between the engines' SQL."""
+
+    @abstractmethod
+    def name(self, text: str) -> str:
+        """A name, exactly as it is."""
+
+    @abstractmethod
+    def instant(self, time: Timestamp) -> str:
+        """A constant instant; below a microsecond is cut off."""
+
+    @abstractmethod
+    def as_instant(self, expression: str) -> str:
+        """A time of any type as an instant."""
+
+    @abstractmethod
+    def entries(self, expression: str) -> str:
+        """The entries of a map, as something that can be compared."""
+
+    @property
+    @abstractmethod
+    def millisecond(self) -> str:
+        """An interval."""
+
+
+class SparkGrammar(Grammar):
+    """Spark SQL, time zone UTC."""
+
+    millisecond = "INTERVAL 1 MILLISECOND"
+
+    def name(self, text: str) -> str:
+        return "`" + text.replace("`", "``") + "`"
+
+    def instant(self, time: Timestamp) -> str:
+        return f"timestamp_micros({time.nanos // 1000})"
+
+    def as_instant(self, expression: str) -> str:
+        return f"CAST({expression} AS TIMESTAMP)"
+
+    def entries(self, expression: str) -> str:
+        return f"array_sort(map_entries({expression}))"
+
+
+class DataFusionGrammar(Grammar):
+    """DataFusion's SQL."""
+
+    millisecond = "INTERVAL '1 millisecond'"
+
+    def name(self, text: str) -> str:
+        return '"' + text.replace('"', '""') + '"'
+
+    def instant(self, time: Timestamp) -> str:
+        return self.as_instant(f"CAST({time.nanos // 1000} AS BIGINT)")
+
+    def as_instant(self, expression: str) -> str:
+        return f"arrow_cast({expression}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+    def entries(self, expression: str) -> str:
+        return f"map_entries({expression})"
+
+
+SPARK: Final = SparkGrammar()
+DATAFUSION: Final = DataFusionGrammar()
+
+
+def projection_sql(
+    projection: Projection, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar
+) -> str:
+    """The query that makes a projection of a log.
+
+    Args:
+        projection: which one.
+        log: name of the relation.
+        schema: its columns.
+        vocabulary: names of its system columns.
+        grammar: of the engine.
+
+    Raises:
+        InvalidQuery: a column of the key is not there.
+    """
+    for name in projection.key or ():
+        if name not in schema.names:
+            known = f"Its columns are {', '.join(schema.names)}."
+            raise InvalidQuery(
+                f"There is no column `{name}` to be a primary key",
+                hint=did_you_mean(name, schema.names, otherwise=known),
+            )
+    parts = _Parts(log, schema, vocabulary, grammar)
+    if projection.as_of is None:
+        return parts.current(projection.key)
+    if projection.key is None:
+        return parts.current(None, up_to=projection.as_of)
+    if projection.only_appends:
+        return parts.appended_as_of(projection.key, projection.as_of)
+    return parts.as_of(projection.key, projection.as_of)
+
+
+class _Parts:
+    """Pieces of these queries."""
+
+    def __init__(self, log: str, schema: pa.Schema, vocabulary: DatasetVocabulary, grammar: Grammar) -> None:
+        quote = grammar.name
+        self.grammar = grammar
+        self.log = quote(log)
+        self.schema = schema
+        self.offset = quote(vocabulary.offset_column)
+        self.op = quote(vocabulary.operation_type_column)
+        self.commit = quote(vocabulary.system_time_column)
+        self.time = grammar.as_instant(quote(vocabulary.event_time_column))
+        system = (vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column)
+        self.content = ", ".join(self._comparable([name for name in schema.names if name not in system])) or "1"
+        self.columns = ", ".join(quote(name) for name in schema.names)
+        self.gained = f"{self.op} IN {_GAINED}"
+        self.weight = f"CASE WHEN {self.gained} THEN 1 ELSE -1 END"
+
+    def _comparable(self, names: Sequence[str]) -> list[str]:
+        """Columns as they are grouped: both zeros are one, and maps are their entries."""
+        found = []
+        for name in names:
+            column, kind = self.grammar.name(name), self.schema.field(name).type
+            if pa.types.is_floating(kind):
+                column = f"CASE WHEN abs({column}) = 0 THEN abs({column}) ELSE {column} END"
+            found.append(self.grammar.entries(column) if pa.types.is_map(kind) else column)
+        return found
+
+    def _of_key(self, key: Sequence[str]) -> str:
+        return f"PARTITION BY {', '.join(self._comparable(key)) or '1'}"
+
+    def current(self, key: Sequence[str] | None, up_to: Timestamp | None = None) -> str:
+        """The current state, of the rows up to an event time."""
+        rows = self.log
+        if up_to is not None:
+            rows = f"(SELECT * FROM {self.log} WHERE {self.time} <= {self.grammar.instant(up_to)})"
+        if key is not None:
+            nth = f"row_number() OVER ({self._of_key(key)} ORDER BY {self.offset} DESC)"
+            numbered = f"SELECT {self.columns}, {nth} AS __odf_nth FROM {rows}"
+            return f"SELECT {self.columns} FROM ({numbered}) WHERE __odf_nth = 1 AND {self.gained}"
+        nth = f"row_number() OVER (PARTITION BY {self.content}, {self.gained} ORDER BY {self.offset} DESC)"
+        left = f"sum({self.weight}) OVER (PARTITION BY {self.content})"
+        numbered = f"SELECT {self.columns}, {nth} AS __odf_nth, {left} AS __odf_left FROM {rows}"
+        return f"SELECT {self.columns} FROM ({numbered}) WHERE {self.gained} AND __odf_nth <= __odf_left"
+
+    def appended_as_of(self, key: Sequence[str], at: Timestamp) -> str:
+        """Versions in force where no row takes any away: each begins one, and the last to begin holds."""
+        nth = f"row_number() OVER ({self._of_key(key)} ORDER BY {self.time} DESC, {self.offset} DESC)"
+        begun = (
+            f"SELECT {self.columns}, {nth} AS __odf_nth FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
+        )
+        return f"SELECT {self.columns} FROM ({begun}) WHERE __odf_nth = 1"
+
+    def as_of(self, key: Sequence[str], at: Timestamp) -> str:
+        """Versions in force: what begins and ends them, and which of that comes last."""
+        of_key, so_far = self._of_key(key), "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        in_order = f"{of_key} ORDER BY {self.offset}"
+        event = f"CASE WHEN {self.gained} THEN {self.time} END"
+        is_pair = (
+            f"{self.op} = {int(OperationType.CORRECT_FROM)} AND lead({self.op}) OVER ({in_order}) = "
+            f"{int(OperationType.CORRECT_TO)} AND lead({self.offset}) OVER ({in_order}) = {self.offset} + 1"
+        )
+        is_wrong = "__odf_matched = 1 AND (__odf_corrected IS NOT NULL OR __odf_present > 0)"
+        ends = (
+            "CASE WHEN __odf_matched = 0 THEN __odf_time "
+            "WHEN __odf_again IS NULL OR __odf_again > __odf_ends THEN __odf_ends END"
+        )
+        nth = f"row_number() OVER ({of_key} ORDER BY __odf_at DESC, {self.offset} DESC)"
+        return f"""
+WITH commits AS (
+  SELECT {self.commit} AS __odf_commit, max({event}) AS __odf_latest FROM {self.log}
+  WHERE {self.time} IS NOT NULL GROUP BY {self.commit}
+), clocks AS (
+  SELECT __odf_commit, max(__odf_latest) OVER (ORDER BY __odf_commit {so_far}) AS __odf_clock,
+    max(__odf_latest) OVER (ORDER BY __odf_commit ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS __odf_earlier
+  FROM commits
+), told AS (
+  SELECT {self.columns}, {self.time} AS __odf_time,
+    CASE WHEN __odf_earlier IS NULL OR __odf_clock > __odf_earlier THEN __odf_clock
+      ELSE __odf_earlier + {self.grammar.millisecond} END AS __odf_ends
+  FROM {self.log} JOIN clocks ON {self.commit} = __odf_commit WHERE {self.time} IS NOT NULL
+), known AS (
+  SELECT *, CASE WHEN {is_pair} THEN lead(__odf_time) OVER ({in_order}) END AS __odf_corrected,
+    max(CASE WHEN {self.gained} THEN 1 ELSE 0 END)
+      OVER (PARTITION BY {self.content} ORDER BY {self.offset} {so_far}) AS __odf_matched,
+    sum({self.weight}) OVER ({of_key} ORDER BY {self.commit}
+      RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS __odf_present,
+    min(CASE WHEN {self.gained} THEN __odf_time END)
+      OVER ({in_order} ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS __odf_again
+  FROM told
+), said AS (
+  SELECT *, sum(CASE WHEN {self.gained} THEN 1
+      WHEN {is_wrong} AND NOT coalesce(__odf_corrected > __odf_time, FALSE) THEN -1 ELSE 0 END)
+      OVER (PARTITION BY {self.content}) AS __odf_weight,
+    CASE WHEN {self.gained} THEN __odf_time
+      WHEN __odf_corrected IS NULL AND NOT ({is_wrong}) THEN {ends} END AS __odf_at
+  FROM known
+), events AS (
+  SELECT *, {nth} AS __odf_nth FROM said
+  WHERE __odf_at <= {self.grammar.instant(at)} AND (NOT ({self.gained}) OR __odf_weight > 0)
+)
+SELECT {self.columns} FROM events WHERE __odf_nth = 1 AND {self.gained}"""
