@@ -84,7 +84,7 @@ def _nested(scalar: Any) -> Any:
 def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _instant(count: int, unit: str, zone: str) -> str:
