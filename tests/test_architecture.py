@@ -64,6 +64,7 @@ HOMES = {
     "cryptography": ("dataset/identity",),
     "rfc8785": ("codec/canonical_json",),
     "fastapi": ("serving",),
+    "fastapi_swagger": ("serving",),
     "starlette": ("serving",),
     "uvicorn": ("serving",),
     "prometheus_client": ("serving",),

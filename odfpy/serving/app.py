@@ -20,7 +20,7 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 from odfpy import __version__
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
-from odfpy.serving import beside, catalog, events, simple, smart
+from odfpy.serving import beside, catalog, docs_page, events, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
@@ -45,7 +45,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
         settings: limits and times.
     """
     settings = settings or ServeSettings()
-    app = FastAPI(title="Open Data Fabric node", version=__version__, redoc_url=None, lifespan=_lifespan)
+    app = FastAPI(title="Open Data Fabric node", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.settings = settings
     app.state.datasets = ServedDatasets([workspace.storage for workspace in workspaces])
     app.state.reaches = Reaches()
@@ -58,6 +58,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
     app.include_router(catalog.server)
+    app.include_router(docs_page.router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -306,9 +307,25 @@ def test_monitoring_learns_that_it_lives_and_what_it_does_but_no_names(node: Nod
 
 def test_there_is_a_page_of_what_can_be_asked(node: Node) -> None:
     assert ask(f"{node.url}/").headers["location"] == "/docs"
-    assert b"swagger" in ask(f"{node.url}/docs").body
+    assert ask(f"{node.url}/docs").status == 200
     paths = ask(f"{node.url}/openapi.json").json["paths"]
     assert {"/{name}/refs/{ref}", "/{account}/{name}/data/{hash}", "/{name}/events", "/datasets"} <= paths.keys()
+
+
+def test_the_page_asks_nobody_else_for_anything(node: Node) -> None:
+    page = ask(f"{node.url}/docs")
+    parts = re.findall(rb'(?:src|href)="([^"]*)"', page.body)
+    assert len(parts) == 4
+    assert not [part for part in parts if b"//" in part]
+    assert b"<script>" not in page.body
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    kinds = [ask(f"{node.url}/{part.decode()}").headers["content-type"].partition(";")[0] for part in parts]
+    assert kinds == ["image/png", "text/css", "text/javascript", "text/javascript"]
+    assert ask(f"{node.url}/docs/../pyproject.toml").status in (401, 404, 422)
+    assert ask(f"{node.url}/docs/__init__.py").status == 422
 
 
 # --- Many, slow, and strange clients ---------------------------------------------------------------------------------
