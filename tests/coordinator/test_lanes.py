@@ -81,6 +81,7 @@ def test_a_person_decides(workspace: Workspace, source: AddPushSource) -> None:
 def test_ingests_may_change_lanes(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root())
     workspace.config.set("engine.memory", MEMORY)
+    workspace = Workspace.open(workspace.root)  # engines are set up once
     try:
         feed(workspace, "root", "1 a", "2 b")
         workspace.config.set("ingest.lane", "spark")
