@@ -11,7 +11,9 @@ from pathlib import Path
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import RequiredSigners
+from odfpy.chain.state import ChainState
 from odfpy.coordinator.config import Config
+from odfpy.coordinator.inputs_elsewhere import InputElsewhere
 from odfpy.coordinator.keys import UserKeys, required_signers
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
@@ -74,7 +76,7 @@ class Remotes:
             progress=_reporter(name, "pulling", progress),
         )
         seen.remember(url, result.source_head)
-        return _result(name, result, dataset.layout)
+        return _result(name, result, lambda: dataset.reloaded().state)
 
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, *, force: bool, progress: ProgressSink
@@ -95,7 +97,7 @@ class Remotes:
             required=self.required,
             progress=_reporter(name, f"pulling {reference}", progress),
         )
-        return _with_reference(_result(name, result, layout.on(reference)), reference)
+        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
         self, dataset: StoredDataset, reference: ReferenceName, *, force: bool, progress: ProgressSink
@@ -110,10 +112,10 @@ class Remotes:
         url = resolve_remote(self.aliases(dataset).list("push")[0], self.registry)
         reporter = _reporter(name, f"pushing {reference}", progress)
         result = send_reference(layout, url, reference, force=force, progress=reporter)
-        return _with_reference(_result(name, result, layout.on(reference)), reference)
+        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
 
-    def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[tuple[str, DatasetId]]:
-        """What a dataset is derived from and the workspace lacks: where it would be, beside the dataset, and its id.
+    def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
+        """What a dataset is derived from and the workspace lacks.
 
         Args:
             dataset: a copy.
@@ -121,9 +123,8 @@ class Remotes:
         """
         transform = dataset.state.set_transform
         here = {known.handle.id for known in self._storage.datasets()}
-        beside = ref.rstrip("/").rpartition("/")[0]
         return [
-            (f"{beside}/{item.alias or item.dataset_ref}", item.dataset_ref)
+            InputElsewhere(ref, item.alias or str(item.dataset_ref), item.dataset_ref)
             for item in (transform.inputs if transform else ())
             if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in here
         ]
@@ -157,11 +158,12 @@ class Remotes:
                 required=self.required,
                 progress=_reporter(str(alias), "pulling", progress),
             )
-            result = _result(str(alias), moved, layout)
+            state = moved.state or layout.chain.state()
+            result = _result(str(alias), moved, lambda: state)
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
             _seen_heads(folder).remember(url, moved.source_head)
             with self._storage.editing():
-                self._storage.create(alias, layout.chain.state().dataset_id, folder)
+                self._storage.create(alias, state.dataset_id, folder)
         return result
 
     def push(
@@ -190,7 +192,7 @@ class Remotes:
         )
         aliases.add("push", target)
         _seen_heads(dataset.folder).remember(url, result.new_head)
-        return _result(name, result, dataset.layout)
+        return _result(name, result, lambda: dataset.reloaded().state)
 
     def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
         is_place = is_url(to) or is_path(to)
@@ -227,11 +229,12 @@ def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[in
     return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
 
 
-def _result(name: str, moved: TransferResult, target: DatasetLayout) -> PullResult:
+def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainState]) -> PullResult:
     updated = moved.outcome is TransferOutcome.UPDATED
+    state = (moved.state or read_state()) if updated else None  # long chains take long to read
     notes = ["the other side has more"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
-    if moved.signatures is not None and updated:
-        notes.append(UserKeys().words(moved.signatures, target.chain.state().dataset_id))
+    if moved.signatures is not None and state is not None:
+        notes.append(UserKeys().words(moved.signatures, state.dataset_id))
     return PullResult(
         name=name,
         outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
@@ -239,7 +242,7 @@ def _result(name: str, moved: TransferResult, target: DatasetLayout) -> PullResu
         new_head=moved.new_head,
         num_blocks=moved.num_blocks,
         num_records=moved.num_records,
-        watermark=target.chain.state().watermark if updated else None,
+        watermark=state.watermark if state is not None else None,
         signatures=moved.signatures,
         notes=tuple(notes),
     )

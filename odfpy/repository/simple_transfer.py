@@ -55,6 +55,7 @@ class TransferResult:
         num_ahead: blocks that only the target has.
         signatures: who has signed the blocks that came, None when none came.
         behind: head of the source, where it is behind the target's.
+        state: what the chain amounts to at its new head, where that is known without reading the chain again.
     """
 
     outcome: TransferOutcome
@@ -68,6 +69,7 @@ class TransferResult:
     num_ahead: int = 0
     behind: Multihash | None = None
     signatures: SignatureReport | None = None
+    state: ChainState | None = None
 
     @property
     def source_head(self) -> Multihash:
@@ -149,6 +151,7 @@ def transfer(
         num_objects=len(missing),
         num_bytes=sum(item.size for item in missing),
         num_dropped=len(found.target),
+        state=state,
         signatures=signatures,
     )
 

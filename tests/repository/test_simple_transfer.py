@@ -80,6 +80,7 @@ def test_dataset_of_the_reference_is_pulled_byte_for_byte(golden, name: str, her
         num_objects=len(list(original.data)) + len(list(original.checkpoints)),
         num_bytes=sum(store.size(item) for store in (original.data, original.checkpoints) for item in store),
         signatures=SignatureReport(unsigned=state.sequence_number + 1),
+        state=state,
     )
 
 

@@ -178,6 +178,7 @@ def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[Li
         num_objects=len(objects),
         num_bytes=sum(item.size for item in objects),
         num_dropped=incoming.num_dropped,
+        state=incoming.state,
     )
 
 
