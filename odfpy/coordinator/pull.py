@@ -185,16 +185,31 @@ class Puller:
 
     def _pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
-        wanted: list[tuple[str, DatasetId | None]] = [(ref, None)]
+        result = timed(ref, partial(self._pull_new, ref))
+        yield result
+        if result.error is None and self.options.tags:
+            yield from self._pull_tags(self.storage.get(result.name))
+        if result.error is None and self.options.recursive:
+            yield from self._pull_inputs(result.name, ref)
+
+    def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
+        """What a copy is derived from and the workspace lacks, and what that is derived from."""
+        tried: set[DatasetId] = set()
+        wanted = self.remotes.missing_inputs(self.storage.get(name), ref)
         while wanted:
-            ref, expected_id = wanted.pop(0)
-            result = timed(ref, partial(self._pull_new, ref, expected_id))
+            item = wanted.pop(0)
+            if item.dataset_id in tried:
+                continue
+            tried.add(item.dataset_id)
+            try:
+                ref = item.find(self.remotes.registry)
+            except OdfError as error:
+                yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
+                continue
+            result = timed(ref, partial(self._pull_new, ref, item.dataset_id))
             yield result
-            if result.error is None and expected_id is None:
-                yield from self._pull_tags(self.storage.get(result.name)) if self.options.tags else ()
-            if self.options.recursive and result.error is None:
-                inputs = self.remotes.missing_inputs(self.storage.get(result.name), ref)
-                wanted += [item for item in inputs if item not in wanted]
+            if result.error is None:
+                wanted += self.remotes.missing_inputs(self.storage.get(result.name), ref)
 
     def _pull_tags(self, dataset: StoredDataset) -> Iterator[PullResult]:
         for name in self.options.tags:
@@ -208,7 +223,7 @@ class Puller:
         with dataset.writing() as locked:
             return self.remotes.pull_reference(locked, url, name, force=force, progress=progress)
 
-    def _pull_new(self, ref: str, expected_id: DatasetId | None) -> PullResult:
+    def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
         return self.remotes.clone(
             ref,
             as_name=self.options.as_name if expected_id is None else None,

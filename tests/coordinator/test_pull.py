@@ -175,6 +175,23 @@ def test_what_a_dataset_is_derived_from_comes_from_beside_it(tmp_path: Path) -> 
     assert outcomes(pull(here)) == dict.fromkeys(("more", "derived", "root"), "up to date")
 
 
+def test_an_input_that_the_query_calls_otherwise_is_known_by_its_id(tmp_path: Path) -> None:
+    there = workspace_with(tmp_path / "there", root(), derivative(), root("other"))
+    feed(there, "root", "1 a", "2 b")
+    pull(there, "derived")
+    list(there.push(["derived"], to=str(tmp_path / "mirror") + "/"))
+    here = Workspace.init(tmp_path / "here")
+    copied, missing = here.pull([str(tmp_path / "mirror" / "derived")], recursive=True)
+    assert copied.error is None
+    assert missing.name == "source"
+    assert isinstance(missing.error, DatasetNotFound)
+    assert "which " + str(tmp_path / "mirror" / "derived") + " is derived from" in missing.error.message
+    list(there.push(["root", "other"], to=str(tmp_path / "mirror") + "/"))
+    results = list(here.pull([str(tmp_path / "mirror" / "derived")], recursive=True))
+    assert outcomes(results) == {"derived": "up to date", "root": "updated"}
+    assert all(report.ok for report in here.verify(all=True))
+
+
 def test_another_dataset_is_not_taken_for_an_input(tmp_path: Path) -> None:
     there = workspace_with(tmp_path / "there", root(), derivative())
     other = workspace_with(tmp_path / "other", root("source"))

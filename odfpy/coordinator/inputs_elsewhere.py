@@ -1,0 +1,72 @@
+"""What a copy is derived from, in the place that the copy has come from: by its name, or else by its id.
+
+A query may give its inputs names of its own; of what a dataset is called in another place, a chain says nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from odfpy.chain.events import Seed
+from odfpy.chain.ref_store import HEAD
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
+from odfpy.repository.listing import ListedDataset, NotListable, list_datasets
+from odfpy.repository.open import open_dataset
+from odfpy.repository.registry import RepositoryRegistry, resolve_remote
+
+
+@dataclass(frozen=True, slots=True)
+class InputElsewhere:
+    """An input that a copy has and the workspace lacks.
+
+    Attributes:
+        copy: where the copy has come from, as `odf pull` takes it.
+        name: what the query calls the input.
+        dataset_id: which it is.
+    """
+
+    copy: str
+    name: str
+    dataset_id: DatasetId
+
+    def find(self, registry: RepositoryRegistry) -> str:
+        """Where it is, as `odf pull` takes it: what has its name there, or has its id.
+
+        Raises:
+            DatasetNotFound: not beside the copy, or nobody can tell under which name.
+            TransferError: the place cannot be read.
+        """
+        beside = _folder_of(self.copy)
+        with suppress(InvalidValue):  # what a query calls it may be no name of a dataset
+            ref = f"{beside}/{self.name}"
+            if open_dataset(resolve_remote(ref, registry)).refs.get(HEAD) is not None:
+                return ref
+        try:
+            listed = list_datasets(_folder_of(resolve_remote(self.copy, registry)))
+        except NotListable:
+            listed = []
+        for known in sorted(listed, key=self._is_unlike):
+            if self._is(known):
+                return f"{beside}/{known.alias}"
+        raise DatasetNotFound(
+            f"`{self.name}` ({self.dataset_id}), which {self.copy} is derived from, is not to be found beside it",
+            hint="If it has another name, or is elsewhere, pull it from there: odf pull REPOSITORY/NAME",
+        )
+
+    def _is_unlike(self, known: ListedDataset) -> bool:
+        """Whether the name does not speak for it: those that may be it are read first."""
+        return self.name.lower() not in str(known.alias).lower()
+
+    def _is(self, known: ListedDataset) -> bool:
+        with suppress(OdfError):  # a dataset that is damaged is none to take
+            for hashed in open_dataset(known.url).chain.iter_blocks():
+                event = hashed.block.event
+                if isinstance(event, Seed):
+                    return event.dataset_id == self.dataset_id
+        return False
+
+
+def _folder_of(place: str) -> str:
+    return place.rstrip("/").rpartition("/")[0]
