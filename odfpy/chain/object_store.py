@@ -9,7 +9,8 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,21 @@ CHUNK = 1 << 20
 
 class ObjectTooLarge(IntegrityError, code="E222"):
     """A stream went on beyond the size that was announced for the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object as its store lists it.
+
+    Attributes:
+        name: its hash.
+        size: its bytes.
+        written: when it was written, or found to be of use; seconds since 1970.
+    """
+
+    name: Multihash
+    size: int
+    written: float
 
 
 class ObjectStore(ABC):
@@ -38,6 +54,18 @@ class ObjectStore(ABC):
     @abstractmethod
     def __iter__(self) -> Iterator[Multihash]:
         """All names, in no particular order."""
+
+    def stored(self) -> Iterator[StoredObject]:
+        """All objects with their sizes and ages, in no particular order.
+
+        Raises:
+            OdfError: this place does not tell them.
+        """
+        raise OdfError(f"{type(self).__name__} does not tell when its objects were written")
+
+    def touch(self, name: Multihash) -> None:
+        """Let an object that is there count as written now, where the place can do that: somebody will refer to it."""
+        del name
 
     @abstractmethod
     def open(self, name: Multihash) -> BinaryIO:
@@ -151,6 +179,16 @@ class LocalObjectStore(ObjectStore):
             if str(name) == entry.name:
                 yield name
 
+    def stored(self) -> Iterator[StoredObject]:
+        for name in self:
+            with suppress(FileNotFoundError):
+                status = self._path(name).stat()
+                yield StoredObject(name, status.st_size, status.st_mtime)
+
+    def touch(self, name: Multihash) -> None:
+        with suppress(OSError):  # it may be somebody else's file, who then collects no garbage here, either
+            os.utime(self._path(name))
+
     def open(self, name: Multihash) -> BinaryIO:
         try:
             return self._path(name).open("rb")
@@ -192,6 +230,7 @@ class LocalObjectStore(ObjectStore):
         """The files of those that are not here yet, each checked against its name."""
         for name, data in objects:
             if name in self:
+                self.touch(name)
                 continue
             if not name.matches(data):
                 raise HashMismatch(f"Object {name} of {self.folder}: the {len(data)} bytes have another hash")

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Name, Names, Yes, command, group, session_of, whole_number
+from odfpy.cli.grammar import (
+    All,
+    Form,
+    Name,
+    Names,
+    Yes,
+    command,
+    complete_repositories,
+    group,
+    session_of,
+    whole_number,
+)
 from odfpy.cli.output import Format, Output, error_tree, sized
 from odfpy.cli.results import plural
+from odfpy.data.duration import Duration
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +51,13 @@ def _agreed(session: Session, consequences: list[str], question: str, yes: bool)
 # --- gc --------------------------------------------------------------------------------------------------------------
 
 
-@command(commands, "odf gc", "odf gc --dry-run", "odf gc big-trades --checkpoints --yes")
+@command(
+    commands,
+    "odf gc",
+    "odf gc --dry-run",
+    "odf gc big-trades --checkpoints --yes",
+    "odf gc --repo mirror --older-than 30d --dry-run",
+)
 def gc(
     context: typer.Context,
     names: Names = None,
@@ -50,17 +69,41 @@ def gc(
     caches: Annotated[
         bool, typer.Option("--caches", help="Also caches that are of use; they are made again when needed.")
     ] = False,
+    repo: Annotated[
+        str | None,
+        typer.Option(
+            help="In this repository, a folder or bucket; name, path or URL.",
+            metavar="PLACE",
+            autocompletion=complete_repositories,
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(help="With --repo: what was written before; 2w by default.", metavar="DURATION")
+    ] = None,
     form: Form = None,
 ) -> int:
     """Remove what nobody needs: files that no history names, leftovers, caches of what is gone."""
     session = session_of(context)
     output = session.output_as(form)
+    if repo is not None and (checkpoints or caches):
+        raise UsageError("--repo goes with neither --checkpoints nor --caches", hint="Leave these out.")
+    if repo is None and older_than is not None:
+        raise UsageError(
+            "--older-than is for repositories", hint="Name one with --repo. Here, a lock keeps writers out."
+        )
     if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
         output.error("nothing removed")
         return 1
-    reports = session.workspace.gc(
-        names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=session.progress
-    )
+    workspace, progress = session.workspace, session.progress
+    if repo is not None:
+        age = Duration.parse(older_than) if older_than is not None else None
+        reports = workspace.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
+    else:
+        reports = workspace.gc(names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=progress)
+    return _tell_all_garbage(session, output, reports, dry_run=dry_run)
+
+
+def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcReport], *, dry_run: bool) -> int:
     trees = []
     codes = {0}
     size = 0

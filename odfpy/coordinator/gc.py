@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.reachable import Garbage, Useless, reached, size_of, temporary, unreferenced
@@ -37,6 +38,22 @@ class GcOptions:
     dry_run: bool = False
 
 
+class Found(Protocol):
+    """A file, folder or object that nobody needs."""
+
+    @property
+    def path(self) -> Path | str:
+        """Where it is: a URL, in a bucket."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+
+    @property
+    def why(self) -> Garbage:
+        """What it is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GcReport:
     """What was, or would be, removed.
@@ -49,7 +66,7 @@ class GcReport:
     """
 
     name: str | None
-    found: tuple[Useless, ...] = ()
+    found: tuple[Found, ...] = ()
     seconds: float = 0.0
     error: OdfError | None = None
 
@@ -135,7 +152,7 @@ class GarbageCollector:
     def _removed(self, found: list[Useless]) -> list[Useless]:
         if not self.options.dry_run:
             for item in found:
-                _remove(item.path)
+                remove(item.path)
         return found
 
 
@@ -151,7 +168,12 @@ def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or folder, if it is there.
+
+    Raises:
+        OdfError: it cannot be removed.
+    """
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

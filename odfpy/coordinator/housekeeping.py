@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.repair import Repair
     from odfpy.coordinator.reset import ResetResult
     from odfpy.coordinator.results import VerifyReport
+    from odfpy.data.duration import Duration
 
 
 def check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
@@ -120,6 +121,38 @@ class Housekeeping(Catalog):
         yield from GarbageCollector(self.storage, options, progress).collect(datasets, everything=not refs)
         for damaged in nameless:
             yield GcReport(name=damaged.name, error=damaged.error)
+
+    def gc_repository(
+        self,
+        place: str,
+        names: Sequence[str] = (),
+        *,
+        older_than: Duration | None = None,
+        dry_run: bool = False,
+        progress: ProgressSink = silent,
+    ) -> Iterator[GcReport]:
+        """Remove what nobody needs from a folder or bucket that datasets are pushed to.
+
+        Args:
+            place: name of a repository, path or URL.
+            names: names and patterns of datasets there; all by default.
+            older_than: how long ago what is removed was written; two weeks by default.
+            dry_run: only find out.
+            progress: is told how far the work is.
+
+        Yields:
+            One report a dataset; one that failed has `error` set.
+
+        Raises:
+            UsageError: nothing can be removed there from here.
+            DatasetNotFound: a name or pattern fits nothing.
+        """
+        from odfpy.coordinator.remotes import Remotes
+        from odfpy.coordinator.repository_gc import GOOD_WHILE, RepositoryGarbage
+        from odfpy.coordinator.search import place_of
+
+        _, url = place_of(Remotes(self.storage).registry, place)
+        yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
         """What `compact` would do; nothing is changed or locked."""

@@ -48,7 +48,7 @@ def search_repositories(
         UsageError: there is nowhere to look.
         InvalidValue, RepositoryNotFound: a place that cannot be.
     """
-    where = [_place(registry, place) for place in places]
+    where = [place_of(registry, place) for place in places]
     if not where:
         where = [(f"{item.name}/", item.url) for item in registry.list()]
     if not where:
@@ -69,8 +69,12 @@ def search_repositories(
     return found, problems
 
 
-def _place(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
-    """What references there begin with, and the URL."""
+def place_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
+    """What references there begin with, and the URL; of the name of a repository, a path or a URL.
+
+    Raises:
+        InvalidValue, RepositoryNotFound: it cannot be.
+    """
     if is_url(place) or is_path(place):
         url = normalize_url(place)
         return f"{without_user(url)}/", url

@@ -64,6 +64,11 @@ def in_bucket(url: str) -> bool:
     return _scheme(url) in _BUCKETS
 
 
+def is_writable(url: str) -> bool:
+    """Whether the objects at a URL can be changed from here: in folders and buckets, not behind a server."""
+    return _scheme(url) == _FILE or in_bucket(url)
+
+
 def is_path(text: str) -> bool:
     """Whether the text is marked as a path by how it begins."""
     return text in (".", "..") or text.startswith(_PATH_BEGINNINGS)

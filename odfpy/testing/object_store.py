@@ -12,6 +12,7 @@ A test module inherits a suite and says how to make a store:
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,6 +115,14 @@ class ObjectStoreContract(ObjectStoreReading):
 
     def test_it_lists_what_is_in_it(self, full: ObjectStore) -> None:
         assert sorted(full) == sorted(Multihash.of(data) for data in OBJECTS)
+
+    def test_it_tells_sizes_and_ages_where_it_can(self, full: ObjectStore) -> None:
+        try:
+            stored = list(full.stored())
+        except OdfError:
+            return
+        assert sorted((item.name, item.size) for item in stored) == sorted((Multihash.of(d), len(d)) for d in OBJECTS)
+        assert all(abs(item.written - time.time()) < 3600 for item in stored)
 
     @pytest.mark.parametrize("algorithm", [SHA3_256, BLAKE3], ids=lambda algorithm: algorithm.name)
     def test_insert_returns_the_name(self, store: ObjectStore, algorithm: HashAlgorithm) -> None:

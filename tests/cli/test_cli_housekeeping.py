@@ -10,6 +10,7 @@ from cli.conftest import dataset_folder
 from support.workspaces import feed
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -54,6 +55,22 @@ def test_a_dataset_is_compacted_and_what_is_derived_made_again(odf: Odf, grown: 
     now = odf("tail", NAME, "-o", "json").json, odf("tail", DERIVED, "-o", "json").json
     assert now[0] == before[0]
     assert [row["name"] for row in now[1]] == [row["name"] for row in before[1]]
+
+
+def test_a_repository_is_tidied_up(odf: Odf, workspace: Path) -> None:
+    assert odf("push", NAME, "--to", "./there/").code == 0
+    stray = workspace / "there" / NAME / "data" / str(Multihash.of(b"stray"))
+    stray.write_bytes(b"stray")
+    assert odf("gc", "--repo", "./there").err == "Nothing to remove\n"
+    (planned,) = odf("gc", "--repo", "./there", "--older-than", "0s", "--dry-run", "-o", "json").json
+    assert planned["files"] == [{"path": str(stray), "bytes": 5, "why": "object"}]
+    assert stray.exists()
+    assert odf("gc", NAME, "--repo", "./there", "--older-than", "0s").err.endswith("5 B freed\n")
+    assert not stray.exists()
+    for wrong in (["--checkpoints"], ["--caches"], ["--older-than", "soon"]):
+        assert odf("gc", "--repo", "./there", *wrong).code == 2
+    assert odf("gc", "--older-than", "1d").code == 2
+    assert odf("gc", "--repo", "https://127.0.0.1:1").code == 2
 
 
 def test_limits_of_a_compaction(odf: Odf, grown: Path) -> None:

@@ -146,6 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             blob = ET.SubElement(blobs, "Blob")
             ET.SubElement(blob, "Name").text = name
             properties = ET.SubElement(blob, "Properties")
+            ET.SubElement(properties, "Last-Modified").text = formatdate(usegmt=True)
             ET.SubElement(properties, "Etag").text = etag
             ET.SubElement(properties, "Content-Length").text = str(len(data))
             ET.SubElement(properties, "BlobType").text = "BlockBlob"

@@ -67,12 +67,14 @@ class AzureClient:
         """What is directly in a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
+        written: dict[str, float] = {}
         async for item in self._container.walk_blobs(name_starts_with=folder, delimiter="/"):
             if item.name.endswith("/"):
                 folders.append(item.name[len(folder) : -1])
             else:
-                objects[item.name[len(folder) :]] = int(item.size)
-        return Listing(objects, tuple(folders))
+                name = item.name[len(folder) :]
+                objects[name], written[name] = int(item.size), item.last_modified.timestamp()
+        return Listing(objects, tuple(folders), written)
 
     async def content(self, key: str, limit: int) -> Content:
         """The first bytes of an object, and its ETag."""

@@ -39,10 +39,12 @@ class Listing:
     Attributes:
         objects: with their sizes.
         folders: common beginnings of the names of other objects.
+        written: when the objects were; seconds since 1970.
     """
 
     objects: Mapping[str, int]
     folders: tuple[str, ...]
+    written: Mapping[str, float]
 
 
 class Upload(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from odfpy.repository.bucket.client import Content, Listing, Upload, named
@@ -66,16 +67,18 @@ class GcsClient:
         """What is directly in a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
+        written: dict[str, float] = {}
         page = None
         while True:
             answer = await self.call(
                 "GET", "b/{}/o", self.bucket, prefix=folder, delimiter="/", pageToken=page, json_out=True
             )
             objects |= {item["name"][len(folder) :]: int(item["size"]) for item in answer.get("items") or ()}
+            written |= {item["name"][len(folder) :]: _seconds(item["updated"]) for item in answer.get("items") or ()}
             folders += [prefix[len(folder) : -1] for prefix in answer.get("prefixes") or ()]
             page = answer.get("nextPageToken")
             if page is None:
-                return Listing(objects, tuple(folders))
+                return Listing(objects, tuple(folders), written)
 
     async def content(self, key: str, limit: int) -> Content:
         """The first bytes of an object, and its generation."""
@@ -127,6 +130,10 @@ class GcsClient:
 
     def _upload_url(self) -> str:
         return f"{self._files._location}/upload/storage/v1/b/{self.bucket}/o"  # noqa: SLF001 (honours the environment)
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
 
 
 class _GcsUpload:

@@ -91,13 +91,17 @@ class S3Client:
         """What is directly in a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
+        written: dict[str, float] = {}
         page: dict[str, Any] = {}
         while True:
             answer = await self.call("list_objects_v2", Prefix=folder, Delimiter="/", **page)
             objects |= {item["Key"][len(folder) :]: int(item["Size"]) for item in answer.get("Contents", ())}
+            written |= {
+                item["Key"][len(folder) :]: item["LastModified"].timestamp() for item in answer.get("Contents", ())
+            }
             folders += [item["Prefix"][len(folder) : -1] for item in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated"):
-                return Listing(objects, tuple(folders))
+                return Listing(objects, tuple(folders), written)
             page = {"ContinuationToken": answer["NextContinuationToken"]}
 
     async def content(self, key: str, limit: int) -> Content:

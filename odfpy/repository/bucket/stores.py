@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import CHUNK, ObjectStore, copy_hashed
+from odfpy.chain.object_store import CHUNK, ObjectStore, StoredObject, copy_hashed
 from odfpy.chain.ref_store import RefStore, check_name, is_name, moved, parse_reference
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
@@ -53,13 +53,17 @@ class BucketObjectStore(ObjectStore):
         return True
 
     def __iter__(self) -> Iterator[Multihash]:
-        for text in self._bucket.list(self._folder).objects:
+        return (item.name for item in self.stored())
+
+    def stored(self) -> Iterator[StoredObject]:
+        listing = self._bucket.list(self._folder)
+        for text, size in listing.objects.items():
             try:
                 name = Multihash.parse(text)
             except InvalidValue:
                 continue
             if str(name) == text:
-                yield name
+                yield StoredObject(name, size, listing.written[text])
 
     def open(self, name: Multihash) -> BinaryIO:
         reader = _Reader(self._bucket, self._key(name))
