@@ -14,7 +14,6 @@ from odfpy.chain.signatures import RequiredSigners
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.inputs_elsewhere import InputElsewhere
-from odfpy.coordinator.inputs_elsewhere import InputElsewhere
 from odfpy.coordinator.keys import UserKeys, required_signers
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
