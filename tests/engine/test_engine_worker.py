@@ -39,8 +39,8 @@ from pathlib import Path
 from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest
 from odfpy.engine.settings import EngineSettings
-run, query, output, memory, cache = sys.argv[1:]
-engine = SparkEngine(Path(run), EngineSettings(memory=memory, master="local[2]", startup_cache=cache == "with cache"))
+run, query, output, memory = sys.argv[1:]
+engine = SparkEngine(Path(run), EngineSettings(memory=memory, master="local[2]"))
 print(engine.sql(SqlRequest(query, (), output)), flush=True)
 """
 
@@ -108,10 +108,9 @@ def lengthy(folder: Path) -> SqlRequest:
 
 
 def client_process(run: Path, request: SqlRequest, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """A client as the tests' own; in another environment it goes without a start-up cache."""
-    cache = "with cache" if environment is None else "without"
+    """A client with the settings of the tests' own, perhaps in another environment."""
     return subprocess.Popen(
-        [sys.executable, "-c", CLIENT, str(run), request.query, request.output_path, MEMORY, cache],
+        [sys.executable, "-c", CLIENT, str(run), request.query, request.output_path, MEMORY],
         cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -136,7 +135,7 @@ def failure_of(engine: SparkEngine, request: SqlRequest, meanwhile: Callable[[],
 
 
 def test_two_clients_at_once_start_one_engine_without_path_and_java_home(run: Path, tmp_path: Path):
-    home = {"HOME": str(tmp_path)}
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
     clients = [client_process(run, query("SELECT 1 AS one", tmp_path / str(n)), home) for n in range(2)]
     for client in clients:
         (tmp_path / str(clients.index(client))).mkdir()
