@@ -118,8 +118,9 @@ class SignedBlock:
                 f"{where} is of block {self.sequence_number} ({self.block_hash}) of the dataset {self.dataset_id}, but"
                 f" lies beside block {number} ({block}) of {dataset_id}"
             )
+        messages = {time: self.message(kind, time) for time in {signature.time for signature in self.signatures}}
         for signature in self.signatures:
-            if not signature.proof.is_of(self.message(kind, signature.time)):
+            if not signature.proof.is_of(messages[signature.time]):
                 raise _forged(
                     f"Block {number} ({block}) is not signed by {signature.proof.verification_method}, as {where} says"
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from odfpy.dataset.identity import ActorId, KeyPair
@@ -41,7 +42,7 @@ class Proof:
         Raises:
             InvalidValue: not a key.
         """
-        return ActorId.parse(self.verification_method)
+        return _signer(self.verification_method)
 
     def is_of(self, message: bytes) -> bool:
         """Whether its signer has signed this message."""
@@ -53,3 +54,6 @@ class Proof:
             return self.signer.has_signed(message, signature)
         except (binascii.Error, ValueError, InvalidValue):
             return False
+
+
+_signer = lru_cache(maxsize=1000)(ActorId.parse)  # many signatures are of few
