@@ -19,7 +19,9 @@ commands = group("What repositories have.")
 )
 def search(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="Part of the name of a dataset.", metavar="TEXT")] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="Part of the name, description or a keyword of a dataset.", metavar="TEXT")
+    ] = None,
     repo: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,7 +32,7 @@ def search(
     ] = None,
     form: Form = None,
 ) -> int:
-    """Look for datasets in repositories, by name; without TEXT, list all."""
+    """Look for datasets in repositories, by what they are called and say of themselves; without TEXT, list all."""
     from odfpy.coordinator.search import search_repositories
 
     session = session_of(context)
@@ -45,6 +47,8 @@ def search(
             "num_blocks": item.dataset.num_blocks,
             "num_records": item.dataset.num_records,
             "watermark": item.dataset.watermark,
+            "description": item.dataset.description,
+            "keywords": list(item.dataset.keywords),
         }
         for item in found
     ]
@@ -52,7 +56,11 @@ def search(
     if records or not output.for_people:
         output.records(records, {**columns, "Watermark": "watermark"})
     elif not problems:
-        output.say(f"No dataset has {text!r} in its name there." if text else "There are no datasets there.")
+        output.say(
+            f"No dataset there has {text!r} in its name, description or keywords."
+            if text
+            else "There are no datasets there."
+        )
     for problem in problems:
         output.error(problem.message, problem.hint, problem.code)
     return 1 if problems else 0

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, ExecuteTransform, Seed
+from odfpy.chain.events import AddData, ExecuteTransform, Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
@@ -28,6 +28,7 @@ from odfpy.repository.objects import run_all
 from odfpy.repository.open import in_bucket, normalize_url, open_dataset, smart_base
 
 _PAGE = 1000
+_MOST_BLOCKS = 1000
 _MAX_PAGE_SIZE = 16 << 20
 
 
@@ -47,6 +48,8 @@ class ListedDataset:
         num_blocks: blocks.
         num_records: rows.
         watermark: how far its event times are complete.
+        description: what it says of itself; where a text is looked for, if the last blocks say so.
+        keywords: the same.
         problem: why nothing but the name is known.
     """
 
@@ -57,6 +60,8 @@ class ListedDataset:
     num_blocks: int | None = None
     num_records: int | None = None
     watermark: str | None = None
+    description: str | None = None
+    keywords: tuple[str, ...] = ()
     problem: OdfError | None = None
 
 
@@ -65,7 +70,7 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     Args:
         url: path or URL of the repository.
-        text: part of the name, whatever the case.
+        text: part of the name, of the description or of a keyword, whatever the case.
 
     Raises:
         NotListable: the place does not say what it has.
@@ -75,17 +80,22 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
     if urlsplit(url).scheme in ("http", "https") or smart_base(url):
         return _on_node(url, text)
     aliases = _in_bucket(url) if in_bucket(url) else _in_folder(url)
-    wanted = sorted(alias for alias in aliases if text.lower() in str(alias).lower())
-    found: list[ListedDataset | None] = [None] * len(wanted)
+    there = sorted(aliases)
+    found: list[ListedDataset | None] = [None] * len(there)
 
     def look(at: int) -> None:
-        found[at] = _look(wanted[at], f"{url}/{wanted[at]}")
+        found[at] = _look(there[at], f"{url}/{there[at]}", with_info=bool(text))
 
-    run_all([partial(look, at) for at in range(len(wanted))])
-    return [item for item in found if item is not None]
+    run_all([partial(look, at) for at in range(len(there))])
+    return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
 
 
-def _look(alias: DatasetAlias, url: str) -> ListedDataset | None:
+def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
+    """Whether a text is part of what a dataset is called, or says of itself; case does not matter."""
+    return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
+
+
+def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:
     """What the end of a dataset's history says of it; None for one that is not there yet."""
     try:
         layout = open_dataset(url)
@@ -93,7 +103,7 @@ def _look(alias: DatasetAlias, url: str) -> ListedDataset | None:
         if head is None:
             return None
         last = read_block(layout.blocks, head).hashed
-        event = _latest(layout, last)
+        event, info = _latest(layout, last, with_info=with_info)
     except OdfError as error:
         return ListedDataset(alias=alias, url=url, problem=error)
     kind, num_records, watermark = None, 0, None
@@ -111,19 +121,38 @@ def _look(alias: DatasetAlias, url: str) -> ListedDataset | None:
         num_blocks=last.block.sequence_number + 1,
         num_records=num_records,
         watermark=None if watermark is None else str(watermark),
+        description=info.description if info else None,
+        keywords=(info.keywords or ()) if info else (),
     )
 
 
-def _latest(layout: DatasetLayout, last: HashedBlock) -> Any:
-    """The last event that is about data, or the seed if there is none."""
-    number, here = last.block.sequence_number, last
-    while not isinstance(here.block.event, (AddData, ExecuteTransform, Seed)):
+def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tuple[Any, SetInfo | None]:
+    """The last event that is about data, or the seed if there is none; and what the dataset says of itself last.
+
+    That may be as far back as the history begins: only so many blocks are looked at for it.
+    """
+    data: Any = None
+    info: SetInfo | None = None
+    for count, hashed in enumerate(_back_from(layout, last), 1):
+        event = hashed.block.event
+        if data is None and isinstance(event, (AddData, ExecuteTransform, Seed)):
+            data = event
+        if info is None and isinstance(event, SetInfo):
+            info = event
+        if data is not None and (info is not None or not with_info or count >= _MOST_BLOCKS):
+            break
+    return data, info
+
+
+def _back_from(layout: DatasetLayout, last: HashedBlock) -> Iterator[HashedBlock]:
+    """A block and those before it, however they are linked as many as its number says."""
+    here = last
+    for _ in range(last.block.sequence_number + 1):
+        yield here
         previous: Multihash | None = here.block.prev_block_hash
-        number -= 1
-        if previous is None or number < 0:
-            return None
+        if previous is None:
+            return
         here = read_block(layout.blocks, previous).hashed
-    return here.block.event
 
 
 def _in_folder(url: str) -> Iterator[DatasetAlias]:
@@ -219,7 +248,7 @@ def _list(tree: Any) -> list[Any]:
 
 def _from_node(item: dict[str, Any], url: str) -> ListedDataset:
     alias = DatasetAlias.parse(str(item["name"]))
-    watermark = item["watermark"]
+    watermark, description, keywords = item["watermark"], item.get("description"), item.get("keywords")
     return ListedDataset(
         alias=alias,
         url=f"{url}/{alias}",
@@ -228,4 +257,6 @@ def _from_node(item: dict[str, Any], url: str) -> ListedDataset:
         num_blocks=int(item["numBlocks"]),
         num_records=int(item["numRecords"]),
         watermark=None if watermark is None else str(watermark),
+        description=str(description) if description is not None else None,
+        keywords=tuple(map(str, keywords)) if isinstance(keywords, list) else (),
     )

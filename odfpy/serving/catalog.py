@@ -10,8 +10,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 
 from odfpy import __version__
+from odfpy.chain.events import SetInfo
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.errors import OdfError
+from odfpy.repository.listing import speaks_of
 from odfpy.repository.node import TAKES_REFERENCES, TAKES_SIGNATURES
 from odfpy.serving.access import Administered, AnyCaller, Readable, is_readable, unauthorized
 from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
@@ -46,6 +48,8 @@ class DatasetInfo(BaseModel):
     numBlocks: int  # noqa: N815
     numRecords: int  # noqa: N815
     watermark: str | None
+    description: str | None
+    keywords: tuple[str, ...]
 
 
 class DatasetSummary(DatasetInfo):
@@ -85,16 +89,18 @@ def token(caller: AnyCaller) -> TokenInfo:
 def datasets(
     request: Request,
     caller: AnyCaller,
-    search: Annotated[str, Query(max_length=200, description="Part of the name, whatever the case.")] = "",
+    search: Annotated[
+        str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
+    ] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> list[DatasetInfo]:
     """The datasets that the caller may read, by name."""
     served = request.app.state.datasets
-    wanted = (item for item in served.all() if search.lower() in str(item.handle.alias).lower())
-    visible = (item for item in wanted if served.is_first(item) and is_readable(item, caller))
-    infos = (info for item in visible if (info := _info(item)) is not None)
-    return list(islice(infos, offset, offset + limit))
+    visible = (item for item in served.all() if served.is_first(item) and is_readable(item, caller))
+    infos = ((item.handle.alias, info) for item in visible if (info := _info(item)) is not None)
+    wanted = (info for alias, info in infos if speaks_of(search, alias, info.description, info.keywords))
+    return list(islice(wanted, offset, offset + limit))
 
 
 @dataset.get("", responses={401: {"description": "An access token is needed."}})
@@ -121,6 +127,7 @@ def _info(dataset: StoredDataset) -> DatasetInfo | None:
 
 def _described(dataset: StoredDataset) -> DatasetInfo:
     state = dataset.reloaded().state
+    info = state.info or SetInfo()
     return DatasetInfo(
         id=str(dataset.handle.id),
         name=str(dataset.handle.alias),
@@ -130,4 +137,6 @@ def _described(dataset: StoredDataset) -> DatasetInfo:
         numBlocks=state.sequence_number + 1,
         numRecords=state.num_records,
         watermark=str(state.watermark) if state.watermark is not None else None,
+        description=info.description,
+        keywords=info.keywords or (),
     )

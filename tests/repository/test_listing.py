@@ -11,9 +11,10 @@ import pytest
 from support.azure_server import azure_containers
 from support.fixtures import KAMU
 from support.serving import put, serving, workspace_at
-from support.small_datasets import add_slice, make_dataset, say
+from support.small_datasets import add_slice, append, make_dataset, say
 from support.static_server import send, static_server
 
+from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import NotFound
@@ -98,6 +99,35 @@ def test_a_damaged_dataset_is_told_and_hides_no_other(repository: str):
     assert damaged.problem is not None
     assert "Missing object" in damaged.problem.message
     assert (whole.problem, whole.num_blocks) == (None, 3)
+
+
+def test_datasets_are_found_by_what_they_say_of_themselves(repository: str):
+    for number, name in enumerate(("a", "b", "c")):
+        layout = make_dataset(open_dataset(f"{repository}/{name}"), "Old words", number=number)
+        append(layout, [SetInfo(description=f"Prices of {name}-metals", keywords=("Commodities", f"daily {name}"))])
+        add_slice(layout, b"rows")
+    assert names(list_datasets(repository, "prices OF b")) == ["b"]
+    (item,) = list_datasets(repository, "DAILY c")
+    assert (str(item.alias), item.description, item.num_records) == ("c", "Prices of c-metals", 1)
+    assert item.keywords == ("Commodities", "daily c")
+    assert len(list_datasets(repository, "commod")) == 3
+    assert list_datasets(repository, "old words") == []
+
+
+def test_damage_hides_what_a_dataset_says_and_no_other_dataset(repository: str):
+    make(repository, "damaged", "whole")
+    blocks = open_dataset(f"{repository}/damaged").blocks
+    for name in list(blocks):
+        blocks.delete(name)
+    assert names(list_datasets(repository, "two")) == ["whole"]
+
+
+def test_only_so_much_of_a_history_is_read_for_a_description(repository: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("odfpy.repository.listing._MOST_BLOCKS", 2)
+    layout = make_dataset(open_dataset(f"{repository}/long"), "metals")
+    add_slice(layout, b"one")
+    assert names(list_datasets(repository, "metals")) == []
+    assert names(list_datasets(repository, "long")) == ["long"]
 
 
 def test_a_repository_that_is_not_there(tmp_path: Path):
@@ -198,7 +228,7 @@ def test_a_place_that_is_gone_keeps_nobody_from_the_others(search: Callable[...,
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nothing-like-that"], 0, "No dataset has 'nothing-like-that' in its name there."),
+        (["nothing-like-that"], 0, "No dataset there has 'nothing-like-that' in its name, description or keywords."),
         (["x", "--repo", "frist"], 1, "Did you mean first?"),
         (["--repo", "ftp://host/x"], 2, "Not a kind of place where datasets are"),
         (["--repo", "s3:///x"], 2, "Its form is s3://bucket/folder"),

@@ -290,6 +290,7 @@ def test_a_list_has_what_the_caller_may_read(node: Node) -> None:
     assert "alice/com.example.private" not in names(None)
     assert names(node.tokens[Scope.READ], "?search=PRIV") == {"alice/com.example.private"}
     assert names(node.foreign, "?search=elsewhere") == {"com.example.elsewhere"}
+    assert names(node.tokens[Scope.READ], "?search=FIRST") == names(node.tokens[Scope.READ], ""), "their description"
     assert len(names(node.tokens[Scope.READ], "?limit=1&offset=1")) == 1
 
 
