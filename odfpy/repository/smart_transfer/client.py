@@ -16,7 +16,7 @@ from odfpy.repository.node import give_signatures, node_dataset
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
 from odfpy.repository.smart_transfer.messages import Visibility
-from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull
+from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.websocket import converse
 
@@ -99,4 +99,9 @@ def _pushed(
         result = converse(base, "push", talk, source, progress, reference=reference)
     if found is None:
         return result
-    return replace(result, num_blocks=len(found.source), num_dropped=len(found.target))
+    return replace(
+        result,
+        num_blocks=len(found.source),
+        num_records=records_of(block.hashed for block in found.source),
+        num_dropped=len(found.target),
+    )

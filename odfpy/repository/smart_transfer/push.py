@@ -20,7 +20,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import DatasetsDiverged, OdfError, TransferError
+from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
@@ -292,7 +292,7 @@ def serve_push(
     except ForeignDataset as error:
         raise Refusal(SeedBlockOverwriteRestricted()) from error
     except OdfError as error:
-        raise Refusal(Internal(phase, _public(error))) from error
+        raise Refusal(Internal(phase, _public(error, may_force=may_force))) from error
 
 
 def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget) -> Conversation[bool]:
@@ -340,9 +340,14 @@ def _commit(
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 
-def _public(error: OdfError) -> str:
-    """What a client may know of an error: what is wrong with what it has sent, not where things are on the server."""
+def _public(error: OdfError, *, may_force: bool) -> str:
+    """What a client may know of an error: what is wrong with what it has sent, not where things are on the server.
+
+    A closing frame has room for few words.
+    """
     name = f"{error.code} {type(error).__name__}"
     if isinstance(error, DatasetsDiverged):
-        return f"{name}: force is needed"
+        return f"{name}: force is needed" if may_force else f"{name}: needs the scope admin"
+    if isinstance(error, DatasetLocked):
+        return f"{name}: somebody else is writing"
     return name if "/" in error.message else f"{name}: {error.message}"

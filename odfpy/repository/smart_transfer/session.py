@@ -15,6 +15,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetLocked, DatasetsDiverged
 from odfpy.repository.objects import LinkedObject
 from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (
@@ -156,6 +157,12 @@ class Refusal(PeerFailed, code="E628"):
 
 
 _AGAIN = "Run the command again: what has arrived whole is not sent again."
+_LOOK = "Its log says more. Is there something to correct here? `odf verify` checks a dataset."
+_HINTS = {
+    DatasetLocked.code: "Run the command again in a moment. Nothing was changed there.",
+    DatasetsDiverged.code: "Who may overwrite what is there decides whoever runs the server: `odf token new --scope`.",
+}
+"""What to try, by the code that servers of ours begin their reasons with."""
 
 
 # --- Saying and hearing messages ---
@@ -215,7 +222,7 @@ def refused(error: AnyError | None) -> Exception:
             place = error.phase.value
             return PeerFailed(
                 f"The server has given up in the phase {place}: {error.error_message[:1000]}",
-                hint="Its log says more. Is there something to correct here? `odf verify` checks a dataset.",
+                hint=_HINTS.get(error.error_message.partition(" ")[0], _LOOK),
             )
         case RefCollision():
             return RemoteCollision(

@@ -113,7 +113,7 @@ def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: 
     with pytest.raises(DatasetsDiverged, match="the last common block is block 1"):
         send_dataset(copy, f"{node.url}/forked")
     assert image(copy) == before
-    with pytest.raises(PeerFailed, match="force is needed"):
+    with pytest.raises(PeerFailed, match="needs the scope admin"):
         send_dataset(copy, f"{node.url}/forked", force=True)
     token(Scope.ADMIN)
     result = send_dataset(copy, f"{node.url}/forked", force=True)
@@ -122,6 +122,37 @@ def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: 
     result = fetch_dataset(f"{node.url}/forked", here, force=True)
     assert (result.num_blocks, result.num_dropped) == (2, 1)
     assert here.chain.head() == copy.chain.head()
+
+
+def test_what_is_overwritten_by_force_is_counted_from_where_the_two_part(
+    node: Node, here: DatasetLayout, tmp_path: Path, token
+):
+    token(Scope.ADMIN)
+    make_dataset(here, "a", number=12)
+    add_slice(here, b"both")
+    send_dataset(here, f"{node.url}/counted")
+    copy = DatasetLayout.local(tmp_path / "copy")
+    fetch_dataset(f"{node.url}/counted", copy)
+    add_slice(here, b"ours")
+    add_slice(copy, b"theirs")
+    send_dataset(here, f"{node.url}/counted")
+    result = send_dataset(copy, f"{node.url}/counted", force=True)
+    assert (result.num_blocks, result.num_records, result.num_dropped) == (1, 1, 1)
+
+
+def test_whoever_comes_second_is_told_so(node: Node, here: DatasetLayout, token):
+    token(Scope.WRITE)
+    make_dataset(here, "a", number=13)
+    send_dataset(here, f"{node.url}/busy")
+    say(here, "b")
+    with (
+        node.workspace.storage.get("busy").writing(),
+        pytest.raises(PeerFailed, match="somebody else is writing") as refused,
+    ):
+        send_dataset(here, f"{node.url}/busy")
+    assert "again in a moment" in str(refused.value.hint)
+    send_dataset(here, f"{node.url}/busy")
+    assert node.layout("busy").chain.head() == here.chain.head()
 
 
 def test_copy_that_has_more_is_left_alone(node: Node, here: DatasetLayout):
