@@ -7,7 +7,8 @@ turns errors into exit codes: 1 for a job that failed, 2 for a request that made
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from enum import Enum
+from typing import ClassVar, TypeVar
 
 
 class OdfError(Exception):
@@ -248,3 +249,25 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = Non
     alike = {candidate: difflib.SequenceMatcher(None, name.lower(), candidate).ratio() for candidate in close}
     close = [candidate for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
     return f"Did you mean {' or '.join(by_lower[c] for c in close)}?"
+
+
+_Kind = TypeVar("_Kind", bound=Enum)
+
+
+def named(
+    kinds: type[_Kind], what: str, text: str, *, otherwise: str | None = None, error: type[OdfError] = InvalidValue
+) -> _Kind:
+    """The member of an enumeration of words that a person has written, in small letters or large.
+
+    Args:
+        kinds: the enumeration.
+        what: a member of it, for the message.
+        text: what was written.
+        otherwise: the hint where no word is close; all of the words by default.
+        error: what is raised where there is no such word, with a suggestion.
+    """
+    words = [kind.value for kind in kinds]
+    if text.lower() not in words:
+        hint = did_you_mean(text, words, otherwise=otherwise or f"One of: {', '.join(words)}.")
+        raise error(f"There is no {what} {text!r}", hint=hint)
+    return kinds(text.lower())

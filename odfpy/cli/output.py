@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from odfpy.errors import OdfError, UsageError, did_you_mean
+from odfpy.errors import OdfError, UsageError, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,13 +31,7 @@ class Format(Enum):
         Raises:
             UsageError: with a suggestion.
         """
-        names = [form.value for form in cls]
-        if text.lower() not in names:
-            raise UsageError(
-                f"There is no output format {text!r}",
-                hint=did_you_mean(text, names, otherwise=f"One of: {', '.join(names)}."),
-            )
-        return cls(text.lower())
+        return named(cls, "output format", text, error=UsageError)
 
 
 class Verbosity(Enum):

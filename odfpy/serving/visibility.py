@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from odfpy.errors import IntegrityError, InvalidValue, OdfError, did_you_mean
+from odfpy.errors import IntegrityError, InvalidValue, OdfError, named
 from odfpy.files import replace_file
 
 _MAX_SIZE = 100
@@ -29,11 +29,7 @@ class Visibility(Enum):
         Raises:
             InvalidValue: with a suggestion.
         """
-        names = [item.value for item in cls]
-        if text.lower() not in names:
-            hint = did_you_mean(text, names, otherwise="A dataset is public or private.")
-            raise InvalidValue(f"There is no visibility {text!r}", hint=hint)
-        return cls(text.lower())
+        return named(cls, "visibility", text, otherwise="A dataset is public or private.")
 
 
 def visibility_of(folder: Path) -> Visibility:
