@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder
+from odfpy.files import TEMPORARY, locked_folder, replace_file, sync_folder
 
 HEAD = "head"
 SIGNATURE_SUFFIX = ".sig"
@@ -119,8 +117,7 @@ class LocalRefStore(RefStore):
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         path = self.folder / check_name(name)
         try:
-            make_folder(self.folder)
-            with self._locked():
+            with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
                     raise moved(name, expected, found)
@@ -133,7 +130,7 @@ class LocalRefStore(RefStore):
         try:
             if not self.folder.is_dir():
                 raise moved(name, expected, None)
-            with self._locked():
+            with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
                     raise moved(name, expected, found)
@@ -159,16 +156,6 @@ class LocalRefStore(RefStore):
         """Remove what interrupted writers left; only for the holder of the dataset's lock."""
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        # A lock on the folder itself leaves no lock file behind, and ends with the process that holds it.
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
 
 
 class MemoryRefStore(RefStore):

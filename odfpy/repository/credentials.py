@@ -9,16 +9,14 @@ A token is sent to the server that it is for, and never follows a redirect to an
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError
-from odfpy.files import configuration_folder, make_folder
+from odfpy.files import configuration_folder, locked_folder
 from odfpy.http.url import Origin, parse_url
 from odfpy.repository.documents import load_document, save_document
 
@@ -121,9 +119,12 @@ class Credentials:
         return found
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        with self._locked():
-            servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
-            save_document(self.path, "Credentials", _CredentialsDocument(servers))
+        try:
+            with locked_folder(self.path.parent):  # two logins at once must not lose one of them
+                servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
+                save_document(self.path, "Credentials", _CredentialsDocument(servers))
+        except OSError as error:
+            raise OdfError(f"Cannot write {self.path}: {error.strerror}") from error
 
     def _load(self) -> dict[str, str]:
         try:
@@ -134,20 +135,6 @@ class Credentials:
                 hint="Remove the file, and run `odf login` again.",
             ) from None
         return {item.url: item.token for item in document.servers} if document else {}
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Two logins at once must not lose one of them."""
-        try:
-            make_folder(self.path.parent)
-            descriptor = os.open(self.path.parent, os.O_RDONLY)
-        except OSError as error:
-            raise OdfError(f"Cannot write {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
 
 
 def _key(origin: Origin) -> str:
