@@ -48,7 +48,7 @@ from odfpy.chain.sources import FetchEthereumLogs
 from odfpy.chain.state import ChainState
 from odfpy.data.evolution import check_evolution, is_equivalent
 from odfpy.data.multihash import Multihash
-from odfpy.data.raw_arrow import check_upgrade
+from odfpy.data.raw_arrow import check_upgrade, read_raw_arrow
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.transform import TransformSql
@@ -240,18 +240,22 @@ def _(event: ExecuteTransform, state: ChainState) -> None:
 def _(event: SetDataSchema, state: ChainState) -> None:
     if event.schema is None and event.raw_arrow_schema is None:
         raise SchemaMissing("it has no schema")
-    recorded = state.set_schema
-    if event.schema is None or recorded is None:
-        return
     try:
-        if recorded.schema is None:
-            check_upgrade(recorded.raw_arrow_schema or b"", event.schema)
-            return
-        if is_equivalent(recorded.schema, event.schema):
-            raise NoOpEvent("the schema is the same as before")
-        check_evolution(recorded.schema, event.schema)
+        _check_schema(state.set_schema, event)
     except SchemaError as error:
         raise SchemaEvolutionViolation(error.message, hint=error.hint) from error
+
+
+def _check_schema(recorded: SetDataSchema | None, event: SetDataSchema) -> None:
+    new = event.schema or read_raw_arrow(event.raw_arrow_schema or b"")
+    if recorded is None:
+        return
+    if recorded.schema is None or event.schema is None:
+        check_upgrade(recorded.schema or read_raw_arrow(recorded.raw_arrow_schema or b""), new)
+        return
+    if is_equivalent(recorded.schema, new):
+        raise NoOpEvent("the schema is the same as before")
+    check_evolution(recorded.schema, new)
 
 
 @_check_event.register

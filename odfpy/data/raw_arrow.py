@@ -37,8 +37,8 @@ def read_raw_arrow(data: bytes) -> DataSchema:
         raise SchemaError(f"The recorded raw Arrow schema cannot be read: {error}") from error
 
 
-def check_upgrade(old: bytes, new: DataSchema) -> None:
-    """Check that `new` may take the place of a raw Arrow schema.
+def check_upgrade(old: DataSchema, new: DataSchema) -> None:
+    """Check that `new` may take the place of `old`, where one of them stands for a raw Arrow schema.
 
     As in any evolution; but since writers of raw schemas did not care about which columns may hold nulls, fields may
     become optional or required this one time.
@@ -46,8 +46,7 @@ def check_upgrade(old: bytes, new: DataSchema) -> None:
     Raises:
         SchemaError: it may not; the message names the field.
     """
-    recorded = read_raw_arrow(old)
-    check_evolution(recorded, DataSchema(_as_optional_fields(recorded.fields, new.fields)))
+    check_evolution(old, DataSchema(_as_optional_fields(old.fields, new.fields)))
 
 
 def _as_optional_fields(old: tuple[DataField, ...], new: tuple[DataField, ...]) -> tuple[DataField, ...]:

@@ -74,9 +74,9 @@ def required(arrow: pa.Schema) -> DataSchema:
 
 
 def test_fields_may_become_required_when_a_schema_takes_its_place():
-    check_upgrade(raw(WIDE), from_arrow(WIDE))
-    check_upgrade(raw(WIDE), required(WIDE))
-    check_upgrade(raw(required_arrow := WIDE.remove(7)), from_arrow(required_arrow))
+    check_upgrade(from_arrow(WIDE), from_arrow(WIDE))
+    check_upgrade(from_arrow(WIDE), required(WIDE))
+    check_upgrade(from_arrow(required_arrow := WIDE.remove(7)), from_arrow(required_arrow))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_types_may_not_change(name: str, type_: schema.DataType):
         DataField(field.name, type_ if field.name == name else field.type) for field in required(WIDE).fields
     )
     with pytest.raises(SchemaError, match=name):
-        check_upgrade(raw(WIDE), DataSchema(fields))
+        check_upgrade(from_arrow(WIDE), DataSchema(fields))
 
 
 def test_malformed_bytes():
