@@ -18,6 +18,12 @@ from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
 
+MAX_BYTES = 256 * 1024 * 1024
+"""Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""
+
+MAX_BYTES_PER_BLOCK = 4096
+"""for each of their blocks; most have less than a thousand."""
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedBlock:
@@ -91,6 +97,7 @@ class _Walk:
         self._blocks = blocks
         self._on_block = on_block
         self._passed: list[EncodedBlock] = []
+        self._size = 0
         self._here: EncodedBlock | None = None
         if head is not None:
             self._here = self._read(head)
@@ -102,9 +109,10 @@ class _Walk:
         here = self._here or self._read(self.name)
         previous = here.hashed.block.prev_block_hash
         if here.number != self.number or (previous is None) != (here.number == 0):
+            found = "is the first block" if previous is None else f"names {previous} as the block before it"
+            expected = f" where {self.number} must be" if here.number != self.number else ""
             raise IntegrityError(
-                f"Broken chain: {self._blocks.describe(self.name)} has number {here.number} where {self.number} must"
-                f" be, and names {previous or 'no block'} as the one before it"
+                f"Broken chain: {self._blocks.describe(self.name)} {found}, and has number {here.number}{expected}"
             )
         self._passed.append(here)
         self._here, self.name, self.number = None, previous, self.number - 1
@@ -115,6 +123,14 @@ class _Walk:
 
     def _read(self, name: Multihash) -> EncodedBlock:
         block = read_block(self._blocks, name)
+        self._size += len(block.data)
+        if self._size > MAX_BYTES + len(self._passed) * MAX_BYTES_PER_BLOCK:
+            count = len(self._passed) + 1
+            raise ObjectTooLarge(
+                f"{self._blocks.describe(name)}: the last {count} blocks of this chain have {self._size} bytes, more"
+                " than can be taken in at once",
+                hint="Blocks describe data, and have about a kilobyte; ask those who publish the dataset.",
+            )
         self._on_block()
         return block
 

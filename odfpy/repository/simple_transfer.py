@@ -19,7 +19,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
-from odfpy.repository.signature_transfer import copy_signatures
+from odfpy.repository.signature_transfer import collect_signatures
 
 
 class ForeignDataset(TransferError, code="E602"):
@@ -92,9 +92,9 @@ def transfer(
       1. Read both heads; when they are equal, all is done.
       2. Walk both chains back to where they meet.
       3. Decide: nothing to do, go on, overwrite, or refuse.
-      4. Check every rule of the chain on what comes, on top of what the target has; take its signatures along.
+      4. Check every rule of the chain on what comes, on top of what the target has, and its signatures.
       5. Copy data files and checkpoints that the target lacks.
-      6. Copy blocks.
+      6. Copy blocks and signatures.
       7. Move the head, if it still is where it was.
 
     Args:
@@ -133,13 +133,14 @@ def transfer(
     state = validate((block.hashed for block in found.source), base)
     if expected_id is not None and state.dataset_id != expected_id:
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
-    signatures = copy_signatures(source, target, [block.hashed for block in found.source], state.dataset_id, required)
+    signatures = collect_signatures(source, [block.hashed for block in found.source], state.dataset_id, required)
     # 5.
     linked = linked_objects(block.hashed for block in found.source)
     missing = missing_objects(linked, target)
     copy_objects(source, target, missing, progress or (lambda _done, _total: None))
     # 6.
     copy_blocks(found.source, target)
+    signatures.store(target)
     # 7.
     target.refs.compare_and_swap(HEAD, target_head, source_head)
     return TransferResult(
@@ -152,7 +153,7 @@ def transfer(
         num_bytes=sum(item.size for item in missing),
         num_dropped=len(found.target),
         state=state,
-        signatures=signatures,
+        signatures=signatures.report,
     )
 
 
@@ -227,9 +228,14 @@ def _require_what_was_there(
         lost = gone.number - found.ancestor_number
         raise HistoryTakenBack(
             f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
-            f" {source_head} now: {lost} blocks that were there have been taken back",
-            hint=f"Ask those who publish it why. --force follows, which drops {len(found.target)} blocks here.",
+            f" {source_head} now: {_blocks(lost)} that {'was' if lost == 1 else 'were'} there"
+            f" {'has' if lost == 1 else 'have'} been taken back",
+            hint=f"Ask those who publish it why. --force follows, which drops {_blocks(len(found.target))} here.",
         )
+
+
+def _blocks(count: int) -> str:
+    return f"{count} block{'' if count == 1 else 's'}"
 
 
 def _target_ahead(head: Multihash, source_head: Multihash, found: Divergence) -> TransferResult:

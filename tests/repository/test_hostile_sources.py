@@ -39,6 +39,7 @@ from odfpy.errors import (
     OdfError,
     TransferError,
 )
+from odfpy.repository import divergence
 from odfpy.repository.open import open_dataset
 from odfpy.repository.simple_transfer import ForeignDataset, transfer
 
@@ -166,7 +167,19 @@ def test_blocks_whose_numbers_do_not_fall(url: str, remote: DatasetLayout, refus
 
 def test_chain_that_ends_early(url: str, remote: DatasetLayout, refused):
     put_block(remote, SetInfo(description="x"), None, 7)
-    refused(url, IntegrityError, f"remote/blocks/{remote.chain.head()}", "no block as the one before")
+    refused(url, IntegrityError, f"remote/blocks/{remote.chain.head()}", "is the first block, and has number 7")
+
+
+def test_first_number_in_the_middle(url: str, remote: DatasetLayout, refused):
+    before = remote.chain.head()
+    put_block(remote, SetInfo(description="x"), before, 0)
+    refused(url, IntegrityError, f"remote/blocks/{remote.chain.head()} names {before}", "has number 0")
+
+
+def test_many_blocks_that_would_fill_the_memory(url: str, remote: DatasetLayout, refused, monkeypatch):
+    monkeypatch.setattr(divergence, "MAX_BYTES", 100_000)
+    say(remote, "honest" * 2000, *(f"{number}" * 30_000 for number in range(5)))
+    refused(url, ObjectTooLarge, "remote/blocks/f1620", "the last 4 blocks of this chain have")
 
 
 def test_number_near_the_end_of_numbers(url: str, remote: DatasetLayout, refused):

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
-from support.small_datasets import make_dataset, say
+from support.small_datasets import add_slice, make_dataset, say
 from support.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import (
     BLOCK,
     HEAD_PATH,
@@ -24,6 +25,7 @@ from odfpy.chain.signatures import (
     encode,
     path_of,
 )
+from odfpy.errors import ObjectNotFound
 from odfpy.repository.http import http_dataset
 from odfpy.repository.simple_transfer import transfer
 
@@ -69,6 +71,30 @@ def test_a_place_without_signatures_is_asked_once(there: DatasetLayout, here: Da
     assert result.signatures == SignatureReport(0, 3, ())
     assert [path for path in server.asked() if "sig" in path] == ["/there/refs/head.sig"]
     assert not list(here.side.names("info/signatures")) if here.side else False
+
+
+def test_a_transfer_that_fails_leaves_the_signatures_of_the_head(there: DatasetLayout, here: DatasetLayout):
+    transfer(there, here)
+    assert here.side is not None
+    before = here.side.read(HEAD_PATH, 10_000)
+    (slice_name,) = add_slice(there, b"rows")
+    sign(there, *there.chain.in_order()[-2:])
+    there.data.delete(slice_name)
+    with pytest.raises(ObjectNotFound):
+        transfer(there, here)
+    assert here.side.read(HEAD_PATH, 10_000) == before
+    assert len(list(here.side.names("info/signatures"))) == 3
+
+
+def test_a_branch_that_comes_leaves_the_signatures_of_the_head(there: DatasetLayout, here: DatasetLayout):
+    transfer(there, here)
+    assert here.side is not None
+    before = here.side.read(HEAD_PATH, 10_000)
+    say(there, "three")
+    sign(there, there.chain.in_order()[-1])
+    transfer(there, here.on(ReferenceName.of(ReferenceKind.BRANCH, "review")), force=True)
+    assert here.side.read(HEAD_PATH, 10_000) == before
+    assert_signed(there)
 
 
 @pytest.mark.parametrize("status", [200, 401, 403, 404])

@@ -14,6 +14,7 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import ObjectKind
+from odfpy.repository.signature_transfer import CollectedSignatures
 from odfpy.repository.smart_transfer.messages import ObjectFile, TransferUrl, Visibility, closing_reason
 from odfpy.repository.smart_transfer.session import (
     FAILED,
@@ -163,7 +164,7 @@ class Pair:
             case HearWhileGiving():
                 side.go_on(GivingNews(None, self._given, 0.0))
             case TakeSignatures():
-                side.go_on()
+                side.go_on(CollectedSignatures())
             case AskHead():
                 side.go_on(self.site.head)
             case _:

@@ -22,6 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.repository.signature_transfer import CollectedSignatures
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
@@ -118,14 +119,15 @@ def pull(
     incoming = place(blocks, here, force=force)
     require_id(incoming, expected_id)
     new = tuple(block.hashed for block in incoming.blocks)
-    signatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
+    signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
     # 3.
     missing = incoming.missing(target)
     for some in in_rounds(missing):
         yield from _fetch(some)
     # 4.
+    signatures.store(target)
     commit(incoming, target, old_head)
-    return replace(result_of(incoming, old_head, missing), signatures=signatures)
+    return replace(result_of(incoming, old_head, missing), signatures=signatures.report)
 
 
 def _refusal(error: object, old_head: Multihash | None) -> Exception:

@@ -80,7 +80,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class TakeSignatures:
-    """Get the signatures of blocks that are going to be stored. The outcome is a report, None where nobody signs.
+    """Get the signatures of blocks that are going to be stored. The outcome is `CollectedSignatures`.
 
     Attributes:
         blocks: oldest first.

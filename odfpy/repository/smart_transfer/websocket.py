@@ -22,7 +22,7 @@ from odfpy.http.url import without_user
 from odfpy.repository.credentials import authorization
 from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
-from odfpy.repository.signature_transfer import copy_signatures
+from odfpy.repository.signature_transfer import collect_signatures
 from odfpy.repository.smart_transfer.errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
 from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER
@@ -170,7 +170,7 @@ class _Talk:
             case HearWhileGiving():
                 return self._hear_while_giving()
             case TakeSignatures(blocks, dataset_id, required):
-                return copy_signatures(http_dataset(self._base), self._here, blocks, dataset_id, required)
+                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required)
             case AskHead():
                 return http_dataset(self._base).refs.get(self._reference)
         return None
