@@ -16,6 +16,7 @@ from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import SchemaError
 from odfpy.query.catalogue import Dataset
+from odfpy.query.direct import rows_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,6 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     import pyarrow as pa
 
     from odfpy.data.arrow import to_arrow
-    from odfpy.data.slice import read_slice
 
     state = dataset.state
     if state.schema is None:
@@ -42,27 +42,9 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     start = max(0, end - num_records + 1)
     if end < start:
         return schema.empty_table()
-    slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(), start)), start, end)
-    parts = []
-    for item, path in zip(slices, slice_paths(dataset.layout.data, slices), strict=True):
-        rows = read_slice(path, vocab=state.vocab)
-        first = item.data.offset_interval.start
-        rows = rows.slice(max(0, start - first), min(end, item.data.offset_interval.end) - max(start, first) + 1)
-        parts.append(_with_schema(rows, schema))
-    return pa.concat_tables(parts)
-
-
-def _with_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows of an older slice with the columns of today, absent ones null."""
-    import pyarrow as pa
-
-    columns = [
-        rows.column(field.name).cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
+    slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(state.head), start)), start, end)
+    paths = slice_paths(dataset.layout.data, slices)
+    return pa.Table.from_batches(rows_between(slices, paths, state.vocab, start, end, schema.names, schema), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +64,15 @@ class WorkspaceCatalogue:
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
         """See `odfpy.query.catalogue.Catalogue`."""
         return find_block(self.storage.get(dataset.handle.id), text)
+
+    def owner(self, block: Multihash) -> str | None:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        having = (one for one in self.storage.datasets() if block in one.layout.blocks)
+        return next((str(one.handle) for one in having), None)
+
+    def names(self) -> list[str]:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return [str(one.handle) for one in self.storage.datasets()]
 
     def scratch(self) -> AbstractContextManager[Path]:
         """See `odfpy.query.catalogue.Catalogue`."""

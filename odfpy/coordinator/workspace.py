@@ -323,9 +323,9 @@ class Workspace(Housekeeping):
             engine: `spark` (default) or `datafusion`.
             limit: rows at most.
         """
-        from odfpy.query.service import Query, dialect_of
+        from odfpy.query.service import Query
 
-        with self.query_service.run(Query(query, dialect_of(engine), limit=limit)) as answer:
+        with self.query_service.run(Query(query, engine or "spark", limit=limit)) as answer:
             return answer.read_all()
 
     @cached_property

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_array, plain_schema
 from odfpy.data.parquet_io import PathLike, open_parquet
@@ -68,14 +69,44 @@ def iter_slice(
     columns: Sequence[str] | None = None,
     *,
     vocab: DatasetVocabulary = DEFAULT_VOCABULARY,
+    first: int = 0,
+    last: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice in batches of at most `batch_size` rows; arguments and errors as for `read_slice`."""
+    """The rows of a slice in batches of at most `batch_size` rows.
+
+    Args:
+        path: the file; errors are those of `read_slice`.
+        batch_size: rows of a batch at most.
+        columns: top-level columns to read, in this order; all by default.
+        vocab: names of the system columns.
+        first: position of the first row that is wanted, from 0.
+        last: position of the last row that is wanted. Only row groups that have some of them are read.
+    """
     with open_parquet(path) as file:
         schema = _normal(_selected(path, file.schema_arrow, columns), vocab)
-        for batch in file.iter_batches(batch_size, columns=None if columns is None else list(columns)):
+        groups, at = _row_groups(file.metadata, first, last)
+        for batch in file.iter_batches(batch_size, groups, columns=None if columns is None else list(columns)):
             names = batch.schema.names
             arrays = [_normal_array(batch.column(names.index(field.name)), field.type) for field in schema]
-            yield pa.record_batch(arrays, schema=schema)
+            rows = pa.record_batch(arrays, schema=schema)
+            begin = max(0, first - at)
+            end = batch.num_rows if last is None else min(batch.num_rows, last + 1 - at)
+            at += batch.num_rows
+            if begin < end:
+                yield rows.slice(begin, end - begin)
+
+
+def _row_groups(metadata: pq.FileMetaData, first: int, last: int | None) -> tuple[list[int], int]:
+    """The row groups that have rows from `first` to `last`, and the position of the first row of the first of them."""
+    found: list[int] = []
+    begin = at = 0
+    for group in range(metadata.num_row_groups):
+        end = at + metadata.row_group(group).num_rows
+        if end > first and (last is None or at <= last):
+            begin = begin if found else at
+            found.append(group)
+        at = end
+    return found, begin
 
 
 def slice_schema(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Schema:

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.dataset.transform import Transform
+    from odfpy.engine.control import Control
+    from odfpy.engine.row_stream import RowStream
 
 _SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
 
@@ -105,6 +107,18 @@ class SparkEngine:
     def sql(self, request: SqlRequest) -> SqlResponse:
         """Run a query over whole datasets; raises as `analyze` does."""
         return self._ask(request, SqlResponseSuccess)
+
+    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+        """The rows of a query as they are made; raises as `analyze` does, and as the query is at fault."""
+        from odfpy.engine.responses import as_error
+        from odfpy.engine.row_stream import Spooled
+
+        def ask() -> None:
+            response = self._ask(request, SqlResponseSuccess, control=control)
+            if not isinstance(response, SqlResponseSuccess):
+                raise as_error(response)
+
+        return Spooled(Path(request.output_path), ask, control)
 
     def preprocess(
         self,
@@ -173,10 +187,15 @@ class SparkEngine:
 
     # --- One request ---
 
-    def _ask(self, job: Job, *success: type[R]) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
+    def _ask(
+        self, job: Job, *success: type[R], control: Control | None = None
+    ) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
         for _ in range(_ATTEMPTS):
-            with closing(self._open()) as channel:  # an interrupted client hangs up, which cancels the job
-                answer = self._converse(channel, job)
+            with closing(self._open(control)) as channel:  # an interrupted client hangs up, which cancels the job
+                if control is not None:
+                    control.check()
+                    control.on_stop(channel.hang_up)
+                answer = self._converse(channel, job, control)
             if isinstance(answer, (TransformResponseInvalidQuery, TransformResponseInternalError)):
                 return answer
             if isinstance(answer, success):
@@ -194,7 +213,7 @@ class SparkEngine:
         while pid is not None and self.run.holder() == pid and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
 
-    def _converse(self, channel: Channel, job: Job) -> Result | None:
+    def _converse(self, channel: Channel, job: Job, control: Control | None) -> Result | None:
         """The answer, or None when the worker ends before it has begun with the job."""
         began: float | None = None
         try:
@@ -204,6 +223,8 @@ class SparkEngine:
                     case Progress() as progress:
                         if self._on_progress:
                             self._on_progress(progress)
+                        if control is not None and control.on_progress is not None:
+                            control.on_progress(progress)
                         if progress.stage is Stage.RUNNING:
                             began = began or time.monotonic()
                             self._check_time(time.monotonic() - began)
@@ -214,12 +235,16 @@ class SparkEngine:
                     case Breakdown(message, hint):
                         raise EngineUnavailable(message, hint=" ".join(filter(None, (hint, self._see_log))))
                     case None:
+                        if control is not None:
+                            control.check()
                         self._lost(job, "died in the middle of the job", _TRY_AGAIN)
                     case result:
                         return result
         except TimeoutError:
             self._lost(job, f"has said nothing for {SILENCE_SECONDS:.0f} s", "`odf engine stop --force` ends it.")
         except ConnectionError:
+            if control is not None:
+                control.check()
             self._lost(job, "died in the middle of the job", _TRY_AGAIN)
         except MalformedData as error:
             raise EngineUnavailable(f"The engine does not make sense: {error.message}", hint=self._see_log) from error
@@ -241,7 +266,7 @@ class SparkEngine:
 
     # --- Finding or starting the worker ---
 
-    def _open(self) -> Channel:
+    def _open(self, control: Control | None) -> Channel:
         self.run.create()
         java = find_java()
         mine = fingerprint(self.settings, java)
@@ -249,6 +274,8 @@ class SparkEngine:
         started: int | None = None
         refusals = 0
         while True:
+            if control is not None:
+                control.check()
             match greet(self.run):
                 case (channel, Welcome(theirs, weakness)):
                     if theirs == mine:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
@@ -279,6 +280,11 @@ class Channel:
             raise MalformedData(f"A message to or from the engine is not JSON: {line[:80]!r}") from error
         value: T = from_tree(of, tree)
         return value
+
+    def hang_up(self) -> None:
+        """End the connection, from any thread: who receives hears that it is at its end."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Hang up."""

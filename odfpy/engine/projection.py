@@ -120,6 +120,8 @@ def projection_sql(
     parts = _Parts(log, schema, vocabulary, grammar)
     if projection.as_of is None:
         return parts.current(projection.key)
+    if projection.key is None and projection.only_appends:
+        return parts.up_to(projection.as_of)
     if projection.key is None:
         return parts.current(None, up_to=projection.as_of)
     if projection.only_appends:
@@ -158,11 +160,13 @@ class _Parts:
     def _of_key(self, key: Sequence[str]) -> str:
         return f"PARTITION BY {', '.join(self._comparable(key)) or '1'}"
 
+    def up_to(self, at: Timestamp) -> str:
+        """What happened up to a time."""
+        return f"SELECT {self.columns} FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
+
     def current(self, key: Sequence[str] | None, up_to: Timestamp | None = None) -> str:
         """The current state, of the rows up to an event time."""
-        rows = self.log
-        if up_to is not None:
-            rows = f"(SELECT * FROM {self.log} WHERE {self.time} <= {self.grammar.instant(up_to)})"
+        rows = self.log if up_to is None else f"({self.up_to(up_to)})"
         if key is not None:
             nth = f"row_number() OVER ({self._of_key(key)} ORDER BY {self.offset} DESC)"
             numbered = f"SELECT {self.columns}, {nth} AS __odf_nth FROM {rows}"

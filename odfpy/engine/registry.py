@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from odfpy.dataset.transform import Transform
     from odfpy.engine.client import ProgressListener
+    from odfpy.engine.control import Control
+    from odfpy.engine.row_stream import RowStream
     from odfpy.engine.settings import EngineSettings
 
 
@@ -54,6 +56,15 @@ class Engine(Protocol):
 
         Raises:
             EngineUnavailable: the engine cannot be reached.
+        """
+
+    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+        """The rows of a query over whole datasets, as they are made.
+
+        Raises:
+            InvalidQuery: the query is at fault; also while the rows are read.
+            EngineUnavailable: the engine cannot be reached.
+            QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
         """
 
     def preprocess(

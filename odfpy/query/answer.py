@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
@@ -14,6 +15,8 @@ from odfpy.dataset.names import DatasetAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.engine.control import Control
+    from odfpy.engine.row_stream import RowStream
 
 Path = Literal["chain", "slices", "spark", "datafusion"]
 """How a query was answered: from the metadata chain, from the slices themselves, or by an engine."""
@@ -45,23 +48,6 @@ class Prepared:
     num_parameters: int = 0
 
 
-class Rows(Protocol):
-    """Where the rows of an answer come from."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Their columns."""
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, once."""
-
-    def cancel(self) -> None:
-        """Make no more of them; from any thread."""
-
-    def close(self) -> None:
-        """Nobody wants more of them."""
-
-
 class Answer:
     """The rows of a query, to be read once; a context manager.
 
@@ -71,17 +57,24 @@ class Answer:
         path: how the query was answered.
     """
 
-    def __init__(self, rows: Rows, inputs: tuple[Input, ...], path: Path) -> None:
+    def __init__(
+        self, rows: RowStream, inputs: tuple[Input, ...], path: Path, control: Control, resources: ExitStack
+    ) -> None:
         self.schema = rows.schema
         self.inputs = inputs
         self.path = path
         self._rows = rows
+        self._control = control
+        self._resources = resources
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows as they are made.
 
         Raises:
-            OdfError: the query has failed, was cancelled, or has gone over a limit.
+            InvalidQuery: the data does not fit the query: a division by zero, for example.
+            ResultTooLarge: there are more bytes than there may be.
+            QueryCancelled, QueryTimedOut: the query was stopped.
+            OdfError: it has failed.
         """
         return iter(self._rows)
 
@@ -93,11 +86,11 @@ class Answer:
 
     def cancel(self) -> None:
         """Stop the query, from any thread: whoever iterates gets `QueryCancelled`."""
-        self._rows.cancel()
+        self._control.cancel()
 
     def close(self) -> None:
         """Stop the query if it is still running, and remove its files."""
-        self._rows.close()
+        self._resources.close()
 
     def __enter__(self) -> Answer:  # noqa: PYI034
         return self

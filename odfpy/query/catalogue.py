@@ -68,6 +68,12 @@ class Catalogue(Protocol):
             BlockNotFound: it has no such block.
         """
 
+    def owner(self, block: Multihash) -> str | None:
+        """The name of a dataset that has a block."""
+
+    def names(self) -> list[str]:
+        """The names of all datasets."""
+
     def scratch(self) -> AbstractContextManager[Path]:
         """A new folder, removed at the end."""
 

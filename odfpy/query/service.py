@@ -6,76 +6,29 @@ with workspace.query_service.run(Query("select count(*) from rates")) as answer:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING
 
-from odfpy.chain.slices import slice_paths, slices_of
-from odfpy.data.multihash import Multihash
-from odfpy.dataset.identity import DatasetId
-from odfpy.engine import contract
+from odfpy.engine.contract import SqlRequest
+from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.responses import as_error
-from odfpy.errors import DatasetNotFound, EngineNotFound, InvalidValue, SchemaError, did_you_mean
-from odfpy.query.answer import Answer, Input, Path, Prepared
-from odfpy.query.catalogue import Catalogue, Dataset
-from odfpy.query.tables import table_names
+from odfpy.query.answer import Answer, Input, Prepared
+from odfpy.query.catalogue import Catalogue
+from odfpy.query.direct import Direct, rows_of_slices, totals
+from odfpy.query.plan import Plan, as_lines, only_schema, plan
+from odfpy.query.question import Query
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "Dialect", "Input", "Prepared", "Query", "QueryService", "dialect_of"]
+    from odfpy.engine.row_stream import RowStream
 
-Dialect = Literal["spark", "datafusion"]
-_GRAMMARS = {"spark": "spark", "datafusion": "postgres"}
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A question.
-
-    Attributes:
-        text: SQL; every dataset is a table under its name.
-        dialect: which SQL, and which engine answers what is not answered at once.
-        pins: the blocks as of which datasets are read; the others are read as they are now.
-        skip: rows to leave out first.
-        limit: rows at most.
-        max_bytes: bytes of Arrow data at most; a larger answer is an error.
-        timeout: seconds at most.
-        parameters: values for `?`, in order.
-        names: datasets under other names than those of the workspace.
-    """
-
-    text: str
-    dialect: Dialect = "spark"
-    pins: Mapping[DatasetId, Multihash] = field(default_factory=dict)
-    skip: int = 0
-    limit: int | None = None
-    max_bytes: int | None = None
-    timeout: float | None = None
-    parameters: tuple[Any, ...] = ()
-    names: Mapping[str, DatasetId] = field(default_factory=dict)
-
-
-def dialect_of(engine: str | None) -> Dialect:
-    """The dialect of an engine, by its name; None means the default.
-
-    Raises:
-        EngineNotFound: there is none of that name.
-    """
-    known: dict[str, Dialect] = {"spark": "spark", "datafusion": "datafusion"}
-    name = (engine or "spark").lower()
-    if name not in known:
-        raise EngineNotFound(
-            f"No engine is called {engine!r}",
-            hint=did_you_mean(name, known, otherwise=f"Engines of this release: {', '.join(sorted(known))}."),
-        )
-    return known[name]
+__all__ = ["Answer", "Control", "Input", "Prepared", "Query", "QueryService"]
 
 
 class QueryService:
-    """Answers queries over the datasets of a catalogue.
+    """Answers queries over the datasets of a catalogue; from several threads, if need be.
 
     Attributes:
         catalogue: the datasets.
@@ -86,76 +39,76 @@ class QueryService:
         self.catalogue = catalogue
         self.engines = engines
 
-    def run(self, query: Query) -> Answer:
-        """Begin to answer; use it as a context manager.
+    def run(self, query: Query, control: Control | None = None) -> Answer:
+        """Begin to answer; use it as a context manager. Its columns are known when this comes back.
+
+        Args:
+            query: the question.
+            control: stops it from elsewhere, also while this still waits; `Answer.cancel` does the same afterwards.
 
         Raises:
-            InvalidQuery: as the engine says.
-            DatasetNotFound: with a suggestion.
+            UnknownTable: a name is that of no dataset; with a suggestion.
+            InvalidQuery, WrongProjection: the query is at fault; the message shows the place.
+            NotYetThen, BlockOfAnother, NotFound: a dataset has no such moment.
+            QueryCancelled, QueryTimedOut: it has been stopped.
+            EngineUnavailable: the engine cannot be reached.
         """
         with ExitStack() as stack:
-            scratch = stack.enter_context(self.catalogue.scratch())
-            tables, inputs = self._tables(query)
-            out = scratch / "result"
-            end = None if query.limit is None else query.skip + query.limit
-            response = self.engines.get(query.dialect).sql(
-                contract.SqlRequest(query.text, tuple(tables), str(out), end)
-            )
-            if not isinstance(response, contract.SqlResponseSuccess):
-                raise as_error(response)
-            rows = _Spooled(str(out), query.skip, stack.pop_all())
-        return Answer(rows, tuple(inputs), cast("Path", query.dialect))
+            control = stack.enter_context(control or Control(query.timeout))
+            found = plan(self.catalogue, query)
+            rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
+            stack.callback(rows.close)
+            return Answer(rows, found.inputs, found.path, control, stack.pop_all())
 
     def prepare(self, query: Query) -> Prepared:
-        """What a query would give; it is planned and not run. Raises as `run` does."""
-        with self.run(replace(query, skip=0, limit=0)) as answer:
-            return Prepared(answer.schema, answer.inputs)
+        """What a query would give; it is planned and not run. Parameters without a value are null.
+
+        Raises as `run` does.
+        """
+        found = plan(self.catalogue, only_schema(query), is_bound=False)
+        with ExitStack() as stack:
+            control = stack.enter_context(Control(query.timeout))
+            rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
+            stack.callback(rows.close)
+            return Prepared(rows.schema, found.inputs, found.num_parameters)
 
     def explain(self, query: Query) -> str:
-        """How a query would be answered, for people; raises as `run` does."""
-        prepared = self.prepare(query)
-        return "\n".join([f"path: {query.dialect}", *(f"input: {one.alias}" for one in prepared.inputs)])
+        """How a query is answered, for people: by what way, from which slices, and which are not opened.
 
-    def _tables(self, query: Query) -> tuple[list[contract.SqlTable], list[Input]]:
-        tables, inputs = [], []
-        for name in table_names(query.text, _GRAMMARS.get(query.dialect, query.dialect)):
-            try:
-                dataset: Dataset = self.catalogue.find(query.names.get(name, name))
-            except (DatasetNotFound, InvalidValue):
-                continue  # defined by the query itself, or unknown: the engine says so
-            if (pin := query.pins.get(dataset.handle.id)) is not None:
-                dataset = self.catalogue.at(dataset, pin)
-            state = dataset.state
-            if state.schema is None:
-                raise SchemaError(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
-            paths = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order()))
-            file = self.catalogue.schema_file(state.schema)
-            tables.append(contract.SqlTable(name, str(file), tuple(map(str, paths)), state.vocab))
-            inputs.append(Input(dataset.handle.id, dataset.handle.alias, dataset.chain.head()))
-        return tables, inputs
+        Raises as `run` does, as far as that shows without running it.
+        """
+        return "\n".join(plan(self.catalogue, query).explained())
 
+    def _rows(self, found: Plan, control: Control, stack: ExitStack) -> RowStream:
+        query, simple = found.query, found.simple
+        if found.path == "chain" and simple is not None:
+            schema, row = totals(simple, found.tables[0][1])
+            return Direct(schema, lambda: iter([row]), query, control)
+        if found.path == "slices" and simple is not None and found.columns is not None:
+            return _from_slices(found, control)
+        scratch = stack.enter_context(self.catalogue.scratch())
+        request = SqlRequest(
+            query=found.text,
+            tables=found.sql_tables(),
+            output_path=str(scratch / "result"),
+            limit=query.limit,
+            skip=query.skip,
+            max_bytes=query.max_bytes,
+            shown=found.shown,
+        )
+        return self.engines.get(found.path).stream(request, control)
 
-class _Spooled:
-    """Rows in a file."""
-
-    def __init__(self, path: str, skip: int, files: ExitStack) -> None:
+    @staticmethod
+    def _explanation(found: Plan, control: Control) -> RowStream:
         import pyarrow as pa
 
-        self._files = files
-        self._skip = skip
-        self._reader = files.enter_context(pa.ipc.open_stream(files.enter_context(pa.OSFile(path))))
-        self.schema: pa.Schema = self._reader.schema
+        schema = pa.schema([pa.field("plan", pa.string())])
+        return Direct(schema, lambda: as_lines(found.explained()), found.query, control)
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        left = self._skip
-        for batch in self._reader:
-            rows = batch.slice(left)
-            left -= min(left, batch.num_rows)
-            if rows.num_rows:
-                yield rows
 
-    def cancel(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self._files.close()
+def _from_slices(found: Plan, control: Control) -> RowStream:
+    simple, schema, (only,) = found.simple, found.columns, found.scans
+    assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
+    wanted = simple.rows(only.cut.num_rows, found.query.skip, found.query.limit)
+    make: Callable[[], Iterator[pa.RecordBatch]] = lambda: rows_of_slices(only, simple, schema, wanted)  # noqa: E731
+    return Direct(schema, make, found.query, control, is_cut=True)

@@ -1,14 +1,37 @@
-"""Which datasets a query reads."""
+"""Which datasets a query names."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-def table_names(query: str, dialect: str) -> list[str]:
-    """Names of the tables in a query, each once, in the order they appear; dotted names in one piece.
+if TYPE_CHECKING:
+    from sqlglot import exp
 
-    Names that the query itself defines (`WITH`) are among them. Text that sqlglot does not parse may be right all the
-    same (`GROUP BY window(...)` is to Spark): then they are the names that stand where tables may. What is wrong with
-    it is for the engine to say.
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name in a query.
+
+    Attributes:
+        text: the name; dotted ones in one piece.
+        start: where it stands in the text.
+        end: where that ends; 0 where that is not known.
+        is_sure: whether it must be that of a dataset, or else the query is wrong.
+    """
+
+    text: str
+    start: int = 0
+    end: int = 0
+    is_sure: bool = False
+
+
+def named_tables(query: str, dialect: str) -> list[Named]:
+    """Names of the tables in a query, each once, in the order they appear.
+
+    Names that the query itself defines (`WITH`) may be among them. Text that sqlglot does not parse may be right all
+    the same (`GROUP BY window(...)` is to Spark): then they are the names that stand where tables may. What is wrong
+    with it is for the engine to say.
     """
     import sqlglot
     from sqlglot import exp
@@ -17,14 +40,28 @@ def table_names(query: str, dialect: str) -> list[str]:
     try:
         statements = sqlglot.parse(query, dialect=dialect)
     except ParseError:
-        return _names_in_place_of_tables(query, dialect)
+        return [Named(name) for name in _names_in_place_of_tables(query, dialect)]
     except SqlglotError:
         return []
-    names: dict[str, None] = {}
-    for statement in statements:
-        for table in statement.find_all(exp.Table) if statement else ():
-            names[".".join(part.name for part in table.parts)] = None
-    return list(names)
+    trees = [statement for statement in statements if statement]
+    defined = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
+    is_query = all(isinstance(tree, exp.Query) for tree in trees)
+    names: dict[str, Named] = {}
+    for tree in trees:
+        for table in tree.find_all(exp.Table):
+            named = _named(table, defined, is_query=is_query)
+            names.setdefault(named.text, named)
+    return list(names.values())
+
+
+def _named(table: exp.Table, defined: set[str], *, is_query: bool) -> Named:
+    from sqlglot import exp
+
+    parts = table.parts
+    name = ".".join(part.name for part in parts)
+    is_sure = is_query and all(isinstance(part, exp.Identifier) for part in parts) and name.lower() not in defined
+    first, last = parts[0].meta, parts[-1].meta
+    return Named(name, first.get("start", 0), last.get("end", -1) + 1, is_sure and bool(name))
 
 
 def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from odfpy.data.arrow import plain_schema
 from odfpy.data.slice import slice_schema
@@ -54,18 +53,24 @@ class DataFusionRows:
 
 
 def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
-    """Let the query see a table, which is made of a log under another name if it is a projection."""
+    """Let the query see a table: the slices themselves, or a view of them."""
     import pyarrow.dataset as ds
 
     schema = slice_schema(table.schema_file, vocab=table.vocab)
-    name = table.name if table.projection is None else log
+    is_whole = table.projection is None and table.last_offset is None
+    name = table.name if is_whole else log
     if table.data_paths:
-        rows = ds.dataset(list(table.data_paths), schema, format="parquet")
-        if table.last_offset is not None:
-            rows = rows.filter(pc.field(table.vocab.offset_column) <= table.last_offset)
-        context.register_dataset(quoted(name), rows)
+        context.register_dataset(quoted(name), ds.dataset(list(table.data_paths), schema, format="parquet"))
     else:
         name_rows(context, name, schema, [])
+    if is_whole:
+        return
+    if table.last_offset is not None:
+        up_to = f"{log}_cut"
+        text = f"SELECT * FROM {quoted(log)} WHERE {quoted(table.vocab.offset_column)} <= {table.last_offset}"  # noqa: S608
+        context.register_view(quoted(up_to), run_query(context, text))
+        log = up_to
+    text = f"SELECT * FROM {quoted(log)}"  # noqa: S608
     if table.projection is not None:
         text = projection_sql(table.projection, log, schema, table.vocab, DATAFUSION)
-        context.register_view(quoted(table.name), run_query(context, text))
+    context.register_view(quoted(table.name), run_query(context, text))

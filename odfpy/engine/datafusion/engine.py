@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponse,
     TransformResponseSuccess,
 )
+from odfpy.engine.control import Control
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
 from odfpy.engine.datafusion.late_hints import check_no_late_hints
 from odfpy.engine.datafusion.plan import check_is_query, check_row_by_row, check_total_order, scans
@@ -51,6 +52,7 @@ from odfpy.engine.ipc import even_batches, map_stream, write_stream
 from odfpy.engine.lateness import late_tally
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.responses import answered
+from odfpy.engine.row_stream import Beside, RowStream
 from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark
 from odfpy.errors import InvalidQuery, UnsupportedQuery
@@ -86,6 +88,15 @@ class DataFusionEngine:
     def sql(self, request: SqlRequest) -> SqlResponse:
         """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
         return answered(lambda: _sql(request))
+
+    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+        """The rows of a query as they are made, by a thread beside this one.
+
+        Raises:
+            InvalidQuery: the query is at fault; also while the rows are read.
+        """
+        rows = DataFusionRows(request)
+        return Beside(rows.schema, rows.__iter__, control)
 
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None

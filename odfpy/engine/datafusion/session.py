@@ -13,7 +13,7 @@ from odfpy.data.arrow import plain_array, plain_schema
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.engine.source_text import SourceText
-from odfpy.errors import InvalidQuery, NondeterministicQuery, OdfError
+from odfpy.errors import InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -126,7 +126,13 @@ def _translated(message: str, source: SourceText) -> OdfError:
     place = _PARSER_PLACE.search(text)
     where = source.at_line(int(place.group(1)), int(place.group(2)) - 1) if place else source.whole()
     sentence = " ".join(_PARSER_PLACE.sub("", text).split()).rstrip(".")
-    return InvalidQuery(sentence + where)
+    field = _FIELD.search(sentence)
+    if field is None or place:
+        return InvalidQuery(sentence + where)
+    sentence, _, known = sentence.partition(". Valid fields are ")
+    names = [name.rpartition(".")[2] for name in known.rstrip(".").split(", ")]
+    hint = did_you_mean(field.group(1), names, otherwise=f"There are {known}." if known else None)
+    return InvalidQuery(sentence + _place_of_word(field.group(1), source), hint=hint)
 
 
 def _left_out(message: str) -> str | None:

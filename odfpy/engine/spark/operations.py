@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from odfpy.engine.contract import (
     AnalyzeRequest,
@@ -113,5 +116,8 @@ def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
             frame = frame.offset(request.skip)
         if request.limit is not None:
             frame = frame.limit(request.limit)
+        schema = arrow_schema(frame.schema)
         rows = within(batches_of(frame), 0, request.limit, request.max_bytes)
-        return SqlResponseSuccess(write_stream(request.output_path, arrow_schema(frame.schema), rows))
+        # Whoever reads along learns the columns as soon as they are known.
+        no_rows = [pa.RecordBatch.from_pylist([], schema)]
+        return SqlResponseSuccess(write_stream(request.output_path, schema, chain(no_rows, rows)))

@@ -1,0 +1,134 @@
+"""The two SQLs that questions are asked in, as far as this package reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.engine.projection import DATAFUSION, SPARK, Grammar
+from odfpy.errors import EngineNotFound, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """An SQL and its engine.
+
+    Attributes:
+        name: of the engine.
+        sqlglot: the dialect of sqlglot that comes closest.
+        grammar: how names and constants are written.
+    """
+
+    name: str
+    sqlglot: str
+    grammar: Grammar
+
+    def quoted(self, name: str) -> str:
+        """A name, exactly as it is."""
+        return self.grammar.name(name)
+
+    def tokens(self, text: str) -> Sequence[Token]:
+        """The tokens of a text.
+
+        Raises:
+            TokenError: of sqlglot: a quote is not closed, for example.
+        """
+        from sqlglot import tokenize
+
+        return tokenize(text, dialect=self.sqlglot)
+
+    def tree(self, text: str) -> exp.Expr | None:
+        """The syntax tree, None where sqlglot does not understand the text: it may be right all the same."""
+        from sqlglot import parse
+        from sqlglot.errors import SqlglotError
+
+        try:
+            trees = parse(text, dialect=self.sqlglot)
+        except SqlglotError:
+            return None
+        return trees[0] if len(trees) == 1 else None
+
+    def literal(self, value: Any) -> str:
+        """A value as a constant.
+
+        Raises:
+            UsageError: there are no constants of its type.
+        """
+        from sqlglot import exp
+
+        match value:
+            case None:
+                return "NULL"
+            case bool():
+                return "TRUE" if value else "FALSE"
+            case int() | Decimal():
+                return f"({value})"
+            case float():
+                return f"CAST('{value}' AS DOUBLE)"
+            case str():
+                return exp.Literal.string(value).sql(dialect=self.sqlglot)
+            case bytes():
+                return f"X'{value.hex()}'"
+            case datetime():
+                return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+            case date():
+                return f"DATE '{value.isoformat()}'"
+        raise UsageError(
+            f"A parameter of type {type(value).__name__} cannot be written in SQL",
+            hint="Parameters are numbers, texts, bytes, times, dates, true, false and null.",
+        )
+
+
+DIALECTS: Final = {
+    "spark": Dialect("spark", "spark", SPARK),
+    "datafusion": Dialect("datafusion", "postgres", DATAFUSION),
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of an engine; case does not matter.
+
+    Raises:
+        EngineNotFound: with a suggestion.
+    """
+    if name.lower() not in DIALECTS:
+        known = f"Engines of this release: {', '.join(sorted(DIALECTS))}."
+        raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, DIALECTS, otherwise=known))
+    return DIALECTS[name.lower()]
+
+
+def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
+    """A query with constants in the place of `?`, one each, in order.
+
+    Raises:
+        UsageError: there are more or fewer values than places.
+    """
+    places = parameter_places(text, dialect)
+    if len(places) != len(values):
+        raise UsageError(
+            f"The query has {len(places)} parameter{'' if len(places) == 1 else 's'}, and {len(values)} came",
+            hint="Give one value for each `?`.",
+        )
+    for place, value in zip(reversed(places), reversed(values), strict=True):
+        text = text[:place] + dialect.literal(value) + text[place + 1 :]
+    return text
+
+
+def parameter_places(text: str, dialect: Dialect) -> list[int]:
+    """Where `?` stands for a value."""
+    from sqlglot.errors import TokenError
+
+    if "?" not in text:
+        return []
+    try:
+        tokens = dialect.tokens(text)
+    except TokenError:
+        return []
+    return [token.start for token in tokens if token.token_type.name == "PLACEHOLDER" and token.text == "?"]

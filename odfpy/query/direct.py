@@ -1,0 +1,156 @@
+"""Answers without an engine: rows straight from the slices, totals from the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.slices import SliceOfBlock
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.control import Control
+from odfpy.query.question import Query
+from odfpy.query.scan import Scan
+from odfpy.query.simple import Simple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.query.resolve import Resolved
+
+
+class Direct:
+    """Rows that are made as they are read.
+
+    Attributes:
+        schema: of the rows.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        make: Callable[[], Iterator[pa.RecordBatch]],
+        query: Query,
+        control: Control,
+        *,
+        is_cut: bool = False,
+    ) -> None:
+        """Nothing is made yet.
+
+        Args:
+            schema: of the rows.
+            make: makes them.
+            query: says how many are wanted.
+            control: says whether they are still wanted.
+            is_cut: whether no others are made than are wanted, as far as their number goes.
+        """
+        self.schema = schema
+        self._make = make
+        self._control = control
+        self._skip, self._limit = (0, None) if is_cut else (query.skip, query.limit)
+        self._max_bytes = query.max_bytes
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows.
+
+        Raises:
+            QueryCancelled, QueryTimedOut: nobody wants them any more.
+            ResultTooLarge: they are more than may be.
+            IntegrityError, ObjectNotFound: a slice cannot be read.
+        """
+        from odfpy.engine.ipc import within
+
+        self._control.check()
+        for batch in within(self._make(), self._skip, self._limit, self._max_bytes):
+            yield batch
+            self._control.check()
+
+    def close(self) -> None:
+        """Make no more of them."""
+
+
+def totals(simple: Simple, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:
+    """What the chain knows of all rows."""
+    import pyarrow as pa
+
+    last = resolved.state.last_offset
+    values = {"count": resolved.state.num_records, "max": last, "min": None if last is None else 0}
+    is_known = {"count": False, "max": True, "min": True}
+    schema = pa.schema([pa.field(name, pa.int64(), nullable=is_known[what]) for what, name in simple.totals])
+    arrays = [pa.array([values[what]], pa.int64()) for what, _ in simple.totals]
+    return schema, pa.record_batch(arrays, schema=schema)
+
+
+def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema | None:
+    """The columns that the engine of a dialect would give; None if it would not, or there is no such column."""
+    import pyarrow as pa
+
+    wanted = simple.columns or tuple((name, name) for name in source.names)
+    if any(source.names.count(name) != 1 for name, _ in wanted):
+        return None
+    fields = [source.field(name).with_name(shown) for name, shown in wanted]
+    if dialect == "spark":
+        from odfpy.engine.spark.handed import handed_type
+
+        types = [handed_type(field.type) for field in fields]
+        if not all(types):
+            return None
+        fields = [field.with_type(kind).with_nullable(True) for field, kind in zip(fields, types, strict=True)]
+    return pa.schema(fields)
+
+
+def rows_of_slices(scan: Scan, simple: Simple, schema: pa.Schema, rows: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    """Rows by offset, first and last, with columns of a schema."""
+    names = [name for name, _ in simple.columns] if simple.columns else schema.names
+    found = rows_between(scan.slices, scan.paths, scan.cut.state.vocab, *rows, names, schema)
+    return reversed(list(map(_reversed, found))) if simple.descending else found
+
+
+def _reversed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return batch.take(pa.array(range(batch.num_rows - 1, -1, -1), pa.int64()))
+
+
+def rows_between(
+    slices: Sequence[SliceOfBlock],
+    paths: Sequence[Path],
+    vocabulary: DatasetVocabulary,
+    start: int,
+    end: int,
+    names: Sequence[str],
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """The rows `start` to `end`, both inclusive, in order of offset; what does not hold any of them is not opened.
+
+    Args:
+        slices: of a dataset.
+        paths: their files.
+        vocabulary: names of its system columns.
+        start: offset of the first row.
+        end: offset of the last row.
+        names: columns.
+        schema: what they are to be called and of which types; those that an older slice lacks are null.
+
+    Raises:
+        IntegrityError, ObjectNotFound: a slice cannot be read.
+    """
+    import pyarrow as pa
+
+    from odfpy.data.slice import iter_slice, slice_schema
+
+    for item, path in zip(slices, paths, strict=True):
+        interval = item.data.offset_interval
+        if interval.start > end or interval.end < start:
+            continue
+        present = set(slice_schema(path, vocab=vocabulary).names)
+        read = list(dict.fromkeys(name for name in names if name in present))
+        first, last = max(0, start - interval.start), min(end, interval.end) - interval.start
+        # A slice that has none of the columns has its rows all the same.
+        wanted = read or [vocabulary.offset_column]
+        for batch in iter_slice(path, columns=wanted, vocab=vocabulary, first=first, last=last):
+            columns = [
+                batch.column(name).cast(field.type) if name in present else pa.nulls(batch.num_rows, field.type)
+                for name, field in zip(names, schema, strict=True)
+            ]
+            yield pa.record_batch(columns, schema=schema)

@@ -1,0 +1,237 @@
+"""How a query is answered: which datasets it reads, which slices of them, and by what way.
+
+1. constants take the place of parameters, `EXPLAIN` is set aside
+2. temporal projections become tables of the query's own (`references`)
+3. names become datasets, each as of one block (`resolve`)
+4. what the chain knows is answered from the chain, a range of rows from the slices, everything else by an engine
+5. for these, the slices that can matter are found (`scan`)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.contract import SqlTable
+from odfpy.engine.source_text import SourceText
+from odfpy.errors import DatasetNotFound, InvalidQuery, InvalidValue, UnknownTable, did_you_mean
+from odfpy.query.answer import Input, Path
+from odfpy.query.catalogue import Catalogue, Dataset
+from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
+from odfpy.query.direct import output_schema
+from odfpy.query.question import Query
+from odfpy.query.references import Reference, Shown, find_projections
+from odfpy.query.resolve import Resolved, resolve
+from odfpy.query.scan import Scan, scan
+from odfpy.query.simple import Simple, simple_query
+from odfpy.query.tables import Named, named_tables
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_STATEMENTS: Final = """
+    add alter analyze attach begin cache call commit copy create deallocate declare delete drop execute grant import
+    insert load lock merge msck optimize pragma prepare refresh replace reset revoke rollback set truncate uncache
+    update use vacuum
+""".split()  # noqa: SIM905
+_EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a query is answered.
+
+    Attributes:
+        query: the query.
+        dialect: of the query.
+        text: what is run.
+        shown: the same with the projections as they were written, of the same length.
+        tables: what its tables are.
+        is_explained: whether it only asks how it would be answered.
+        num_parameters: how many values it wants.
+    """
+
+    query: Query
+    dialect: Dialect
+    text: str
+    shown: str
+    tables: tuple[tuple[Reference, Resolved], ...]
+    is_explained: bool = False
+    num_parameters: int = 0
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The datasets that are read, each once, in the order in which the query names them."""
+        return tuple(dict.fromkeys(resolved.input for _, resolved in self.tables))
+
+    @cached_property
+    def simple(self) -> Simple | None:
+        """What it asks, if that needs no engine."""
+        if len(self.tables) != 1:
+            return None
+        (_, resolved) = self.tables[0]
+        return simple_query(self.text, self.dialect, resolved.state.vocab.offset_column)
+
+    @cached_property
+    def scans(self) -> tuple[Scan, ...]:
+        """What is read of the slices."""
+        return tuple(scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
+
+    @cached_property
+    def columns(self) -> pa.Schema | None:
+        """The columns of an answer from the slices; None if it has to come from elsewhere."""
+        if self.simple is None or self.simple.totals:
+            return None
+        (only,) = self.scans
+        if only.projection is not None or (self.simple.descending and self._rows is None):
+            return None
+        from odfpy.data.slice import slice_schema
+
+        schema = slice_schema(only.schema_file(), vocab=only.cut.state.vocab)
+        return output_schema(self.simple, schema, self.dialect.name)
+
+    @property
+    def _rows(self) -> int | None:
+        """How many rows at most are wanted, if anything says so."""
+        limits = (None if self.simple is None else self.simple.limit, self.query.limit)
+        return min((most for most in limits if most is not None), default=None)
+
+    @cached_property
+    def path(self) -> Path:
+        """By what way it is answered."""
+        if self.simple is not None and self.simple.totals and self.tables[0][0].shown is Shown.LOG:
+            return "chain" if self.tables[0][1].state.schema is not None else self._engine
+        return "slices" if self.columns is not None else self._engine
+
+    @property
+    def _engine(self) -> Path:
+        return "spark" if self.dialect.name == "spark" else "datafusion"
+
+    def sql_tables(self) -> tuple[SqlTable, ...]:
+        """What an engine reads."""
+        return tuple(one.table() for one in self.scans)
+
+    def place(self, reference: Reference) -> str:
+        """Where a table stands in the text, for messages; nothing for one that is named in several places."""
+        return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
+
+    def explained(self) -> list[str]:
+        """How it is answered, for people."""
+        how = {
+            "chain": "from the metadata chain, no slice is opened",
+            "slices": "from the slices themselves, without an engine",
+            "spark": "by the Spark engine",
+            "datafusion": "by DataFusion, in process",
+        }
+        lines = [f"path: {self.path}, {how[self.path]}"]
+        if self.path == "chain":
+            ((_, resolved),) = self.tables
+            return [*lines, f"table: {resolved.name}, changelog, block {resolved.head}"]
+        if self.path == "slices" and self.simple is not None:
+            first, last = self.simple.rows(self.scans[0].cut.num_rows, self.query.skip, self.query.limit)
+            lines.append(f"rows: {f'offsets {first} to {last}' if first <= last else 'none'}")
+            return [*lines, *self.scans[0].described(first, last)]
+        return lines + [line for one in self.scans for line in one.described()]
+
+
+def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
+    """Find out how a query is answered; nothing is run.
+
+    Args:
+        catalogue: the datasets.
+        query: the query.
+        is_bound: whether all its parameters have values; else those without are null.
+
+    Raises:
+        UnknownTable: a name is that of no dataset.
+        WrongProjection, NotYetThen, BlockOfAnother: a projection makes no sense.
+        SchemaError: a dataset has no data yet.
+    """
+    dialect = dialect_named(query.dialect)
+    text = query.text.rstrip().rstrip(";")
+    explain = _EXPLAIN.match(text)
+    if explain is not None:
+        text = " " * explain.end() + text[explain.end() :]
+    places = parameter_places(text, dialect)
+    missing = 0 if is_bound else max(0, len(places) - len(query.parameters))
+    shown = with_parameters(text, dialect, (*query.parameters, *[None] * missing))
+    if not shown.strip():
+        raise InvalidQuery("There is no query", hint="Write a SELECT.")
+    _check_reads(shown)
+    plain, projections = find_projections(shown, dialect)
+    finder = _Finder(catalogue, query, SourceText(shown))
+    tables = [(one, finder.found(Named(one.dataset, one.start, one.end))) for one in projections]
+    taken = {one.table for one in projections}
+    others = [one for one in named_tables(plain, dialect.sqlglot) if one.text not in taken]
+    looked_up = [(Reference(one.text, one.text), finder.look(one)) for one in others]
+    tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
+    return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+
+
+def _check_reads(text: str) -> None:
+    """Say at once what would be refused for its plan: statements that change something, settings, scripts.
+
+    What the engine makes of a text decides; this only spares somebody its start, and has the better words.
+    """
+    first = re.compile(r"\s*(\w+)").match(text)
+    if first is not None and first.group(1).lower() in _STATEMENTS:
+        where = SourceText(text).at(*first.span(1))
+        raise InvalidQuery(
+            f"Only queries are allowed, and {first.group(1).upper()} is none{where}",
+            hint="Write a SELECT; statements such as SET, CREATE, INSERT or COPY are not run.",
+        )
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Finds datasets by name."""
+
+    catalogue: Catalogue
+    query: Query
+    source: SourceText
+
+    def look(self, named: Named) -> Resolved | None:
+        """The dataset of a name; None for names that may be of something else, and for those the query defines."""
+        try:
+            dataset = self._dataset(named.text)
+        except (DatasetNotFound, InvalidValue):
+            if named.is_sure:
+                raise self._unknown(named) from None
+            return None
+        return self._resolved(dataset, named)
+
+    def found(self, named: Named) -> Resolved:
+        """The dataset of a name that can be nothing else."""
+        try:
+            dataset = self._dataset(named.text)
+        except (DatasetNotFound, InvalidValue):
+            raise self._unknown(named) from None
+        return self._resolved(dataset, named)
+
+    def _dataset(self, name: str) -> Dataset:
+        return self.catalogue.find(self.query.names.get(name, name))
+
+    def _resolved(self, dataset: Dataset, named: Named) -> Resolved:
+        pin = None if "@" in named.text else self.query.pins.get(dataset.handle.id)
+        return resolve(self.catalogue, dataset, pin)
+
+    def _unknown(self, named: Named) -> UnknownTable:
+        where = self.source.at(named.start, named.end) if named.end else ""
+        names = [*self.query.names, *self.catalogue.names()]
+        hint = did_you_mean(named.text, names, otherwise="`odf list` shows the datasets; files are not read by path.")
+        return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
+
+
+def only_schema(query: Query) -> Query:
+    """The same query without rows."""
+    return replace(query, skip=0, limit=0, max_bytes=None)
+
+
+def as_lines(lines: list[str]) -> Iterator[pa.RecordBatch]:
+    """Lines as rows of one column `plan`."""
+    import pyarrow as pa
+
+    yield pa.record_batch([pa.array(lines, pa.string())], names=["plan"])

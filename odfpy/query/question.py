@@ -1,0 +1,37 @@
+"""What is asked of the query service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question.
+
+    Attributes:
+        text: SQL, one statement; every dataset is a table under its name or id. `docs/query.md` has all forms.
+        dialect: `spark` or `datafusion`: which SQL, and which engine answers what is not answered without one.
+        pins: the blocks as of which datasets are read; the others are read as they are now.
+        skip: rows to leave out first.
+        limit: rows at most.
+        max_bytes: bytes of Arrow data at most; a larger answer is an error.
+        timeout: seconds until it is stopped.
+        parameters: values for `?`, in order.
+        names: datasets under other names than those of the workspace.
+    """
+
+    text: str
+    dialect: str = "spark"
+    pins: Mapping[DatasetId, Multihash] = field(default_factory=dict)
+    skip: int = 0
+    limit: int | None = None
+    max_bytes: int | None = None
+    timeout: float | None = None
+    parameters: tuple[Any, ...] = ()
+    names: Mapping[str, DatasetId] = field(default_factory=dict)

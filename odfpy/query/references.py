@@ -1,0 +1,285 @@
+"""Where a query speaks of datasets as they were: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and the like.
+
+Each such place becomes the name of a table of the query's own; what the table is, the rest of this package finds out.
+The text keeps its length, so that places in it are places in what was written. Only these places are looked at, token
+by token: what else the query says is for the engine's own parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.source_text import SourceText
+from odfpy.errors import InvalidValue, WrongProjection
+from odfpy.query.dialects import Dialect
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+_CONSTANTS: Final = "Arguments are constants: names and times in quotes, offsets as numbers."
+_FORMS: Final = {
+    "odf_changelog": "odf_changelog('dataset')",
+    "odf_current": "odf_current('dataset' [, 'key column', ...])",
+    "odf_as_at": "odf_as_at('dataset', time | block | tag | offset)",
+    "odf_as_of": "odf_as_of('dataset', time)",
+    "odf_as_at_of": "odf_as_at_of('dataset', time | block | tag | offset, time)",
+}
+
+
+class Shown(Enum):
+    """What of a log a table shows."""
+
+    LOG = "changelog"
+    STATE = "current state"
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """As at a system time."""
+
+    time: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class AtBlock:
+    """As at a block: a hash, a tag, a branch, a number."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """As at a row, which is the last one."""
+
+    offset: int
+
+
+Moment = AtTime | AtBlock | AtOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A dataset in a query.
+
+    Attributes:
+        table: the name of its table.
+        dataset: the name of the dataset, as written.
+        shown: what is shown of it.
+        at: as at which moment, None for now.
+        of: as of which event time.
+        keys: the primary key, where the query gives one.
+        start: where it stands in the text.
+        end: where that ends.
+    """
+
+    table: str
+    dataset: str
+    shown: Shown = Shown.LOG
+    at: Moment | None = None
+    of: Timestamp | None = None
+    keys: tuple[str, ...] | None = None
+    start: int = 0
+    end: int = 0
+
+
+def find_projections(text: str, dialect: Dialect) -> tuple[str, list[Reference]]:
+    """A query with names in the place of temporal projections, and what these names stand for.
+
+    Raises:
+        WrongProjection: one is not written as it should be; the message shows the place.
+    """
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = dialect.tokens(text)
+    except TokenError:
+        return text, []  # the engine says what is wrong
+    found: list[Reference] = []
+    at = 0
+    plain = text
+    while at < len(tokens):
+        reader = _Reader(SourceText(text), tokens, at, f"__q{len(found) + 1}")
+        reference = reader.call() or reader.time_travel()
+        if reference is None:
+            at += 1
+            continue
+        found.append(reference)
+        at = reader.at
+        named = dialect.quoted(reference.table)
+        if not _is_name(tokens[at : at + 1]) and not _is(tokens[at : at + 1], "ALIAS"):
+            named += f" AS {dialect.quoted(reference.dataset)}"
+        plain = (
+            plain[: reference.start] + _padded(named, text[reference.start : reference.end]) + plain[reference.end :]
+        )
+    return plain, found
+
+
+def _padded(named: str, written: str) -> str:
+    """A text as long as another one, with as many lines."""
+    lines = written.count("\n")
+    return named + " " * (len(written) - len(named) - lines) + "\n" * lines
+
+
+class _Reader:
+    """Reads a projection that may begin at some token.
+
+    Attributes:
+        at: the token after what has been read.
+    """
+
+    def __init__(self, source: SourceText, tokens: Sequence[Token], at: int, table: str) -> None:
+        self.at = at
+        self._source = source
+        self._tokens = tokens
+        self._first = at
+        self._table = table
+
+    # --- odf_...( ) ---
+
+    def call(self) -> Reference | None:
+        """`odf_current('ds')` and the like."""
+        name = self._token(0)
+        if name is None or name.text.lower() not in _FORMS or not _is([self._token(1)], "L_PAREN"):
+            return None
+        self.at += 2
+        function = name.text.lower()
+        arguments = list(self._arguments(function))
+        if not arguments:
+            raise self._wrong(f"`{function}` is of a dataset", name, f"Write {_FORMS[function]}.")
+        dataset, rest = self._name(arguments[0]), arguments[1:]
+        wanted = {"odf_changelog": 0, "odf_as_at": 1, "odf_as_of": 1, "odf_as_at_of": 2}.get(function)
+        if wanted is not None and len(rest) != wanted:
+            raise self._wrong(
+                f"`{function}` has {wanted + 1} argument{'s' if wanted else ''}, not {len(arguments)}",
+                name,
+                f"Write {_FORMS[function]}.",
+            )
+        shown = Shown.LOG if function == "odf_changelog" else Shown.STATE
+        at = self._moment(rest[0]) if function in ("odf_as_at", "odf_as_at_of") else None
+        of = self._time(rest[-1]) if function in ("odf_as_of", "odf_as_at_of") else None
+        keys = tuple(map(self._name, rest)) if function == "odf_current" and rest else None
+        return self._reference(dataset, shown, at, of, keys)
+
+    def _arguments(self, function: str) -> Iterator[list[Token]]:
+        """The tokens of each argument, up to and with the closing parenthesis."""
+        argument: list[Token] = []
+        while (token := self._token(0)) is not None:
+            self.at += 1
+            if _is([token], "R_PAREN"):
+                if argument:
+                    yield argument
+                return
+            if _is([token], "L_PAREN"):
+                raise self._wrong(f"An argument of `{function}` is no constant", token, _CONSTANTS)
+            if _is([token], "COMMA"):
+                yield argument or [token]
+                argument = []
+            else:
+                argument.append(token)
+        raise self._wrong(f"`{function}` has no closing parenthesis", self._tokens[self._first], f"{_FORMS[function]}")
+
+    # --- ds TIMESTAMP AS OF ---
+
+    def time_travel(self) -> Reference | None:
+        """`ds TIMESTAMP AS OF '...'` and `ds VERSION AS OF '...'`."""
+        before = self._tokens[self._first - 1 : self._first] if self._first else []
+        if not _is_name([self._token(0)]) or _is(before, "DOT"):
+            return None
+        parts = [self._tokens[self.at]]
+        ahead = 1
+        while _is([self._token(ahead)], "DOT") and _is_name([self._token(ahead + 1)]):
+            parts.append(self._tokens[self.at + ahead + 1])
+            ahead += 2
+        ahead += _is([self._token(ahead)], "FOR")
+        words = [self._word(ahead + more) for more in range(3)]
+        if words[0] not in ("timestamp", "system_time", "version", "system_version") or words[1:] != ["as", "of"]:
+            return None
+        value = self._constant(ahead + 3)
+        if not value:
+            return None
+        self.at += ahead + 3 + len(value)
+        if words[0] in ("timestamp", "system_time"):
+            moment: Moment = AtTime(self._time(value))
+        elif _is(value, "NUMBER"):
+            moment = AtOffset(self._number(value))
+        else:
+            moment = AtBlock(self._name(value))
+        return self._reference(".".join(part.text for part in parts), Shown.STATE, moment, None, None)
+
+    def _constant(self, ahead: int) -> list[Token]:
+        token, after = self._token(ahead), self._token(ahead + 1)
+        if token is None or not (_is([token], "STRING", "NUMBER") or (self._is_type(token) and _is([after], "STRING"))):
+            return []
+        return [token] if not self._is_type(token) else [token, self._tokens[self.at + ahead + 1]]
+
+    # --- Values ---
+
+    def _name(self, argument: Sequence[Token]) -> str:
+        """A name in quotes, or written as a name is."""
+        parts = argument[::2]
+        is_dotted = _is_name(parts) and all(_is([token], "DOT") for token in argument[1::2])
+        if not is_dotted and not (len(argument) == 1 and _is(argument, "STRING")):
+            raise self._wrong("A name is expected", argument[0], _CONSTANTS)
+        return ".".join(token.text for token in parts)
+
+    def _moment(self, argument: Sequence[Token]) -> Moment:
+        """A time, an offset, or a block; a text that is a time is a time."""
+        if _is(argument, "NUMBER"):
+            return AtOffset(self._number(argument))
+        if len(argument) == 1 and _is(argument, "STRING"):
+            try:
+                return AtTime(Timestamp.parse(argument[0].text))
+            except InvalidValue:
+                if argument[0].text.count("-") > 1 or ":" in argument[0].text:
+                    return AtTime(self._time(argument))  # meant as one: say what is wrong with it
+                return AtBlock(argument[0].text)
+        return AtTime(self._time(argument))
+
+    def _time(self, argument: Sequence[Token]) -> Timestamp:
+        literal = argument[-1]
+        typed = len(argument) == 2 and self._is_type(argument[0])
+        if not _is([literal], "STRING") or not (typed or len(argument) == 1):
+            raise self._wrong("A time is expected", argument[0], "Write it in quotes, as '2024-03-01T12:00:00Z'.")
+        try:
+            return Timestamp.parse(literal.text)
+        except InvalidValue as error:
+            raise self._wrong(error.message, literal, error.hint) from error
+
+    def _number(self, argument: Sequence[Token]) -> int:
+        if len(argument) != 1 or not argument[0].text.isdecimal():
+            raise self._wrong("An offset is a whole number", argument[0], _CONSTANTS)
+        return int(argument[0].text)
+
+    # --- Tokens ---
+
+    def _reference(
+        self, dataset: str, shown: Shown, at: Moment | None, of: Timestamp | None, keys: tuple[str, ...] | None
+    ) -> Reference:
+        start, end = self._tokens[self._first].start, self._tokens[self.at - 1].end + 1
+        return Reference(self._table, dataset, shown, at, of, keys, start, end)
+
+    def _token(self, ahead: int) -> Token | None:
+        return self._tokens[self.at + ahead] if self.at + ahead < len(self._tokens) else None
+
+    def _word(self, ahead: int) -> str:
+        token = self._token(ahead)
+        return "" if token is None else token.text.lower()
+
+    @staticmethod
+    def _is_type(token: Token) -> bool:
+        return token.text.lower() in ("timestamp", "date") and not _is([token], "STRING", "IDENTIFIER")
+
+    def _wrong(self, message: str, token: Token, hint: str | None) -> WrongProjection:
+        return WrongProjection(f"{message}{self._source.at(token.start, token.end + 1)}", hint=hint)
+
+
+def _is(tokens: Sequence[Any], *kinds: str) -> bool:
+    return bool(tokens) and all(token is not None and token.token_type.name in kinds for token in tokens)
+
+
+def _is_name(tokens: Sequence[Any]) -> bool:
+    return _is(tokens, "VAR", "IDENTIFIER")

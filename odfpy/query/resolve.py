@@ -1,0 +1,186 @@
+"""Datasets of a query, each as of one block, and which slices hold what is asked of them.
+
+The block is looked up once: whatever is committed while a query is at work makes no difference to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.metadata_chain import sum_up
+from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
+from odfpy.chain.state import ChainState, new_data_of
+from odfpy.data.multihash import Multihash
+from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen
+from odfpy.query.answer import Input
+from odfpy.query.catalogue import Catalogue, Dataset
+from odfpy.query.references import AtBlock, AtOffset, AtTime, Moment
+from odfpy.query.statistics import last_row_at, system_times
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A dataset as of a block.
+
+    Attributes:
+        catalogue: where it is from.
+        dataset: its stores.
+        state: what its chain amounts to at the block.
+        head: the block.
+    """
+
+    catalogue: Catalogue
+    dataset: Dataset
+    state: ChainState
+    head: Multihash
+
+    @property
+    def name(self) -> str:
+        """The name it goes by."""
+        return str(self.dataset.handle.alias)
+
+    @property
+    def input(self) -> Input:
+        """As an answer names it."""
+        return Input(self.dataset.handle.id, self.dataset.handle.alias, self.head)
+
+    @cached_property
+    def blocks(self) -> list[HashedBlock]:
+        """Its blocks up to that one, oldest first."""
+        return self.dataset.chain.in_order(self.head)
+
+    def whole(self) -> Cut:
+        """All of it."""
+        return Cut(self.state, slices_of(self.blocks), 0)
+
+    def cut(self, moment: Moment | None, where: str) -> Cut:
+        """As at a moment.
+
+        Args:
+            moment: which one, None for the last block.
+            where: the place in the query, for messages.
+
+        Raises:
+            NotYetThen: it had not begun.
+            NotFound, BlockOfAnother: it has no such block.
+        """
+        match moment:
+            case None:
+                return self.whole()
+            case AtTime(time):
+                known = [one for one in self.blocks if one.block.system_time <= time]
+                if not known:
+                    began = self.blocks[0].block.system_time
+                    raise NotYetThen(
+                        f"{self.name} was not there yet at {time}{where}",
+                        hint=f"It began at {began}; ask for a later time.",
+                    )
+                return self._up_to_time(moment, known)
+            case AtBlock(text):
+                return self._up_to_block(find_block(self.catalogue, self.dataset, text, where))
+            case AtOffset(offset):
+                return self._up_to_offset(offset)
+
+    def _up_to_block(self, block: Multihash) -> Cut:
+        numbers = {one.hash: at for at, one in enumerate(self.blocks)}
+        if block in numbers:
+            return self._first(numbers[block] + 1)
+        other = self.catalogue.at(self.dataset, block)  # of a history that was left
+        return Cut(other.state, slices_of(other.chain.in_order(block)), 0)
+
+    def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> Cut:
+        """Rows are recorded no later than their block; after a compaction, some of them long before."""
+        for at, one in enumerate(self.blocks[len(known) :], start=len(known)):
+            data = new_data_of(one.block.event)
+            if data is None:
+                continue
+            (path,) = slice_paths(self.dataset.layout.data, [SliceOfBlock(one, data)])
+            first, last = system_times(path, self.state.vocab)
+            if first > moment.time:
+                break
+            if last > moment.time:
+                row = last_row_at(path, self.state.vocab, moment.time)
+                return self._first(at + 1, data.offset_interval.start + row)
+            known = self.blocks[: at + 1]
+        return self._first(len(known))
+
+    def _up_to_offset(self, offset: int) -> Cut:
+        for at, one in enumerate(self.blocks):
+            data = new_data_of(one.block.event)
+            if data is not None and data.offset_interval.end >= offset:
+                return self._first(at + 1, offset if offset < data.offset_interval.end else None)
+        return self.whole()
+
+    def _first(self, count: int, last_offset: int | None = None) -> Cut:
+        """So many blocks from the beginning, and of the last slice the rows up to an offset."""
+        if count == len(self.blocks) and last_offset is None:
+            return self.whole()
+        state = sum_up(self.blocks[:count])
+        later = len(slices_of(self.blocks[count:]))
+        return Cut(state, slices_of(self.blocks[:count]), later, last_offset)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The beginning of a history.
+
+    Attributes:
+        state: what its chain amounts to.
+        slices: its slices, in order.
+        later: how many slices came after.
+        last_offset: the last row, where the last slice has more.
+    """
+
+    state: ChainState
+    slices: list[SliceOfBlock]
+    later: int
+    last_offset: int | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        return self.state.num_records if self.last_offset is None else self.last_offset + 1
+
+
+def resolve(catalogue: Catalogue, dataset: Dataset, pin: Multihash | None) -> Resolved:
+    """A dataset as it is now, or as of the block that it is pinned to.
+
+    Raises:
+        BlockOfAnother, NotFound: it has no such block.
+    """
+    state = dataset.state
+    head = state.head or dataset.chain.head()
+    if pin is None or pin == head:
+        return Resolved(catalogue, dataset, state, head)
+    pinned = catalogue.at(dataset, find_block(catalogue, dataset, str(pin), ""))
+    return Resolved(catalogue, pinned, pinned.state, pin)
+
+
+def find_block(catalogue: Catalogue, dataset: Dataset, text: str, where: str) -> Multihash:
+    """The block that a text means.
+
+    Raises:
+        BlockOfAnother: it is one of another dataset.
+        NotFound: the dataset has no such block.
+    """
+    try:
+        return catalogue.find_block(dataset, text)
+    except NotFound as error:
+        owner = catalogue.owner(found) if (found := _hash(text)) is not None else None
+        if owner is None:
+            raise type(error)(f"{error.message}{where}", hint=error.hint) from error
+        name = dataset.handle.alias
+        raise BlockOfAnother(
+            f"Block {text} is of {owner}, and not of {name}{where}",
+            hint=f"`odf log {name}` shows the blocks of {name}.",
+        ) from error
+
+
+def _hash(text: str) -> Multihash | None:
+    try:
+        return Multihash.parse(text)
+    except InvalidValue:
+        return None

@@ -1,0 +1,139 @@
+"""A table of a query: which slices of which dataset are read for it, and which need not be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
+from odfpy.data.schema import DataSchema
+from odfpy.engine.contract import Projection, SqlTable
+from odfpy.errors import SchemaError, WrongProjection, did_you_mean
+from odfpy.query.references import AtBlock, AtOffset, AtTime, Reference, Shown
+from odfpy.query.resolve import Cut, Resolved
+from odfpy.query.statistics import event_times, has_only_appends
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is read of a dataset for one table.
+
+    Attributes:
+        reference: the table.
+        resolved: the dataset.
+        cut: its history, as far as it is asked for.
+        slices: those that are read, of `cut.slices`.
+        paths: their files.
+        projection: what is made of the log, None for the log itself.
+        pruned: how many slices are not read, by reason.
+    """
+
+    reference: Reference
+    resolved: Resolved
+    cut: Cut
+    slices: list[SliceOfBlock]
+    paths: list[Path]
+    projection: Projection | None
+    pruned: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> DataSchema:
+        """Its columns: those of then, or the first ones that it got."""
+        schema = self.cut.state.schema or self.resolved.state.schema
+        if schema is None:
+            raise SchemaError(
+                f"{self.resolved.name} has no data yet, and no schema", hint="Pull or ingest something first."
+            )
+        return schema
+
+    @property
+    def last_offset(self) -> int | None:
+        """The last row of the log, where the last slice has more."""
+        return self.cut.last_offset
+
+    def schema_file(self) -> Path:
+        """A file without rows that has the schema."""
+        return self.resolved.catalogue.schema_file(self.schema)
+
+    def table(self) -> SqlTable:
+        """For an engine."""
+        return SqlTable(
+            name=self.reference.table,
+            schema_file=str(self.schema_file()),
+            data_paths=tuple(map(str, self.paths)),
+            vocab=self.cut.state.vocab,
+            last_offset=self.last_offset,
+            projection=self.projection,
+        )
+
+    def described(self, first: int | None = None, last: int | None = None) -> list[str]:
+        """What is read and what is not, for people; where rows are read by offset, these."""
+        slices, pruned = self.slices, dict(self.pruned)
+        if first is not None and last is not None:
+            slices = overlapping(slices, first, last) if first <= last else []
+            pruned["other offsets"] = len(self.slices) - len(slices)
+        size = sum(one.data.size for one in slices)
+        every = len(self.cut.slices) + self.cut.later
+        lines = [
+            f"table: {self.resolved.name}, {_form(self.reference, self.projection)}, block {self.resolved.head}",
+            f"  slices: {len(slices)} of {every} are read, {size} bytes",
+        ]
+        return lines + [f"  not read: {count}, {reason}" for reason, count in pruned.items() if count]
+
+
+def scan(reference: Reference, resolved: Resolved, where: str) -> Scan:
+    """Find out what is read for a table.
+
+    Args:
+        reference: the table.
+        resolved: its dataset.
+        where: the place in the query, for messages.
+
+    Raises:
+        NotYetThen, NotFound, BlockOfAnother: there is no such moment.
+        ObjectNotFound: a slice is missing.
+    """
+    cut = resolved.cut(reference.at, where)
+    pruned = {"later than what is asked for": cut.later}
+    paths = slice_paths(resolved.dataset.layout.data, cut.slices)
+    if reference.shown is Shown.LOG:
+        return Scan(reference, resolved, cut, cut.slices, paths, None, pruned)
+    vocabulary = cut.state.vocab
+    _check_key(reference, cut, where)
+    key = reference.keys or cut.state.primary_key
+    may_be_plain = key is None or reference.of is not None
+    only_appends = may_be_plain and all(has_only_appends(path, vocabulary) for path in paths)
+    if only_appends and reference.of is None:
+        return Scan(reference, resolved, cut, cut.slices, paths, None, pruned)
+    slices = cut.slices
+    if reference.of is not None and (key is None or only_appends):
+        # Of a key, rows that take others away decide about versions whenever they are said to have happened.
+        known = [(one, path, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
+        matter = [(one, path) for one, path, times in known if times is None or times[0] <= reference.of]
+        pruned["all rows happen after the time asked for"] = len(slices) - len(matter)
+        slices, paths = [one for one, _ in matter], [path for _, path in matter]
+    projection = Projection(key, reference.of, only_appends)
+    return Scan(reference, resolved, cut, slices, paths, projection, pruned)
+
+
+def _check_key(reference: Reference, cut: Cut, where: str) -> None:
+    names = [field.name for field in cut.state.schema.fields] if cut.state.schema is not None else []
+    for name in reference.keys or ():
+        if name not in names:
+            hint = did_you_mean(name, names, otherwise=f"The columns of {reference.dataset} are {', '.join(names)}.")
+            raise WrongProjection(f"{reference.dataset} has no column `{name}` to be a key{where}", hint=hint)
+
+
+def _form(reference: Reference, projection: Projection | None) -> str:
+    match reference.at:
+        case AtTime(time):
+            moment = f" as at {time}"
+        case AtBlock(text):
+            moment = f" as at {text}"
+        case AtOffset(offset):
+            moment = f" as at offset {offset}"
+        case None:
+            moment = ""
+    happened = "" if reference.of is None else f" as of {reference.of}"
+    key = f" by {', '.join(projection.key)}" if projection is not None and projection.key else ""
+    return f"{reference.shown.value}{key}{moment}{happened}"

@@ -1,0 +1,101 @@
+"""What the footers of slices tell of their columns: least and greatest values, without reading any rows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
+    """Least and greatest value of a column that is not nested, nulls aside; None if the footer does not tell.
+
+    Raises:
+        IntegrityError: the file is damaged.
+    """
+    return _bounds(path, column)
+
+
+@lru_cache(maxsize=1 << 16)  # a slice never changes
+def _bounds(path: Path, column: str) -> tuple[Any, Any] | None:
+    from odfpy.data.parquet_io import open_parquet
+
+    with open_parquet(path) as file:
+        metadata: pq.FileMetaData = file.metadata
+        leaf = _leaf(metadata, column)
+        if leaf is None or not metadata.num_row_groups:
+            return None
+        found = [metadata.row_group(group).column(leaf).statistics for group in range(metadata.num_row_groups)]
+        if not all(one is not None and one.has_min_max for one in found):
+            return None
+        return min(one.min for one in found), max(one.max for one in found)
+
+
+def _leaf(metadata: pq.FileMetaData, column: str) -> int | None:
+    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    return paths.index(column) if column in paths else None
+
+
+def event_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp] | None:
+    """First and last event time in a slice; None if the footer does not tell."""
+    found = bounds(path, vocabulary.event_time_column)
+    return None if found is None else _as_times(found)
+
+
+def has_only_appends(path: Path, vocabulary: DatasetVocabulary) -> bool:
+    """Whether the footer says that all rows are `+A`."""
+    return bounds(path, vocabulary.operation_type_column) == (0, 0)
+
+
+def system_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp]:
+    """First and last system time in a slice.
+
+    Raises:
+        IntegrityError: the file is damaged.
+    """
+    found = bounds(path, vocabulary.system_time_column)
+    times = None if found is None else _as_times(found)
+    return times or _as_times(_read(path, vocabulary)) or (_EPOCH, _EPOCH)
+
+
+_EPOCH = Timestamp(0)
+
+
+def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> int:
+    """Position of the last row in a slice that was recorded at a time or before; system time never goes back."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from odfpy.data.slice import read_slice
+
+    column = read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)
+    nanos = column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+    return int(pc.sum(pc.less_equal(nanos, time.nanos)).as_py()) - 1
+
+
+def _read(path: Path, vocabulary: DatasetVocabulary) -> tuple[Any, Any]:
+    import pyarrow.compute as pc
+
+    from odfpy.data.slice import read_slice
+
+    found = pc.min_max(read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)).as_py()
+    return found["min"], found["max"]
+
+
+def _as_times(values: tuple[Any, Any]) -> tuple[Timestamp, Timestamp] | None:
+    """From `datetime` or `date`; None for values of another kind."""
+    from datetime import date, datetime
+
+    if not all(isinstance(value, date) for value in values):
+        return None
+    first, last = (
+        Timestamp.from_datetime(value) if isinstance(value, datetime) else Timestamp.parse(value.isoformat())
+        for value in values
+    )
+    return first, last
