@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -35,6 +35,12 @@ class TokenInfo(BaseModel):
     name: str
     scope: str
     expiresAt: str | None  # noqa: N815 - as everywhere in the specification
+
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "An access token is needed."},
+    404: {"description": "There is no such dataset, or not for this token."},
+}
 
 
 class DatasetInfo(BaseModel):
@@ -85,7 +91,7 @@ def token(caller: AnyCaller) -> TokenInfo:
     return TokenInfo(name=caller.token.name, scope=caller.token.scope.value, expiresAt=str(end) if end else None)
 
 
-@server.get("/datasets")
+@server.get("/datasets", responses={401: {"description": "The token is none, or not any more."}})
 def datasets(
     request: Request,
     caller: AnyCaller,
@@ -103,15 +109,13 @@ def datasets(
     return list(islice(wanted, offset, offset + limit))
 
 
-@dataset.get("", responses={401: {"description": "An access token is needed."}})
+@dataset.get("", responses=_ANSWERS)
 def summary(dataset: Readable) -> DatasetSummary:
     """The dataset, in short."""
     return DatasetSummary(**_described(dataset).model_dump())
 
 
-@dataset.put(
-    "/visibility", responses={401: {"description": "A token is needed."}, 403: {"description": "Not allowed."}}
-)
+@dataset.put("/visibility", responses={**_ANSWERS, 403: {"description": "It needs the scope admin."}})
 def visibility(dataset: Administered, value: Visibility) -> DatasetInfo:
     """Make the dataset public or private; needs the scope admin."""
     set_visibility(dataset.folder, value)

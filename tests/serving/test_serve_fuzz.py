@@ -63,6 +63,7 @@ def test_every_operation_of_the_openapi_answers_what_it_is_asked(server: Dataset
             headers = {"Authorization": f"Bearer {admin}"} if is_admin else {}
             response = case.call(base_url=server.url, headers=headers, timeout=PATIENCE)
             assert response.status_code < 500, response.text
+            assert str(response.status_code) in case.operation.definition.raw["responses"], response.text
 
         asked()
     assert tried > 10

@@ -250,7 +250,7 @@ def test_diverged_branches_and_tags_are_moved_by_force_and_the_scope_admin_only(
     with pytest.raises(AlreadyExists, match="tag v1 is there already"):
         send_reference(other, node.url, TAG)
     for name in (TAG, STAGING):
-        with pytest.raises(TransferError, match="status 403" if name is TAG else "force is needed"):
+        with pytest.raises(TransferError, match="status 403" if name is TAG else "needs the scope admin"):
             send_reference(other, node.url, name, force=True)
         assert node.layout.refs.get(name.reference) == staged.refs.get(name.reference)
     become(Scope.ADMIN)
