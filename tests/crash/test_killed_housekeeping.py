@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.power_loss import PowerLoss
 from support.steps import Steps
+from support.tally import spread, tally
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
@@ -25,7 +26,7 @@ COMMANDS = {
     "delete": "workspace.delete(['derived'])",
 }
 MOST = 5
-"""Kills of one command, spread over its steps."""
+"""Kills of one command in a run of all tests, besides that at its first step."""
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +83,10 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = contents(undisturbed)
     assert total > 1
-    for number in sorted({1 + round(at * (total - 1) / MOST) for at in range(MOST + 1)}):
+    for number in spread(total, MOST):
         folder = shutil.copytree(prepared[command], tmp_path / f"killed-{number}")
         steps.kill(folder, COMMANDS[command], number)
+        tally(command)
         workspace = Workspace.open(folder)
         if command != "repair":
             assert contents(folder) in (before, wanted), f"step {number}: all or nothing"

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import KAMU
+from support.tally import KILLS as MORE
+from support.tally import tally
 from support.zygote import Zygote
 
 from odfpy.coordinator.workspace import Workspace
 
-KILLS = 100
+KILLS = max(100, 10 * MORE)
 MANIFESTS = ["ledger.yaml", "snapshot.yaml", "big-trades.yaml", "large-cities.yaml", "activity.yaml"]
 
 
@@ -58,6 +60,7 @@ def test_killed_pulls_leave_a_workspace_that_verifies_and_pulls_on(zygote: Zygot
             if status == 0:
                 break  # it was done before the kill came: begin anew with an empty workspace
             killed += 1
+            tally("pull --all")
             reports = list(Workspace.open(folder).verify(all=True, integrity_only=True))
             assert [finding for report in reports for finding in report.findings] == []
         assert zygote.pull(folder)[0] == 0

@@ -6,7 +6,6 @@ Each kill costs two pulls on a real engine, so that a run of all tests has a few
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections.abc import Iterator
@@ -14,12 +13,13 @@ from signal import SIGKILL
 
 import pytest
 from support.killing import STEPS, WINDOWS, Story, eventually, is_alive, kill
+from support.tally import KILLS
 
 from odfpy.engine.admin import engine_status
 
 pytestmark = pytest.mark.spark
 
-MORE = int(os.environ.get("ODF_KILLS", "0"))
+MORE = KILLS
 PULLS = 3 if MORE else 2
 LAST = PULLS - 1
 FAILED = 1 << 8
@@ -55,7 +55,7 @@ def while_busy(story: Story, what: str, seconds: float = 0) -> tuple[int, dict[s
         done.wait(seconds)
         if not done.is_set():
             family.update(story.family())
-            kill(story.zygote.child if what == "coordinator" else family[what])
+            kill(story.zygote.child if what == "coordinator" else family[what], what)
 
     striking = threading.Thread(target=strike)
     striking.start()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from support.engine_spark import MEMORY
+from support.tally import tally
 from support.zygote import Zygote
 
 from odfpy.chain.encoding import load_snapshots
@@ -205,10 +206,11 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def kill(pid: int) -> None:
+def kill(pid: int, what: str) -> None:
     """SIGKILL, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+        tally(f"query: {what}")
 
 
 def eventually(holds: Callable[[], object]) -> None:
