@@ -4,7 +4,7 @@
     python benchmarks/kills.py 250        about as many
     python benchmarks/kills.py --no-spark leaves out the processes of Spark
 
-It runs `tests/crash` with more kills of each kind (`ODF_KILLS`): of a command, before each of its changes of files as
+It runs `tests/crash/test_killed_*.py` with more kills of each kind (`ODF_KILLS`): of a command, before each of its changes of files as
 far as there are so many; of pulls, at random moments. After each kill everything has to verify, and the same command to
 come to what it would have come to. Prints how many processes of which kind were killed; none is a measure of time.
 """
@@ -34,7 +34,7 @@ def main() -> int:
         tally = Path(folder) / "kills"
         tally.touch()
         started = time.monotonic()
-        tests = [sys.executable, "-m", "pytest", "-q", "-x", "tests/crash", "tests/repository/test_killed_transfer.py"]
+        tests = [sys.executable, "-m", "pytest", "-q", "-x", "tests/crash", "-k", "killed"]
         status = subprocess.run(
             [*tests, *(["-m", "not spark"] if options.no_spark else [])],
             cwd=REPOSITORY,
@@ -44,9 +44,8 @@ def main() -> int:
         killed = Counter(tally.read_text().splitlines())
     for what, count in sorted(killed.items()):
         print(f"{what:24} {count:6}")
-    print(
-        f"{'all':24} {killed.total():6} kills in {time.monotonic() - started:.0f} s; {'failed' if status else 'nothing lost'}"
-    )
+    outcome = "failed" if status else "nothing lost"
+    print(f"{'all':24} {killed.total():6} kills in {time.monotonic() - started:.0f} s: {outcome}")
     return status
 
 

@@ -1,7 +1,7 @@
 """A pull of a query with state whose engine or coordinator is killed: the next one gives what it would have given.
 
 Each kill costs two pulls on a real engine, so that a run of all tests has a few at chosen places, over windows only;
-`ODF_KILLS=100` makes so many more of each kind, at random moments, over several steps of other classes.
+`ODF_KILLS=100` (see `benchmarks/kills.py`) makes so many more of each kind, at random moments, over several steps of other classes.
 """
 
 from __future__ import annotations

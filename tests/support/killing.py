@@ -110,7 +110,10 @@ class Story:
 
     def pull(self, kill_after: float | None = None, kill_at: int | None = None) -> int:
         """Pull everything, perhaps in a process that is killed; how it ended."""
-        return self.zygote.pull(self.root, kill_after, kill_at)[0]
+        status = self.zygote.pull(self.root, kill_after, kill_at)[0]
+        if status == signal.SIGKILL:
+            tally("query")
+        return status
 
     def close(self) -> None:
         """End the processes; the engine's last ones have gone then."""
@@ -210,7 +213,8 @@ def kill(pid: int, what: str) -> None:
     """SIGKILL, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-        tally(f"query: {what}")
+        if what != "coordinator":  # which is counted where its end is seen
+            tally(f"engine: {what}")
 
 
 def eventually(holds: Callable[[], object]) -> None:
