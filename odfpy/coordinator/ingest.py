@@ -36,6 +36,7 @@ from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.watermarks import policy_of
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
+from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
 
@@ -70,11 +71,14 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
     """
     sources = {source.source_name: source for source in dataset.state.push_sources}
     if not sources:
-        how = "it is pulled, not pushed to" if dataset.state.polling_source else "it has no push source"
-        raise UsageError(
-            f"Nothing can be ingested into {dataset.handle}: {how}",
-            hint="Add an AddPushSource event to its manifest, then `odf add --replace`.",
-        )
+        pulls = f"`odf pull {dataset.handle}` brings it up to date."
+        if dataset.state.kind is DatasetKind.DERIVATIVE:
+            how, hint = "it is derived from other datasets", pulls
+        elif dataset.state.polling_source:
+            how, hint = "it is pulled, not pushed to", pulls
+        else:
+            how, hint = "it has no push source", "Add an AddPushSource event to its manifest, then `odf add --replace`."
+        raise UsageError(f"Nothing can be ingested into {dataset.handle}: {how}", hint=hint)
     if name is None and len(sources) == 1:
         return next(iter(sources.values()))
     chosen = sources.get(name or DEFAULT_SOURCE)

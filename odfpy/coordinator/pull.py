@@ -22,6 +22,7 @@ from odfpy.coordinator.anew import bring_up_to_date
 from odfpy.coordinator.commit import timed, unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.references import staging
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -166,7 +167,7 @@ class Puller:
     # --- Pulling one ---
 
     def _pull_existing(self, dataset: StoredDataset) -> PullResult:
-        dataset = dataset.on(self.options.branch)
+        dataset = staging(dataset, self.options.branch)
         url = self.remotes.pull_url(dataset)
         if url is not None:
             with dataset.writing() as locked:

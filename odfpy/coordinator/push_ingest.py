@@ -21,6 +21,7 @@ from odfpy.chain.sources import (
     ReadStep,
 )
 from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.references import staging
 from odfpy.coordinator.results import Progress, PullResult
 from odfpy.coordinator.storage import Storage
 from odfpy.coordinator.watermarks import after_looking
@@ -61,7 +62,7 @@ def ingest(
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
             raise NotFound(f"No such file: {file}")
-    with storage.get(ref).on(branch).writing() as dataset, storage.scratch() as scratch:
+    with staging(storage.get(ref), branch).writing() as dataset, storage.scratch() as scratch:
         source = with_format(push_source(dataset, source_name), input_format)
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:

@@ -65,8 +65,32 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
             f"{dataset.handle} has a {reference} already, at {known}",
             hint=f"Choose another name, or first run `odf {kind.value} {dataset.handle} {name} --delete`.",
         )
+    if known is None:
+        _require_one_meaning(dataset, kind, name)
     dataset.layout.refs.compare_and_swap(reference.reference, known, target)
     return Reference(reference, target, chain.block(target))
+
+
+def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
+    """The dataset seen from a branch to which something is going to be committed; None: from the head.
+
+    Raises:
+        AlreadyExists: the branch is not there yet, and its name is that of a tag.
+        InvalidValue: not a name of a branch.
+    """
+    seen = dataset.on(branch)
+    if seen.branch is not None and dataset.layout.refs.get(seen.branch.reference) is None:
+        _require_one_meaning(dataset, ReferenceKind.BRANCH, seen.branch.name)
+    return seen
+
+
+def _require_one_meaning(dataset: StoredDataset, kind: ReferenceKind, name: str) -> None:
+    other = ReferenceName.of(ReferenceKind.TAG if kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH, name)
+    if dataset.layout.refs.get(other.reference) is not None:
+        raise AlreadyExists(
+            f"{dataset.handle} has a {other} already, so that {dataset.handle}@{name} would mean either",
+            hint=f"Choose another name for the {kind.value}.",
+        )
 
 
 def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
@@ -139,11 +163,15 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
     others = (name for name in dataset.layout.refs.names() if name != HEAD)
     names = [known.name if (known := ReferenceName.parse(name)) else name for name in others]
     about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."
+    what = "block" if text.isdecimal() or _is_hash(text) else "block, tag or branch"
+    if text.startswith(_PREFIX) and len(text) < _SHORTEST:
+        about = f"Write at least {_SHORTEST} characters of a hash."
     raise BlockNotFound(
-        f"{dataset.handle} has no block {text!r} in its history", hint=did_you_mean(text, names, otherwise=about)
+        f"{dataset.handle} has no {what} {text!r} in its history", hint=did_you_mean(text, names, otherwise=about)
     )
 
 
+_PREFIX = "f16"
 _SHORTEST = len("f1620") + 4
 """Letters of a hash that mean a block: `f1620` is how all of them begin."""
 
@@ -152,5 +180,5 @@ def _is_hash(text: str) -> bool:
     try:
         Multihash.parse(text)
     except InvalidValue:
-        return text.startswith("f16") and len(text) >= _SHORTEST
+        return text.startswith(_PREFIX) and len(text) >= _SHORTEST
     return True

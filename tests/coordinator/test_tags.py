@@ -37,6 +37,37 @@ def test_a_tag_stays_while_the_head_moves_on(workspace: Workspace):
     assert list(workspace.storage.get("root").layout.refs.names()) == [HEAD, "tag.v1"]
 
 
+def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: Path):
+    more = tmp_path / "more.csv"
+    more.write_text("id,name\n3,c\n")
+    before = list(workspace.storage.get("root").layout.refs.names())
+    with pytest.raises(AlreadyExists, match="has a tag v1 already"):
+        workspace.create_reference("root", ReferenceKind.BRANCH, "v1")
+    with pytest.raises(AlreadyExists, match="root@v1 would mean either"):
+        list(workspace.ingest("root", [more], branch="v1"))
+    (pulled,) = workspace.pull(["root"], branch="v1")
+    assert isinstance(pulled.error, AlreadyExists)
+    assert list(workspace.storage.get("root").layout.refs.names()) == before
+    workspace.create_reference("root", ReferenceKind.BRANCH, "staging")
+    with pytest.raises(AlreadyExists, match="has a branch staging already"):
+        workspace.create_reference("root", TAG, "staging")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("nope", "no block, tag or branch 'nope'"), ("99", "no block '99'"), ("f1620abcd99", "no block 'f1620abcd99'")],
+)
+def test_what_means_no_block(workspace: Workspace, text: str, says: str):
+    with pytest.raises(BlockNotFound, match=says):
+        workspace.create_reference("root", TAG, "v2", text)
+
+
+def test_too_little_of_a_hash(workspace: Workspace):
+    with pytest.raises(BlockNotFound) as caught:
+        workspace.create_reference("root", TAG, "v2", "f1620a")
+    assert caught.value.hint == "Write at least 9 characters of a hash."
+
+
 def test_a_tag_is_made_at_any_block_and_deleted(workspace: Workspace):
     blocks = list(workspace.log("root"))
     for name, where, number in (
