@@ -4,9 +4,9 @@
     python benchmarks/kills.py 250        about as many
     python benchmarks/kills.py --no-spark leaves out the processes of Spark
 
-It runs `tests/crash/test_killed_*.py` with more kills of each kind (`ODF_KILLS`): of a command, before each of its changes of files as
-far as there are so many; of pulls, at random moments. After each kill everything has to verify, and the same command to
-come to what it would have come to. Prints how many processes of which kind were killed; none is a measure of time.
+It runs `tests/crash/test_killed_*.py` with more kills of each kind (`ODF_KILLS`): of a command, before each of its
+changes of files as far as there are so many; of pulls, at random moments. After each kill everything has to verify, and
+the same command to come to what it would have come to. Prints how many processes of which kind were killed.
 """
 
 from __future__ import annotations
