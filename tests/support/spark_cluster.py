@@ -18,6 +18,8 @@ from odfpy.engine.spark.jvm import class_path, end, spark_home, spawn
 
 PATIENCE = 120.0
 WORKERS = ("one", "two")
+CLUSTER_JAVA = (*QUICK, "-XX:+UseSerialGC")
+"""Options of the processes of a cluster, each of which has little to do: no threads of a collector of garbage."""
 HIDING = Path(__file__).with_name("hiding.py")
 
 JAVA = """#!/bin/bash
@@ -55,7 +57,7 @@ def spark_cluster(folder: Path, hidden: Path | None = None) -> Iterator[str]:
         log = folder / f"{name}.log"
         words = [f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *options]
         paths = os.pathsep.join(map(str, class_path(home)))
-        command = [*before, str(java.executable), "-Xmx256m", *QUICK, "-cp", paths, *words]
+        command = [*before, str(java.executable), "-Xmx256m", *CLUSTER_JAVA, "-cp", paths, *words]
         with log.open("wb") as out:
             processes.append(spawn(command, environment, out.fileno()))
 
