@@ -30,6 +30,7 @@ IN_THIS_PROCESS = (
     "tests/ingest/lanes/test_lanes_agree.py",
     "tests/ingest/merge/test_merge_on_spark.py",
     "tests/test_docs.py",
+    "tests/test_examples.py",
 )
 """Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
 

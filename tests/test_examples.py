@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.engine_spark import MEMORY
+from support.spark_here import in_place
 
 import odfpy
 from odfpy.chain.block import DatasetSnapshot
@@ -99,18 +99,19 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Iterator[Story]:
+    """A workspace with all examples, whose engine runs in this process."""
     root = tmp_path_factory.mktemp("examples")
     later = {file for folder in DATA.iterdir() for file in sorted(folder.iterdir())[-1:]}
-    workspace = odfpy.Workspace.init(root)
-    workspace.config.set("engine.memory", MEMORY)
-    workspace.add(list(reversed(snapshots())))
-    shutil.copytree(DATA, root / "data", ignore=lambda at, names: [n for n in names if Path(at, n) in later])
-    first = pull_everything(workspace)
-    for file in later:
-        shutil.copy(file, root / file.relative_to(SNAPSHOTS))
-    yield Story(workspace, first, pull_everything(workspace), pull_everything(workspace))
-    workspace.engine_stop(force=True)
+    with pytest.MonkeyPatch.context() as patch:
+        in_place(patch, spark)
+        workspace = odfpy.Workspace.init(root)
+        workspace.add(list(reversed(snapshots())))
+        shutil.copytree(DATA, root / "data", ignore=lambda at, names: [n for n in names if Path(at, n) in later])
+        first = pull_everything(workspace)
+        for file in later:
+            shutil.copy(file, root / file.relative_to(SNAPSHOTS))
+        yield Story(workspace, first, pull_everything(workspace), pull_everything(workspace))
 
 
 def pull_everything(workspace: odfpy.Workspace) -> dict[str, PullResult]:
