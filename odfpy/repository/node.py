@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import check_name, moved
+from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     BLOCK,
     HEAD,
@@ -103,7 +104,8 @@ class NodeRefStore(HttpRefStore):
 def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
     """Let a node have the signatures of blocks that were pushed to it, if it takes them.
 
-    The signature of the head comes last: of what is after the block that it is of, the node may lack some.
+    They go oldest first, that of the head last: of what is after the block that it is of, the node may lack some; of
+    what leads to a branch or tag none, if it has those of the last block.
 
     Args:
         source: what was pushed.
@@ -112,7 +114,7 @@ def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_hea
         is_head: whether that block is the node's head now, and not that of a branch or tag.
 
     Returns:
-        Who has signed the blocks that the node lacked signatures of; None where nobody asks for them.
+        Who has signed the blocks that the node lacked signatures of; None where it lacked none, or takes none.
 
     Raises:
         ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
@@ -124,24 +126,29 @@ def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_hea
     if node is None or TAKES_SIGNATURES not in node.takes:
         return None
     client = HttpClient(TransferError, authorize=authorization)
-    blocks = _after(source, head, _signed_head(http_dataset(base, client)))
+    there = http_dataset(base, client)
+    assert there.side is not None  # noqa: S101 - places over HTTP have room for it
+    if not is_head and there.side.read(path_of(head), MAX_SIZE) is not None:
+        return None
+    blocks = _after(source, head, _signed_head(there.side))
+    if not blocks:
+        return None
     found: list[SignedBlock | None] = []
     for start in range(0, len(blocks), MOST_SIDE_FILES):
         some = read_all_signatures(source.side, node.dataset_id, blocks[start : start + MOST_SIDE_FILES])
         _give(client, base, {path_of(one.block_hash): encode(one, BLOCK) for one in some if one is not None})
         found += some
-    signed = read_head_signatures(source.side, node.dataset_id, blocks[-1]) if blocks and is_head else None
+    signed = read_head_signatures(source.side, node.dataset_id, blocks[-1]) if is_head else None
     if signed is not None:
         _give(client, base, {HEAD_PATH: encode(signed, HEAD)})
     return SignatureReport.of(found)
 
 
-def _signed_head(node: DatasetLayout) -> Multihash | None:
+def _signed_head(node: SideFiles) -> Multihash | None:
     """The block that the node has a signed head of."""
-    assert node.side is not None  # noqa: S101 - places over HTTP have room for it
-    data = node.side.read(HEAD_PATH, MAX_SIZE)
+    data = node.read(HEAD_PATH, MAX_SIZE)
     with suppress(MalformedSignature):
-        return None if data is None else decode(data, HEAD, node.side.describe(HEAD_PATH)).block_hash
+        return None if data is None else decode(data, HEAD, node.describe(HEAD_PATH)).block_hash
     return None
 
 

@@ -100,7 +100,7 @@ def test_signatures_follow_a_push_and_come_with_a_pull(node: Node, here: Dataset
     sign(here, *here.chain.in_order()[-2:])
     assert send_dataset(here, node.url).signatures == SignatureReport(2, 0, (ALICE.actor,))
     assert_signed(node.layout)
-    assert send_dataset(here, node.url).signatures == SignatureReport()
+    assert send_dataset(here, node.url).signatures is None
     copy = DatasetLayout.local(tmp_path / "copy")
     assert fetch_dataset(node.url, copy).signatures == SignatureReport(5, 0, (ALICE.actor,))
 
@@ -209,7 +209,9 @@ def test_branches_and_tags_are_pushed_with_all_that_they_lead_to(
 ) -> None:
     head = node.layout.chain.head()
     for name in (TAG, STAGING):
-        assert send_reference(staged, node.url, name).outcome is TransferOutcome.UPDATED
+        sent = send_reference(staged, node.url, name)
+        assert sent.outcome is TransferOutcome.UPDATED
+        assert sent.signatures == (SignatureReport(2, 0, (ALICE.actor,)) if name is STAGING else None)
         assert send_reference(staged, node.url, name).outcome is TransferOutcome.UP_TO_DATE
         assert node.layout.refs.get(name.reference) == staged.refs.get(name.reference)
     assert node.layout.chain.head() == head
