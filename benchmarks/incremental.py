@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support import REPOSITORY, Run, odf, print_machine, root, show, timed
+from support import REPOSITORY, Run, engine_status, odf, print_machine, root, show, timed
+from support.use import Meter, Use, show_use
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
@@ -248,7 +249,7 @@ def top(bench: Bench, rows: int, _pulls: int) -> None:
 
 
 def growth(bench: Bench, rows: int, pulls: int) -> None:
-    """Pulls of a few rows, in this process, ten times as many: the first ten, the last ten, those in between."""
+    """Pulls of a few rows, ten times as many as asked for: what the last ten of 10, 100, 1000... took."""
     bench.root("trades", {"k": "Int64", "v": "Int64"})
     bench.root("quotes", {"k": "Int64", "v": "Int64"})
     queries = {
@@ -259,25 +260,26 @@ def growth(bench: Bench, rows: int, pulls: int) -> None:
     }
     bench.derivative("daily", queries["daily"], ("trades",))
     bench.derivative("matched", queries["matched"], ("trades", "quotes"))
-    runs: dict[str, list[Run]] = {name: [] for name in queries}
-    sizes: dict[str, list[int]] = {name: [] for name in queries}
-    for number in range(10 * pulls):
+    runs: dict[str, list[Use]] = {name: [] for name in queries}
+    status = engine_status(bench.folder)
+    meter = Meter(status["pid"], status["javaPid"])
+    decades = {10**power for power in range(1, 10)}
+    for number in range(1, 10 * pulls + 1):
         for source in ("trades", "quotes"):
             times = np.sort(bench.dice.integers(0, DAY // 4, rows)) + number * DAY // 4
             values = {"k": bench.dice.integers(0, 20, rows), "v": bench.dice.integers(0, 1000, rows)}
             bench.push(source, times, values)
         for name in queries:
-            started = time.perf_counter()
+            before = meter.so_far()
             for result in bench.workspace.pull([name]):
                 if result.error is not None:
                     raise result.error
-            runs[name].append(Run(time.perf_counter() - started, 0.0))
-            checkpoint = bench.workspace.state(name).checkpoint
-            sizes[name].append(checkpoint.size if checkpoint else 0)
-    for name in queries:
-        for last in (10, pulls, 10 * pulls):
-            remark = f"checkpoint {sizes[name][last - 1]} bytes"
-            show(f"{name}: pulls {last - 9} to {last}, {rows} rows each", None, runs[name][last - 10 : last], remark)
+            runs[name].append(meter.since(before))
+        if number in decades:
+            for name in queries:
+                checkpoint = bench.workspace.state(name).checkpoint
+                show_use(f"{name}: pulls {number - 9} to {number}, {rows} rows each", runs[name][-10:])
+                print(f"    kept: {checkpoint.size if checkpoint else 0} bytes; {meter.memory()}", flush=True)
 
 
 PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {

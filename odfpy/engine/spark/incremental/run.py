@@ -216,7 +216,9 @@ class _Moment:
         if plan is None:
             return groups.of(None)
         if gate.waits:
-            plan = groups.settled(plan, self.clock, self.run.pull.before if self.only_settled else None)
+            # The first rows may come when a watermark has passed them: then they settle now, too.
+            has_settled_before = self.only_settled and not self.run.pull.is_first
+            plan = groups.settled(plan, self.clock, self.run.pull.before if has_settled_before else None)
         keys = self.run.block.keys[gate.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
