@@ -7,8 +7,7 @@ around them. Plans and expressions are typed `Node`, since py4j gives them no ty
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,9 +19,6 @@ _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = _CATALYST + "plans.logical."
 _EXPRESSIONS = _CATALYST + "expressions."
 
-_CLASSES: Final[WeakKeyDictionary[Any, dict[str, Node]]] = WeakKeyDictionary()
-"""Classes by JVM and name: to find one takes several questions to the JVM."""
-
 
 class Catalyst:
     """Spark's parser, analyzer and plan nodes, for one session."""
@@ -31,18 +27,12 @@ class Catalyst:
         self.spark = spark
         self._session: Node = spark._jsparkSession  # noqa: SLF001
         self._jvm: Node = spark._jvm  # noqa: SLF001
-        self._known = _CLASSES.setdefault(self._jvm, {})
         # The parser asks the active session for the settings.
         self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session)
 
     def _class(self, name: str) -> Node:
         """A class of Java."""
-        if name not in self._known:
-            found = self._jvm
-            for part in name.split("."):
-                found = getattr(found, part)
-            self._known[name] = found
-        return self._known[name]
+        return getattr(self._jvm, name)
 
     def _plan(self, name: str) -> Node:
         return self._class(_PLANS + name)

@@ -24,10 +24,14 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
         from pyspark.sql import SparkSession
 
+        from odfpy.engine.spark.known_classes import know_classes
+
         builder = SparkSession.builder.appName("odfpy").master(master)
         for name, value in {**TUNING, **(extra or {}), **SETTINGS}.items():
             builder = builder.config(name, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        know_classes(session._jvm)  # noqa: SLF001
+        return session
 
 
 def request_session(spark: SparkSession) -> SparkSession:
