@@ -27,7 +27,7 @@ COMMANDS = {
     "pull of a copy": "list(workspace.pull([str(workspace.root / 'elsewhere' / 'copied')]))",
     "gc of a repository": "list(workspace.gc_repository(str(workspace.root / 'elsewhere'), older_than=__import__('odfpy.data.duration', fromlist=['ZERO']).ZERO))",
 }
-MOST = 2
+MOST = 1
 """Kills of one command in a run of all tests, besides that at its first step."""
 
 
