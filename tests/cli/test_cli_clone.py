@@ -9,6 +9,7 @@ from support.fixtures import KAMU
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.repository.objects import MAX_PARALLEL
 
 STOCK = str(KAMU / "stock")
 
@@ -81,15 +82,19 @@ def test_a_folder_with_something_in_it(odf, tmp_path: Path) -> None:
 
 def test_a_copy_that_breaks_off_can_be_gone_on_with(odf, tmp_path: Path) -> None:
     there = workspace_with(tmp_path / "there", root())
-    for day in range(1, 4):
+    for day in range(1, MAX_PARALLEL + 2):
         feed(there, "root", f"{day} a", day=day)
     list(there.push(["root"], to=str(tmp_path / "mirror" / "root")))
-    files = sorted((tmp_path / "mirror" / "root" / "data").iterdir())
-    content = files[0].read_bytes()
-    files[0].unlink()
+    # The last slice is asked for when another one has come.
+    event = there.storage.get("root").state.last_data_event
+    assert event is not None
+    assert event.new_data is not None
+    file = tmp_path / "mirror" / "root" / "data" / str(event.new_data.physical_hash)
+    content = file.read_bytes()
+    file.unlink()
     done = odf("clone", "./mirror/root")
     assert done.code == 1
     assert f"odf -w root pull {(tmp_path / 'mirror' / 'root').as_uri()}" in done.err
-    files[0].write_bytes(content)
+    file.write_bytes(content)
     assert odf("-w", "root", "pull", (tmp_path / "mirror" / "root").as_uri()).code == 0
     assert odf("-w", "root", "verify", "root").code == 0
