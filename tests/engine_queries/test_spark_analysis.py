@@ -243,6 +243,7 @@ UNSUPPORTED = {
     "select event_time, id from [values (timestamp'2024-01-01', 1) as v(event_time, id)]": "Rows that come from no input",
     "select timestamp_seconds(id) as event_time from [range(3)]": "Rows that come from no input",
     "select event_time, id from t [distribute by id]": "DISTRIBUTE BY",
+    "[with recursive] r(n) as (select 1 union all select n + 1 from r where n < 3) select event_time from t, r": "A recursive query",
 }
 
 INVALID = {
@@ -254,6 +255,8 @@ INVALID = {
     "select event_time from t join [org.example.nosuch] using (id)": "neither an input nor an earlier step",
     "select event_time, [nosuch(id)] from t": "Cannot resolve routine `nosuch`",
     "select event_time, [abs(id, id)] from t": "requires 1 parameters",
+    "select event_time, [from_avro](cast(name as binary), '{}') as x from t": "Avro data source is not loaded",
+    "select event_time, abs([id]) as d, count(*) as n from t group by event_time": "not participating in the GROUP BY",
     "select * from [parquet.`/etc/passwd`]": "cannot be found",
     "select * from [`/etc/passwd`]": "cannot be found",
     "select event_time, [_metadata.file_path] from t": "cannot be resolved",

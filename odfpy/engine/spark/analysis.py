@@ -17,6 +17,7 @@ from odfpy.engine.spark.classes import CLASSES
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
 from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
 from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, spark_errors
+from odfpy.engine.spark.hints import without_hints
 from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
@@ -123,7 +124,7 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
 
 def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
     """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at."""
-    parsed = catalyst.parse(_with_plain_names(catalyst, source.text, known))
+    parsed = catalyst.parse(without_hints(catalyst, _with_plain_names(catalyst, source.text, known)))
     _check_is_query(parsed, source)
     plan = catalyst.analyze(parsed)
     return Step(alias, source, plan, tuple(operators(plan)))

@@ -37,6 +37,7 @@ _HINTS: Final = {
     "TABLE_OR_VIEW_NOT_FOUND": _NO_FILES,
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION": _NO_FILES,
     "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
+    "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
     "UNBOUND_SQL_PARAMETER": "Write the value itself: queries have no parameters.",
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
     "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
@@ -171,7 +172,18 @@ def _place(exception: Any, sources: Sequence[SourceText]) -> str:
     line, column = _line_of(exception)
     if line is not None and len(sources) == 1:
         return sources[0].at_line(line, column)
-    return sources[0].whole() if len(sources) == 1 else ""
+    return _place_of_words(exception, sources) or (sources[0].whole() if len(sources) == 1 else "")
+
+
+def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
+    """Where the function or the expression stands that Spark names without its place."""
+    named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
+    if function := named.get("functionName"):
+        return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)
+    if expression := named.get("expression"):
+        words = map(re.escape, str(expression).strip('"').split("."))
+        return _first_in_text([r"(?<![\w`])`?" + r"`?\.`?".join(words) + r"(?!\w)`?"], sources)
+    return ""
 
 
 def _line_of(exception: Any) -> tuple[int | None, int]:

@@ -10,6 +10,7 @@ whoever does not know it, it is a comment. The hints of all steps hold for the w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
@@ -18,7 +19,16 @@ from odfpy.data.duration import Duration
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.source_text import SourceText, step_texts
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, expression_name, items, operator_name, subtree
+from odfpy.engine.spark.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    expression_name,
+    items,
+    operator_name,
+    subtree,
+    text_range,
+)
 from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.errors import InvalidQuery, InvalidValue, NondeterministicQuery
@@ -61,6 +71,17 @@ def check_no_hints(catalyst: Catalyst, source: SourceText) -> None:
     if _BEGIN in source.text:
         for hint in _hints(catalyst.parse(source.text)):
             raise _not_allowed(hint, source)
+
+
+def without_hints(catalyst: Catalyst, text: str) -> str:
+    """A query without its hints, which Spark would warn of; all else stays in its place."""
+    if _BEGIN not in text:
+        return text
+    for hint in _hints(catalyst.parse(text)):
+        if (found := text_range(hint)) is not None:
+            start, end = found
+            text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+    return text
 
 
 def _hints(plan: Node) -> Iterator[Node]:

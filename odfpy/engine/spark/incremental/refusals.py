@@ -15,6 +15,7 @@ from odfpy.errors import InvalidQuery, UnsupportedQuery
 if TYPE_CHECKING:
     from odfpy.engine.source_text import SourceText
 
+_WRITTEN: Final = {"UnionLoop": re.compile(r"\bwith\s+recursive\b", re.IGNORECASE)}
 _UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved")
 
 
@@ -23,9 +24,16 @@ def not_incremental(plan: Node, source: SourceText) -> UnsupportedQuery:
     found = obstacle(Operator(operator_name(plan), plan, ()))
     what = operator_name(plan) if found is None else found.what
     return UnsupportedQuery(
-        f"{what[0].upper()}{what[1:]} cannot be processed incrementally{place(plan, source)}",
+        f"{what[0].upper()}{what[1:]} cannot be processed incrementally{_place_of(plan, source)}",
         hint=None if found is None else found.hint,
     )
+
+
+def _place_of(plan: Node, source: SourceText) -> str:
+    """The place of an operator; Spark makes some of what is written elsewhere."""
+    words = _WRITTEN.get(operator_name(plan))
+    match = None if words is None else words.search(source.text)
+    return place(plan, source) if match is None else source.at(*match.span())
 
 
 def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:
