@@ -71,6 +71,17 @@ def token_for(url_or_origin: str | Origin) -> str | None:
     return check_token(given, VARIABLE) if given else Credentials().get(server)
 
 
+def advice(url: str) -> str:
+    """What to try where a server refuses a request, which depends on whether it was shown a token."""
+    if os.environ.get(VARIABLE):
+        return (
+            f"It does not take the token in {VARIABLE} for this: was it copied whole, has it ended, has it the scope?"
+        )
+    if authorization(url) is not None:
+        return "It does not take the token of `odf login` for this: has it ended, or been revoked, has it the scope?"
+    return f"Get a token from whoever runs the server, then `odf login URL`, or set {VARIABLE}."
+
+
 def check_token(text: str, what: str) -> str:
     """The text without space around it, if it can be a token. Messages never show it.
 

@@ -23,7 +23,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import without_user
-from odfpy.repository.credentials import authorization
+from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.side_files import RemoteSideFiles
 
 _OK = 200
@@ -222,9 +222,7 @@ def _require_ok(answer: HttpResponse) -> None:
     if answer.status == _OK:
         return
     answer.close()
-    hint = None
-    if answer.status in _REFUSED:
-        hint = "Get a token from whoever runs the server, then `odf login URL`, or set ODF_TOKEN."
+    hint = advice(answer.url) if answer.status in _REFUSED else None
     raise TransferError(f"{answer.url}: the server answers with status {answer.status}", hint=hint)
 
 

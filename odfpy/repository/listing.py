@@ -215,7 +215,7 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
 
     from odfpy.http.client import HttpClient
     from odfpy.http.url import without_user
-    from odfpy.repository.credentials import authorization
+    from odfpy.repository.credentials import advice, authorization
 
     base = smart_base(url) or url
     client = HttpClient(TransferError, authorize=authorization)
@@ -223,6 +223,10 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
     while True:
         query = urlencode({"search": text, "limit": _PAGE, "offset": len(found)})
         with client.get(f"{base}/datasets?{query}", max_size=_MAX_PAGE_SIZE) as answer:
+            if answer.status in (401, 403):
+                raise TransferError(
+                    f"{without_user(base)}: the server answers with status {answer.status}", hint=advice(base)
+                )
             if answer.status != 200:
                 raise NotListable(
                     f"{without_user(base)} does not say what it has (status {answer.status})",

@@ -19,7 +19,7 @@ from odfpy.extras import needs_extra
 from odfpy.http.client import HttpClient
 from odfpy.http.connection import hint, reason
 from odfpy.http.url import without_user
-from odfpy.repository.credentials import authorization
+from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
 from odfpy.repository.signature_transfer import collect_signatures
@@ -315,10 +315,7 @@ def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
 
 def _refusal(status: int, body: bytes | bytearray, shown: str) -> Exception:
     if status in (401, 403):
-        return AccessRefused(
-            f"{shown}: the server answers with status {status}",
-            hint="Give it an access token: `odf login URL`, or ODF_TOKEN. Has the token the scope for this?",
-        )
+        return AccessRefused(f"{shown}: the server answers with status {status}", hint=advice(shown))
     if status == 404:
         return DatasetNotFound(
             f"No dataset there: {shown}", hint="Has the dataset been pushed? Is it a server of datasets?"

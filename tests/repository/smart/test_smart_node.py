@@ -11,8 +11,10 @@ from support.small_datasets import add_slice, dataset_id, image, make_dataset, s
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import DatasetNotFound, DatasetsDiverged
+from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
+from odfpy.repository.credentials import Credentials
 from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.listing import list_datasets
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome
 from odfpy.repository.smart_transfer.errors import AccessRefused, PeerFailed, RemoteCollision
 from odfpy.serving.tokens import Scope, Tokens
@@ -196,8 +198,17 @@ def test_pushing_needs_the_right_token(node: Node, here: DatasetLayout, token):
     with pytest.raises(Exception, match="401"):
         send_dataset(here, f"{node.url}/nobody")
     token(Scope.READ)
-    with pytest.raises(AccessRefused, match="403"):
+    with pytest.raises(AccessRefused, match="403") as refused:
         send_dataset(here, f"{node.url}/nobody")
+    assert "It does not take the token in ODF_TOKEN for this" in str(refused.value.hint)
+
+
+def test_a_token_that_has_ended_is_told_as_such_also_by_lists(node: Node, here: DatasetLayout):
+    Credentials().save(node.http, "odf_of-yesterday")
+    for request in (lambda: fetch_dataset(f"{node.url}/seen", here), lambda: list_datasets(node.url)):
+        with pytest.raises(TransferError, match="401") as refused:
+            request()
+        assert "It does not take the token of `odf login` for this" in str(refused.value.hint)
 
 
 def test_missing_dataset_is_a_clear_error(node: Node, here: DatasetLayout, token):
