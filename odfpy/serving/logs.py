@@ -18,6 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOGGER = "odf.serve"
 _LONGEST = 1000
+_REFUSED_SOCKET = "ASGI callable returned without completing handshake."
+"""What uvicorn takes for an error: a WebSocket was answered with a status. The line of the request says which."""
+
 _BUCKETS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
@@ -41,6 +44,7 @@ def set_up_logging(*, quiet: bool = False) -> None:
     """Let this process log to standard error; quiet: only what went wrong."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
+    handler.addFilter(lambda record: record.msg != _REFUSED_SOCKET)
     for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers = [handler]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.errors import UsageError
-from odfpy.http.url import parse_url
+from odfpy.http.url import parse_url, without_user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,8 @@ def checked_url(text: str) -> str:
     """A URL that clients reach the server at, without a slash at the end.
 
     Raises:
-        UsageError: not an http or https URL.
+        UsageError: not an http or https URL, or one to which nothing can be added.
     """
+    if "?" in text or "#" in text:
+        raise UsageError(f"The URL that clients reach the server at has no ? or #: {without_user(text)}")
     return str(parse_url(text, UsageError)).rstrip("/")

@@ -101,6 +101,8 @@ class Tokens:
             raise InvalidValue(
                 f"Not a name of a token: {name!r}", hint="Letters, digits and . _ @ -, at most 100 of them."
             )
+        if lifetime is not None and lifetime.seconds <= 0:
+            raise InvalidValue("A token that ends at once is good for nothing", hint="Write a duration such as 90d.")
         if any(known.name == name for known in self.list()):
             raise AlreadyExists(
                 f"An access token {name!r} is there already", hint=f"First run `odf token revoke {name}`."

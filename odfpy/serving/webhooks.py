@@ -108,20 +108,29 @@ class Webhooks:
         return tuple(sorted(self._all(), key=lambda webhook: webhook.url))
 
     def delete(self, url: str) -> None:
-        """Call it no more.
+        """Call a URL no more; it may be written as it is shown, without user and query.
 
         Raises:
             WebhookNotFound: with a suggestion.
+            UsageError: several are shown like that.
         """
-        path = self._path(url)
-        if not path.exists():
-            known = [shown_url(webhook.url) for webhook in self.list()]
+        known = self.list()
+        found = [webhook for webhook in known if webhook.url == url]
+        found = found or [webhook for webhook in known if shown_url(webhook.url) == url]
+        if not found:
             raise WebhookNotFound(
                 f"{self.dataset.handle} has no webhook with that URL",
-                hint=did_you_mean(url, known, otherwise="`odf webhook list NAME` shows them."),
+                hint=did_you_mean(
+                    url, [shown_url(webhook.url) for webhook in known], otherwise="`odf webhook list NAME` shows them."
+                ),
             )
-        path.unlink(missing_ok=True)
-        self._told(url).unlink(missing_ok=True)
+        if len(found) > 1:
+            raise UsageError(
+                f"{self.dataset.handle} has {len(found)} webhooks that are shown as {url}",
+                hint="Write the URL with user and query, as it was added.",
+            )
+        self._path(found[0].url).unlink(missing_ok=True)
+        self._told(found[0].url).unlink(missing_ok=True)
 
     def last_told(self, webhook: Webhook) -> str | None:
         """The last head that was told, None when none was."""

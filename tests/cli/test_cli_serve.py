@@ -48,6 +48,7 @@ def test_a_token_is_printed_once_and_listed_without_itself(odf: Odf, workspace: 
         (("new", "ci", "--scope", "reed"), "Did you mean read?"),
         (("new", "ci", "--expires", "soon"), "Not a duration"),
         (("new", "ci", "--expires", "999999w999999w"), "Not a duration"),
+        (("new", "ci", "--expires", "0s"), "good for nothing"),
         (("new", ""), "Not a name of a token"),
         (("new", "../x"), "Not a name of a token"),
         (("new", "x" * 101), "Not a name of a token"),
@@ -100,8 +101,15 @@ def test_webhooks_are_added_listed_without_secrets_and_deleted(odf: Odf, workspa
     again = odf("webhook", "add", "com.example.rates", url)
     assert again.code == 1
     assert "s3cr3t" not in again.err
+    other = url.replace("s3cr3t", "other")
+    assert odf("webhook", "add", "com.example.rates", other).code == 0
+    several = odf("webhook", "delete", "com.example.rates", listed["url"])
+    assert several.code == 2
+    assert "2 webhooks that are shown as" in several.err
     assert odf("webhook", "delete", "com.example.rates", url).code == 0
     assert odf("webhook", "delete", "com.example.rates", url).code == 1
+    assert odf("webhook", "delete", "com.example.rates", listed["url"]).code == 0
+    assert odf("webhook", "list", "com.example.rates", "-o", "json").json == []
 
 
 @pytest.mark.parametrize("url", ["", "hooks.example.com", "ftp://x/y", "file:///etc/passwd", "http://", "javascript:1"])
@@ -168,6 +176,7 @@ def test_wrong_input_for_logins(words: tuple[str, ...], stdin: bytes, says: str,
         (("--also", "/nonexistent"), "No workspace in /nonexistent"),
         (("--max-connections", "0"), "--max-connections wants a whole number from 1"),
         (("--base-url", "example.com"), "Not an http or https URL"),
+        (("--base-url", "https://example.com/?x"), "has no ? or #"),
         (("--grace", "soon"), "--grace wants a whole number"),
     ],
 )

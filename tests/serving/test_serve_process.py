@@ -21,9 +21,11 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.credentials import Credentials
+from odfpy.repository.exchange import send_dataset
 from odfpy.repository.http import http_dataset
 from odfpy.repository.login import LoginRefused, try_token
 from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.smart_transfer.errors import AccessRefused
 from odfpy.serving.tokens import Scope, Tokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -83,6 +85,8 @@ def test_with_tls_and_a_token_that_was_tried_and_kept(home: Path, monkeypatch: p
         copy = DatasetLayout.in_memory()
         transfer(http_dataset(f"{server.url}/com.example.rates"), copy)
         assert image(copy) == image(dataset.layout)
+        with pytest.raises(AccessRefused):
+            send_dataset(copy, f"odf+{server.url}/com.example.other")
         code, logged, everything = server.end()
     assert code == 0
     assert [line["event"] for line in logged if line["event"] != "request"] == ["listening", "stopping", "stopped"]
