@@ -20,7 +20,9 @@ def login(
     url: Annotated[str, typer.Argument(help="The server, or anything on it.", metavar="URL")],
     token: Annotated[
         str | None,
-        typer.Option(help="The token; without it ODF_TOKEN, or you are asked. Others may see what stands here."),
+        typer.Option(
+            help="The token; without it ODF_TOKEN, or you are asked. Others may see what stands here.", metavar="TOKEN"
+        ),
     ] = None,
 ) -> None:
     """Remember a token for a server, in a file that only you can read, and try it."""

@@ -23,7 +23,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.open import is_path
+from odfpy.repository.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
@@ -183,7 +183,8 @@ class Remotes:
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)
-        target = self._target(dataset, to, several=several) if to else next(iter(aliases.list("push")), None)
+        latest = next(iter(aliases.list("push")), None)
+        target = latest if to is None else self._target(dataset, to, several=several)
         if target is None:
             raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
         url = resolve_remote(target, self.registry)
@@ -195,10 +196,12 @@ class Remotes:
         return _result(name, result, lambda: dataset.reloaded().state)
 
     def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
-        is_place = is_url(to) or is_path(to)
-        if is_place and not several and not to.endswith("/"):
-            return to
-        return f"{to.rstrip('/')}/{dataset.handle.alias.name}" if is_place or "/" not in to else to
+        name = dataset.handle.alias.name
+        if is_url(to) or is_path(to):
+            return f"{normalize_url(to)}/{name}" if several or to.endswith("/") else to
+        if not to.strip():
+            raise UsageError("--to wants a place", hint="A repository, repository/name, a path or a URL.")
+        return to if "/" in to else f"{to}/{name}"
 
     def _existing(self, alias: DatasetAlias) -> StoredDataset | None:
         try:

@@ -260,7 +260,10 @@ class Storage:
                     hint="Choose another name, or change the existing one with `odf add --replace`.",
                 )
             if dataset.handle.id == dataset_id:
-                raise AlreadyExists(f"The dataset {dataset_id} is there already, as {str(dataset.handle)!r}")
+                raise AlreadyExists(
+                    f"The dataset {dataset_id} is there already, as {str(dataset.handle)!r}",
+                    hint=f"`odf pull {dataset.handle}` brings that up to date, `odf rename` gives it another name.",
+                )
 
     def rename(self, dataset: StoredDataset, alias: DatasetAlias) -> StoredDataset:
         """Give a dataset another name; call it under `editing`."""

@@ -25,6 +25,7 @@ _DOCUMENTS = (200, 206)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _SMALL_BODY = 64 * 1024
 _MAX_IDLE = 16
+_AGAIN = "Run the command again."
 _PUBLIC_HEADERS = ("accept", "if-modified-since", "if-none-match", "if-range", "range")
 
 
@@ -119,7 +120,7 @@ class HttpResponse(io.RawIOBase):
             data = self._raw.read1(size)
         except (OSError, http.client.HTTPException, ValueError) as error:
             problem = f"broken off after {self._count} bytes: {reason(error)}"
-            raise self._failure(problem, self._client.interrupted) from error
+            raise self._failure(problem, self._client.interrupted, _AGAIN) from error
         self._count += len(data)
         if self._max_size is not None and self._count > self._max_size:
             raise self._failure(f"more than the {self._max_size} bytes that are allowed")
@@ -130,7 +131,7 @@ class HttpResponse(io.RawIOBase):
     def _finish(self) -> None:
         if self._expected is not None and self._count < self._expected:
             problem = f"broken off after {self._count} of {self._expected} bytes"
-            raise self._failure(problem, self._client.interrupted)
+            raise self._failure(problem, self._client.interrupted, _AGAIN)
         surplus = self._connection.surplus()
         if self.status in _DOCUMENTS and self._expected is not None and surplus.strip(b"\r\n"):
             raise self._failure(f"more than the {self._expected} bytes that were announced")

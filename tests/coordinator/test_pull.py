@@ -192,6 +192,14 @@ def test_an_input_that_the_query_calls_otherwise_is_known_by_its_id(tmp_path: Pa
     assert all(report.ok for report in here.verify(all=True))
 
 
+@pytest.mark.parametrize("place", ["", " ", "s3://"])
+def test_a_push_to_no_place_goes_nowhere(place: str, tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path / "here", root())
+    list(workspace.push(["root"], to=str(tmp_path / "mirror") + "/"))
+    (refused,) = workspace.push(["root"], to=place)
+    assert isinstance(refused.error, UsageError)
+
+
 def test_another_dataset_is_not_taken_for_an_input(tmp_path: Path) -> None:
     there = workspace_with(tmp_path / "there", root(), derivative())
     other = workspace_with(tmp_path / "other", root("source"))
