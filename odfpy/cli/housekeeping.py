@@ -112,7 +112,8 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
         size += report.size
         if report.error is not None:
             codes.add(1)
-            output.error(f"{report.name}: {report.error.message}", report.error.hint, report.error.code)
+            where = "" if report.name is None else f"{report.name}: "
+            output.error(f"{where}{report.error.message}", report.error.hint, report.error.code)
         elif output.for_people and report.found:
             _tell_garbage(report, output)
         if output.form is Format.NDJSON:
@@ -120,7 +121,8 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
         trees.append(_garbage_tree(report))
     session.progress.clear()
     if output.for_people:
-        output.say(f"{sized(size)} {'would be freed' if dry_run else 'freed'}" if size else "Nothing to remove")
+        nothing = "Nothing removed" if max(codes) else "Nothing to remove"
+        output.say(f"{sized(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
     elif output.form is not Format.NDJSON:
         output.tree(trees)
     return max(codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
@@ -36,7 +37,7 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip()
+            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
             raise DatasetLocked(
                 f"{what} is being written to by another process ({holder or 'unknown'})",
                 hint="Wait for it to finish, then run the command again. Nothing was changed.",
@@ -48,7 +49,9 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
             os.pwrite(descriptor, owner, 0)  # over what the last holder may have left, which is a sign of its own
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
-            raise _not_lockable(path, what, error) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise _not_lockable(path, what, error) from error
+            os.ftruncate(descriptor, 1)  # a hole takes no room: whoever wants to make room must be able to
         try:
             yield was_abandoned
         finally:

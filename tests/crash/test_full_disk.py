@@ -80,6 +80,12 @@ assert odf("list")[0] == odf("tail", "root")[0] == odf("verify", "root")[0] == 0
 for command in (["add", inputs / "other.yaml"], ["rename", "root", "renamed"], ["repo", "add", "x", inputs]):
     code, _, err = odf(*command)
     assert code == 1 and "No space left on device" in err and str(disk) in err, (command, err)
+(useless,) = [folder / "data" for folder in (disk / ".odf" / "datasets").iterdir()]
+with (disk / "filling").open("r+b") as file:
+    file.truncate((disk / "filling").stat().st_size - 4096)
+(useless / ("f1620" + 64 * "0")).write_bytes(bytes(4096))
+code, out, err = odf("gc")
+assert code == 0 and "freed" in out + err, (out, err)  # that makes room, so it takes none
 (disk / "filling").unlink()
 assert is_whole()
 assert odf("ingest", "root", inputs / f"{number}.ndjson")[0] == 0
@@ -94,6 +100,8 @@ for command in (
 ):
     code, _, err = odf(*command)
     assert code == 1 and "Read-only file system" in err and str(disk) in err, (command, err)
+code, out, err = odf("gc")
+assert code == 1 and "Nothing removed" in out + err and "None" not in err, (out, err)
 assert records() == 2000
 """
 
