@@ -182,8 +182,9 @@ class Beside:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """See `RowStream`."""
-        self._control.on_stop(self._interrupt)
+        self._control.check()
         self._thread.start()
+        self._control.on_stop(self._interrupt)
         while True:
             match self._next():
                 case None:

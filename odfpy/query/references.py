@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token
 
 _CONSTANTS: Final = "Arguments are constants: names and times in quotes, offsets as numbers."
+_A_TIME: Final = "Write it in quotes, as '2024-03-01T12:00:00Z' or '2024-03-01'."
 _FORMS: Final = {
     "odf_changelog": "odf_changelog('dataset')",
     "odf_current": "odf_current('dataset' [, 'key column', ...])",
@@ -243,11 +244,11 @@ class _Reader:
         literal = argument[-1]
         typed = len(argument) == 2 and self._is_type(argument[0])
         if not _is([literal], "STRING") or not (typed or len(argument) == 1):
-            raise self._wrong("A time is expected", argument[0], "Write it in quotes, as '2024-03-01T12:00:00Z'.")
+            raise self._wrong("A time is expected", argument[0], _A_TIME)
         try:
             return Timestamp.parse(literal.text)
         except InvalidValue as error:
-            raise self._wrong(error.message, literal, error.hint) from error
+            raise self._wrong(error.message, literal, error.hint or _A_TIME) from error
 
     def _number(self, argument: Sequence[Token]) -> int:
         if len(argument) != 1 or not argument[0].text.isdecimal():
