@@ -36,10 +36,11 @@ PACKAGES = {
     "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras", "sandbox"},
     "repository": VALUES | {"chain", "state", "http", "extras"},
     "query": VALUES | {"chain", "state", "engine"},
-    "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "http", "sandbox"},
+    "provenance": VALUES | {"chain", "state", "engine"},
+    "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "provenance", "http", "sandbox"},
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
     "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras"},
-    "cli": VALUES | {"chain", "engine", "query", "coordinator", "repository", "serving", "extras", "(root)"},
+    "cli": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "serving", "extras", "(root)"},
     "(root)": VALUES | {"coordinator"},
     "__main__": {"cli"},
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.source_report import SourceReport
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
+    from odfpy.provenance.model import Provenance
 
 
 class Catalog:
@@ -247,6 +248,27 @@ class Catalog:
         if dataset.state.set_transform is None:
             raise UsageError(f"{dataset.handle} has no query: it is a root dataset")
         return analyze(self.storage, self.engines, dataset.state.set_transform, dataset.state, self._state_of)
+
+    def provenance(
+        self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
+    ) -> Provenance:
+        """Where a row comes from: the rows that it is made of, through all datasets that it is derived from.
+
+        Args:
+            ref: the dataset of the row.
+            offset: the row.
+            column: of columns, only what this one comes from is told.
+            depth: how many derivatives are followed, one behind the other; all by default.
+            check: replay the cited rows alone, to see whether they give the row again.
+
+        Raises:
+            NoSuchRow, NoSuchColumn: the dataset has none of that offset or name.
+            UnknownProvenance: it cannot be told.
+            DatasetNotFound, InputDiverged: an input is not in the workspace, or not as it was.
+        """
+        from odfpy.coordinator.provenance import row_provenance
+
+        return row_provenance(self, ref, offset, column=column, depth=depth, check=check)
 
     def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
         """What a dataset is directly derived from; of inputs that are not in the workspace only the id is known."""

@@ -202,7 +202,7 @@ def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
     return path
 
 
-def _with_history(
+def with_history(
     request: contract.TransformRequest,
     inputs: list[InputInterval],
     needed: contract.TransformResponseNeedsHistory,
@@ -251,7 +251,7 @@ def run(
     """
     response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):
-        response = engine.transform(_with_history(request, inputs, response, dataset, state))
+        response = engine.transform(with_history(request, inputs, response, dataset, state))
     if isinstance(response, contract.TransformResponseNeedsHistory):
         raise InternalError("The engine has asked twice for the same rows")
     if isinstance(response, contract.TransformResponseProgress):

@@ -22,7 +22,16 @@ from odfpy.data.slice_writer import SliceInfo, SliceWriter
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, SchemaError, did_you_mean
 
-__all__ = ["SliceInfo", "SliceStats", "SliceWriter", "iter_slice", "read_slice", "slice_schema", "slice_stats"]
+__all__ = [
+    "SliceInfo",
+    "SliceStats",
+    "SliceWriter",
+    "iter_slice",
+    "read_rows",
+    "read_slice",
+    "slice_schema",
+    "slice_stats",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,34 @@ def read_slice(
         names = table.schema.names
         chunked = [_normal_column(table.column(names.index(f.name)), f.type) for f in _normal(schema, vocab)]
         return pa.table(chunked, schema=_normal(schema, vocab))
+
+
+def read_rows(path: PathLike, places: Sequence[int], *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY) -> pa.Table:
+    """Some rows of a slice; only the parts of the file that have them are read.
+
+    Args:
+        path: the file.
+        places: of the rows, from 0, in growing order.
+        vocab: names of the system columns.
+
+    Raises:
+        IntegrityError, ObjectNotFound, SchemaError: as `read_slice`.
+    """
+    parts, first = [], 0
+    with open_parquet(path) as file:
+        schema = _normal(_selected(path, file.schema_arrow, None), vocab)
+        for group in range(file.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            inside = [place - first for place in places if first <= place < end]
+            if inside:
+                parts.append(file.read_row_group(group).take(pa.array(inside, pa.int64())))
+            first = end
+    columns = [[_normal_column(part.column(at), field.type) for part in parts] for at, field in enumerate(schema)]
+    arrays = [
+        pa.chunked_array([c for part in found for c in part.chunks], f.type)
+        for found, f in zip(columns, schema, strict=True)
+    ]
+    return pa.table(arrays, schema=schema)
 
 
 def iter_slice(

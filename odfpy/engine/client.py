@@ -47,6 +47,7 @@ from odfpy.engine.messages import (
 )
 from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ class SparkEngine:
                 raise as_error(response)
 
         return Spooled(Path(request.output_path), ask, control)
+
+    def trace(self, request: TraceRequest) -> TraceResponse:
+        """Which rows of the inputs rows of an output are made of; raises as `analyze` does."""
+        return self._ask(request, TraceResponseSuccess)
 
     def preprocess(
         self,

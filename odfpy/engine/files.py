@@ -16,6 +16,7 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.messages import Job, Result
+from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineError
 
 
@@ -51,6 +52,11 @@ def files_of(job: Job) -> RequestFiles:
             written = [job.output_path]
         case SqlRequest():
             reads = [path for table in job.tables for path in (table.schema_file, *table.data_paths)]
+            written = [job.output_path]
+        case TraceRequest():
+            for source in job.query_inputs:
+                reads += [source.schema_file, *source.data_paths, *(source.history_paths or ())]
+            reads.append(job.wanted_path)
             written = [job.output_path]
         case JobRequest():
             return RequestFiles(tuple(map(_absolute, job.reads)), (_absolute(job.folder),))

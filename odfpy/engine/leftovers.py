@@ -7,16 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.tracing import TraceRequest
 
 
 def remove_output(
-    request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | JobRequest,
+    request: AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | TraceRequest | JobRequest,
 ) -> None:
     """Remove the files that a request asked for, as far as they are there."""
     match request:
         case TransformRequest():
             paths = [request.new_data_path, request.new_checkpoint_path]
-        case PreprocessRequest() | SqlRequest():
+        case PreprocessRequest() | SqlRequest() | TraceRequest():
             paths = [request.output_path]
         case JobRequest():
             shutil.rmtree(request.folder, ignore_errors=True)

@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponseProgress,
     TransformResponseSuccess,
 )
+from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
 from odfpy.errors import MalformedData
 
 LARGEST_MESSAGE = 64 << 20
@@ -160,13 +161,14 @@ class Status:
     sandbox: str
 
 
-Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | JobRequest
+Job: TypeAlias = AnalyzeRequest | TransformRequest | PreprocessRequest | SqlRequest | TraceRequest | JobRequest
 FromClient: TypeAlias = Hello | Job | StatusRequest | StopRequest
 Result: TypeAlias = (
     AnalyzeResponseSuccess
     | TransformResponseSuccess
     | PreprocessResponseSuccess
     | SqlResponseSuccess
+    | TraceResponseSuccess
     | JobResponseDone
     | TransformResponseNeedsHistory
     | TransformResponseProgress

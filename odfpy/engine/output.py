@@ -153,10 +153,7 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         """
         if not rows.num_rows:
             return
-        columns = [
-            _final(rows.column(at), self._form.schema.field(position).type)
-            for position, at in enumerate(self._form.sources, start=3)
-        ]
+        columns = final_columns(rows, self._form)
         if columns[0].null_count:
             first = pc.index(columns[0].is_null(), value=True).as_py()
             raise InvalidQuery(
@@ -184,6 +181,13 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
     ) -> None:
         if self._writer is not None:
             self._writer.abort()
+
+
+def final_columns(rows: pa.RecordBatch, form: OutputForm) -> list[pa.Array]:
+    """The columns of a slice from the event time on, of rows as `OutputSlice.write` takes them."""
+    return [
+        _final(rows.column(at), form.schema.field(position).type) for position, at in enumerate(form.sources, start=3)
+    ]
 
 
 def _final(array: pa.Array, wanted: pa.DataType) -> pa.Array:

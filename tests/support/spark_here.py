@@ -23,7 +23,9 @@ from odfpy.engine.contract import (
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.registry import Engine, EngineRegistry
 from odfpy.engine.spark.operations import analyze, sql, transform
+from odfpy.engine.spark.provenance.operation import trace
 from odfpy.engine.spark.session import version_of
+from odfpy.engine.tracing import TraceRequest, TraceResponse
 
 
 @dataclass
@@ -52,6 +54,9 @@ class SparkHere:
 
     def sql(self, request: SqlRequest) -> SqlResponse:
         return sql(self.spark, request)
+
+    def trace(self, request: TraceRequest) -> TraceResponse:
+        return trace(self.spark, request)
 
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None

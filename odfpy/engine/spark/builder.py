@@ -86,6 +86,12 @@ class Builder:
         kind, first = self._object("RowFrame"), self._object("UnboundedPreceding")
         return self.expression("SpecifiedWindowFrame", kind, first, self._object(end))
 
+    def range_until(self, end: Node) -> Node:
+        """RANGE BETWEEN UNBOUNDED PRECEDING AND end, a bound of a frame."""
+        return self.expression(
+            "SpecifiedWindowFrame", self._object("RangeFrame"), self._object("UnboundedPreceding"), end
+        )
+
     def row_number(self, partition: list[Node], order: list[Node], name: str) -> Node:
         """A column of the numbers 1, 2, 3... within each partition."""
         number = self.over(self.expression("RowNumber"), partition, order, self.rows_until("CurrentRow"))
@@ -95,12 +101,36 @@ class Builder:
 
     def anti_join(self, left: Node, right: Node, condition: Node) -> Node:
         """The rows of the left side that have no partner on the right."""
-        kind = getattr(self._class(_PACKAGE + "plans.LeftAnti$"), "MODULE$")
+        return self._join("LeftAnti", left, right, condition)
+
+    def inner_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
+        """The pairs of rows for which a condition holds; all pairs without one."""
+        return self._join("Inner", left, right, condition)
+
+    def outer_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
+        """The same, and the rows of the left side that have no partner."""
+        return self._join("LeftOuter", left, right, condition)
+
+    def _join(self, kind: str, left: Node, right: Node, condition: Node | None) -> Node:
+        join_type = getattr(self._class(f"{_PACKAGE}plans.{kind}$"), "MODULE$")
         no_hint = self._class(_PACKAGE + "plans.logical.JoinHint").NONE()
-        some = self._class("scala.Option").apply(condition)
-        return self._class(_PACKAGE + "plans.logical.Join")(left, right, kind, some, no_hint)
+        option = self._class("scala.Option").apply(condition)
+        return self._class(_PACKAGE + "plans.logical.Join")(left, right, join_type, option, no_hint)
+
+    def repeated(self, child: Node, times: Node) -> Node:
+        """Each row of a plan as often as an expression over it says, which is 1 or more; with one more column."""
+        seq, none = self.catalyst.seq, self._class("scala.Option").empty()
+        zone = self._class("scala.Option").apply("UTC")  # without one it would not be resolved
+        numbers = self.expression("Sequence", self.catalyst.integer(1), self.cast(times, "int"), none, zone)
+        number = self.catalyst.alias(self.catalyst.integer(1), "__odf_nth").toAttribute()
+        explode = self.expression("Explode", numbers)
+        return self._class(_PACKAGE + "plans.logical.Generate")(explode, seq([]), False, none, seq([number]), child)
 
     # --- Aggregates ---
+
+    def count_all(self) -> Node:
+        """count(1)."""
+        return self.aggregate(self.expression("aggregate.Count", self.catalyst.seq([self.catalyst.integer(1)])))
 
     def aggregate(self, function: Node) -> Node:
         """A call of an aggregate function."""

@@ -18,6 +18,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import PAGE, Cluster, find_cluster
 from odfpy.engine.spark.failures import cause_of
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
+from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineUnavailable, OdfError
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class SparkHost:
 
         from odfpy.engine.jobs import run_job
         from odfpy.engine.spark import operations, preprocess
+        from odfpy.engine.spark.provenance.operation import trace
 
         self._operations = {
             AnalyzeRequest: operations.analyze,
@@ -130,6 +132,7 @@ class SparkHost:
             PreprocessRequest: preprocess.preprocess,
             JobRequest: run_job,
             SqlRequest: operations.sql,
+            TraceRequest: trace,
         }
 
     def _open_session(self) -> SparkSession:

@@ -1,0 +1,207 @@
+"""What rows of a derivative are made of, as its engine tells; and replays of nothing but the rows that were cited."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from odfpy.coordinator.runs import Run, together
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.stored_rows import Key, StoredRow, StoredRows
+from odfpy.engine import contract
+from odfpy.engine.registry import Engine
+from odfpy.engine.responses import as_error
+from odfpy.engine.tracing import (
+    INPUT,
+    OFFSET,
+    WANTED,
+    WAY,
+    WEIGHT,
+    ColumnOrigin,
+    Tracer,
+    TraceRequest,
+    TraceResponseSuccess,
+)
+from odfpy.errors import InternalError
+from odfpy.provenance.errors import UnknownProvenance
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Cited: TypeAlias = frozenset[tuple[int, int]]
+"""Rows of inputs: number of the input, and offset there."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Rows of a derivative that were made by the same query.
+
+    Attributes:
+        runs: those that made them; with state one, and the rows are those of the result as it was after it.
+        rows: the rows.
+        by_rows: whether the query is row by row.
+    """
+
+    runs: tuple[Run, ...]
+    rows: tuple[StoredRow, ...]
+    by_rows: bool
+
+    @property
+    def last(self) -> Run:
+        """The last of the runs."""
+        return self.runs[-1]
+
+    def sign(self, row: StoredRow) -> int:
+        """1, or -1 of a row that stands for one that takes something back."""
+        return row.operation.weight if self.by_rows else 1
+
+    def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
+        """What was read."""
+        return together(self.runs, scratch) if self.by_rows else self.last.request(scratch).query_inputs
+
+
+@dataclass(frozen=True)
+class RowTraces:
+    """Asks an engine.
+
+    Attributes:
+        dataset: the derivative.
+        rows: its rows.
+        engine: of its query.
+    """
+
+    dataset: StoredDataset
+    rows: StoredRows
+    engine: Engine
+
+    # --- What rows are made of ---
+
+    def ways(self, question: Question) -> tuple[Mapping[int, list[Cited]], tuple[ColumnOrigin, ...]]:
+        """Of each row all sets of rows that make it, in a fixed order; and where the columns come from.
+
+        Raises:
+            UnknownProvenance: the engine cannot tell.
+            InvalidQuery, EngineError: as the engine says.
+        """
+        if not isinstance(self.engine, Tracer):
+            raise UnknownProvenance(
+                f"The engine {self.engine.name} of {self.dataset.handle} does not tell where rows come from",
+                hint="Rows of queries for `engine: spark` can be traced.",
+            )
+        with self.dataset.storage.scratch() as scratch:
+            request = TraceRequest(
+                transform=question.last.set_transform.transform,
+                vocab=question.last.before.vocab,
+                query_inputs=question.inputs(scratch),
+                wanted_path=str(scratch / "wanted"),
+                output_path=str(scratch / "made-of"),
+                recorded_schema=self.dataset.state.schema,
+            )
+            self._write_wanted(question, scratch / "wanted")
+            response = self.engine.trace(request)
+            if not isinstance(response, TraceResponseSuccess):
+                raise as_error(response)
+            return self._ways(question, scratch / "made-of"), response.origins
+
+    def _write_wanted(self, question: Question, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        signs = {row.offset: question.sign(row) for row in question.rows}
+        parts = [part for _, _, part in self.rows.parts(sorted(signs))]
+        table = pa.concat_tables(parts, promote_options="default")
+        offsets = table.column(question.last.before.vocab.offset_column)
+        weights = pa.array([signs[offset] for offset in offsets.to_pylist()], pa.int32())
+        names = [name for name in self.rows.columns if name in table.column_names]
+        shown = table.select(names).append_column(WANTED, offsets.cast(pa.int64())).append_column(WEIGHT, weights)
+        pq.write_table(shown, path)
+
+    @staticmethod
+    def _ways(question: Question, path: Path) -> Mapping[int, list[Cited]]:
+        from odfpy.engine.ipc import map_stream
+
+        found: defaultdict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        table = map_stream(str(path))
+        columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET))
+        for offset, way, source, cited in zip(*columns, strict=True):
+            known = found[offset, way]
+            if source >= 0:
+                known.add((source, cited))
+        ways: defaultdict[int, list[Cited]] = defaultdict(list)
+        for (offset, _), cited_rows in found.items():
+            if not question.by_rows or _of_run(question, offset, cited_rows):
+                ways[offset].append(frozenset(cited_rows))
+        return ways
+
+    # --- Replays ---
+
+    def replayed(self, question: Question, cited: Collection[tuple[int, int]]) -> Collection[tuple[Key, int]]:
+        """What comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
+
+        Raises:
+            InvalidQuery, EngineError: as the engine says.
+        """
+        by_input: defaultdict[int, list[int]] = defaultdict(list)
+        for source, offset in sorted(cited):
+            by_input[source].append(offset)
+        run = question.last
+        with self.dataset.storage.scratch() as scratch:
+            given = question.inputs(scratch)
+            inputs = tuple(
+                _only(item, StoredRows(run.inputs[number].dataset), by_input[number], scratch / str(number))
+                for number, item in enumerate(given)
+            )
+            request = replace(
+                run.request(scratch),
+                query_inputs=inputs,
+                next_offset=0,
+                recorded_schema=self.dataset.state.schema,
+                query_changed=False,
+            )
+            response = self.engine.transform(request)
+            if isinstance(response, (contract.TransformResponseInvalidQuery, contract.TransformResponseInternalError)):
+                raise as_error(response)
+            if not isinstance(response, contract.TransformResponseSuccess):
+                raise InternalError("The engine asks for rows of before a first run")
+            found = (row for made in response.slices for row in self.rows.of_table(self._read(made.path)))
+            return {(row.key, question.sign(row)) for row in found}
+
+    def _read(self, path: str) -> pa.Table:
+        from odfpy.data.slice import read_slice
+
+        return read_slice(path, vocab=self.dataset.state.vocab)
+
+
+def _of_run(question: Question, offset: int, cited: Collection[tuple[int, int]]) -> bool:
+    """Whether rows were new in the run that has added a row."""
+    run = next(one for one in question.runs if one.has(offset))
+    return all(run.is_new(source, row) for source, row in cited)
+
+
+def _only(
+    given: contract.TransformRequestInput, rows: StoredRows, offsets: Sequence[int], folder: Path
+) -> contract.TransformRequestInput:
+    """An input that has nothing but some of its rows, each in a file that came when the slice of it came."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    known = {arrival.path: arrival for arrival in given.arrivals}
+    paths, arrivals = [], []
+    for number, (_, path, part) in enumerate(rows.parts(offsets)):
+        copy = str(folder / str(number))
+        pq.write_table(part, copy)
+        paths.append(copy)
+        if str(path) in known:
+            arrivals.append(replace(known[str(path)], path=copy))
+    return replace(
+        given,
+        offset_interval=contract.OffsetInterval(offsets[0], offsets[-1]) if offsets else None,
+        data_paths=tuple(paths),
+        arrivals=tuple(arrivals),
+        history_paths=None,
+        prev_offset=None,
+        prev_watermark=None,
+    )

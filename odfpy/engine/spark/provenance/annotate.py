@@ -1,0 +1,119 @@
+"""A plan with the identifiers of the rows that each of its rows is made of, operator by operator.
+
+A set of rows is right if these alone make the row again, and if no other row can be left out so that it is not made any
+more (design: "why"). So a row of GROUP BY is made of all rows of its group, one of a join of its two partners, and one
+of DISTINCT of all that are the same; a row that is there because another one is not (NOT EXISTS, EXCEPT, a missing
+partner) is made of itself, since no row can be left out for it to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
+from odfpy.engine.spark.incremental.keys import is_session
+from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
+from odfpy.engine.spark.provenance.joins import join, set_operation
+from odfpy.engine.spark.provenance.windows import after_offset, window
+from odfpy.errors import InternalError
+
+_AS_BELOW: Final = frozenset(("Filter", "Generate", "Sort", "GlobalLimit", "LocalLimit", "RepartitionByExpression"))
+"""Operators of which each row is made of one row below: LIMIT drops others, and leaving out more of these changes
+nothing."""
+
+_NAMES_ONLY: Final = frozenset(("SubqueryAlias", "View", "ResolvedHint", "expressions.PipeOperator"))
+
+
+class Annotator:
+    """Annotates plans of one session.
+
+    Attributes:
+        has_sessions: whether any of them has had a session window.
+    """
+
+    def __init__(self, catalyst: Catalyst) -> None:
+        self.catalyst = catalyst
+        self.ids = Identifiers(catalyst)
+        self.has_sessions = False
+
+    def annotate(self, plan: Node) -> Node:
+        """The rows of a plan over leaves, with one more column.
+
+        Returns:
+            A plan with the same columns under the same identities, and the identifiers.
+        """
+        if is_leaf(plan):
+            below = plan.child()
+            return self.ids.with_ids(items(plan.projectList()), self.ids.of(below), below)
+        name = operator_name(plan)
+        if name in _NAMES_ONLY:
+            return self.annotate(plan.child())
+        if name in _AS_BELOW:
+            return self._as_below(plan)
+        match name:
+            case "Project":
+                below = self._beside_subqueries(plan, self.annotate(plan.child()))
+                return self.ids.with_ids(items(plan.projectList()), self.ids.of(below), below)
+            case "Expand":
+                return self._expand(plan)
+            case "Union":
+                return self._union(plan)
+            case "Aggregate":
+                return self._aggregate(items(plan.groupingExpressions()), items(plan.aggregateExpressions()), plan)
+            case "Distinct":
+                return self._aggregate(columns(plan), columns(plan), plan)
+            case "Window":
+                return window(self.ids, plan, self.annotate(plan.child()))
+            case "Offset":
+                return after_offset(self.ids, plan, self.annotate(plan.child()))
+            case "Join":
+                return self._of_two(plan, partial(join, self.ids))
+            case "Except" | "Intersect":
+                return self._of_two(plan, partial(set_operation, self.ids))
+        if not children(plan):
+            return self.ids.with_ids(columns(plan), self.ids.none, plan)
+        raise InternalError(f"{name} is no operator that rows are traced through")
+
+    def _as_below(self, plan: Node) -> Node:
+        below = self._beside_subqueries(plan, self.annotate(plan.child()))
+        made = plan.withNewChildren(self.catalyst.seq([below]))
+        return self.ids.with_ids(columns(plan), self.ids.of(below), made)
+
+    def _beside_subqueries(self, plan: Node, below: Node) -> Node:
+        """The rows with identifiers, also those of the rows that subqueries in the expressions of a plan read."""
+        found = [
+            node
+            for expression in items(plan.expressions())
+            for name, node in subtree(expression)
+            if name == "ScalarSubquery"
+        ]
+        for node in found:
+            inner = self.annotate(node.plan())
+            known = self.ids.named(self.ids.of(inner))
+            joined = self.ids.build.outer_join(below, self.catalyst.project([known], inner))
+            sets = [self.ids.of(below), known.toAttribute().withNullability(True)]
+            shown = [column for column in columns(below) if column.name() != sets[0].name()]
+            below = self.ids.with_ids(shown, self.ids.together(sets), joined)
+        return below
+
+    def _expand(self, plan: Node) -> Node:
+        below = self.annotate(plan.child())
+        known = self.ids.of(below)
+        copies = [[*items(copy), known] for copy in items(plan.projections())]
+        return self.catalyst.expand(copies, [*columns(plan), known], below)
+
+    def _union(self, plan: Node) -> Node:
+        parts = [(columns(child), self.annotate(child)) for child in children(plan)]
+        return self.catalyst.union([self.ids.with_ids(own, self.ids.of(part), part) for own, part in parts])
+
+    def _aggregate(self, groupings: list[Node], outputs: list[Node], plan: Node) -> Node:
+        below = self.annotate(plan.child())
+        self.has_sessions |= any(map(is_session, groupings))
+        collected = self.ids.named(self.ids.collected(self.ids.of(below)))
+        return self.catalyst.aggregate(groupings, [*outputs, collected], below)
+
+    def _of_two(self, plan: Node, made: Callable[[Node, Node, Node], Node]) -> Node:
+        left, right = (self.annotate(child) for child in children(plan))
+        return made(plan, left, right)

@@ -1,0 +1,179 @@
+"""From which columns of the inputs the columns of a result come: by the plan alone, whatever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from odfpy.engine.spark.catalyst import (
+    Node,
+    children,
+    columns,
+    expression_name,
+    find_column,
+    items,
+    operator_name,
+    subtree,
+)
+from odfpy.engine.spark.classes.base import RESERVED_PREFIX
+from odfpy.engine.spark.incremental.keys import columns_read, is_window
+from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO
+from odfpy.engine.spark.prepare import Prepared
+from odfpy.engine.spark.stateful import Stateful
+from odfpy.engine.tracing import ColumnOrigin
+
+_LONGEST_TEXT: Final = 200
+_WINDOW: Final = "window"
+_MADE_HERE: Final = {"Project": "projectList", "Aggregate": "aggregateExpressions", "Window": "windowExpressions"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way in which a column comes about.
+
+    Attributes:
+        source: number of the source.
+        column: name of its column, None for one that it does not have.
+        at: position of the column in the source.
+        through: expressions on the way.
+    """
+
+    source: int
+    column: str | None
+    at: int
+    through: tuple[str, ...] = ()
+
+    def made_by(self, text: str) -> _Way:
+        return replace(self, through=(text, *self.through))
+
+
+@dataclass
+class _Plan:
+    """The plan of one step."""
+
+    definitions: dict[int, Node] = field(default_factory=dict)
+
+    def ways(self, plan: Node, column: Node) -> Iterator[_Way]:
+        """All ways in which a column of a plan comes about."""
+        name = operator_name(plan)
+        match name:
+            case "Project" | "Aggregate" | "Window":
+                yield from self._through(plan, items(getattr(plan, _MADE_HERE[name])()), column)
+            case "Union" | "Intersect":
+                place = find_column(columns(plan), column) or 0
+                for child in children(plan):
+                    yield from self.ways(child, columns(child)[place])
+            case "Expand":
+                place = find_column(columns(plan), column) or 0
+                for copy in items(plan.projections()):
+                    yield from self._of(plan.child(), copy.apply(place))
+            case "Generate" if find_column(items(plan.generatorOutput()), column) is not None:
+                yield from self._of(plan.child(), plan.generator())
+            case "WithCTE":
+                for definition in items(plan.cteDefs()):
+                    self.definitions[definition.id()] = definition.child()
+                yield from self.ways(plan.plan(), column)
+            case "CTERelationRef":
+                below, at = self.definitions[plan.cteId()], find_column(columns(plan), column)
+                if at is not None:
+                    yield from self.ways(below, columns(below)[at])
+            case _:
+                for child in children(plan):
+                    if find_column(columns(child), column) is not None:
+                        yield from self.ways(child, column)
+                        return
+
+    def _through(self, plan: Node, made: Sequence[Node], column: Node) -> Iterator[_Way]:
+        found = find_column(made, column)
+        marker = next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
+        if marker is not None and found is not None:
+            data = [one for one in made if not one.name().startswith(RESERVED_PREFIX)]
+            at = find_column(data, column)
+            if at is not None:
+                yield _Way(int(marker.child().value()), str(column.name()), at)
+        elif found is None or expression_name(made[found]) != "Alias":
+            yield from self.ways(plan.child(), column)
+        else:
+            yield from self._of(plan.child(), made[found].child(), name=_WINDOW if is_window(made[found]) else None)
+
+    def _of(self, below: Node, expression: Node, *, name: str | None = None) -> Iterator[_Way]:
+        """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+        while expression_name(expression) == "KnownNotNull":
+            (expression,) = children(expression)
+        if expression_name(expression) == "AttributeReference":
+            yield from self.ways(below, expression)
+            return
+        text = name or str(expression.sql())[:_LONGEST_TEXT]
+        for read in columns_read(expression):
+            yield from (way.made_by(text) for way in self.ways(below, read))
+        for kind, node in subtree(expression):
+            if kind == "ScalarSubquery":
+                yield from (way.made_by(text) for way in self.ways(node.plan(), columns(node.plan())[0]))
+
+
+def column_origins(ready: Prepared | Stateful) -> tuple[ColumnOrigin, ...]:
+    """From which columns of the inputs the columns of a transform's result come."""
+    plans = [step.step.plan for step in (ready.steps if isinstance(ready, Prepared) else ready.steps.steps)]
+    origins = _Origins(ready, plans)
+    found: dict[tuple[str, int, str | None], ColumnOrigin] = {}
+    for column in columns(plans[-1]):
+        for way in origins.inputs(_Plan().ways(plans[-1], column)):
+            made = ColumnOrigin(str(column.name()), way.source, way.column, not way.through, way.through)
+            key = made.column, made.input, made.source
+            if key not in found or made.is_copy:
+                found[key] = made
+    return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class _Origins:
+    """Steps before the last one, which others see as tables.
+
+    Attributes:
+        plans: of the steps.
+    """
+
+    ready: Prepared | Stateful
+    plans: Sequence[Node]
+
+    def inputs(self, ways: Iterable[_Way]) -> Iterator[_Way]:
+        """Ways from sources as ways from inputs."""
+        for way in ways:
+            below = self._below(way)
+            if below is None:
+                yield way
+            else:
+                yield from (replace(one, through=(*way.through, *one.through)) for one in self.inputs(below))
+
+    def _below(self, way: _Way) -> Iterable[_Way] | None:
+        """The ways of a column of an earlier step or a temporal table; None for one of an input."""
+        ready = self.ready
+        if isinstance(ready, Prepared):
+            return None
+        block = next((one for one in ready.steps.blocks if one.source == way.source), None)
+        if block is None:
+            return None
+        names = [str(column.name()) for column in block.part.columns]
+        is_temporal = names[-2:] == [VALID_FROM, VALID_TO]
+        at = next(
+            (at for at, one in enumerate(ready.steps.steps) if one.part.traits and one.step.alias == block.alias), None
+        )
+        if is_temporal:
+            return self._of_versions(way, block.part.gates[0].plan, names)
+        if at is None:
+            return ()
+        return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])
+
+    def _of_versions(self, way: _Way, free: Node, names: Sequence[str]) -> Iterable[_Way]:
+        """A column of versions: one of the rows below, or when they are valid, which their event times say."""
+        below = columns(free)
+        if way.at < len(names) - 2:
+            return _Plan().ways(free, below[way.at])
+        return (
+            one.made_by(names[way.at]) for column in below for one in _Plan().ways(free, column) if _is_time(column)
+        )
+
+
+def _is_time(column: Node) -> bool:
+    return str(column.dataType().typeName()) in ("timestamp", "date") and column.name() == "event_time"

@@ -1,0 +1,74 @@
+"""Identifiers of rows of the inputs, as they travel with the rows of a plan: sets of numbers in one more column.
+
+An identifier is an offset and the number of its input in one BIGINT, so that sets of them are cheap to collect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.builder import Builder
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+IDS: Final = "__odf_ids"
+"""The column with the identifiers of the rows that a row is made of; some may be there twice."""
+
+MOST_INPUTS: Final = 1 << 10
+
+
+def identifier(offset: Column, source: Column) -> Column:
+    """The identifier of a row."""
+    return offset.cast("bigint") * MOST_INPUTS + source.cast("bigint")
+
+
+def parts_of(number: int) -> tuple[int, int]:
+    """Input and offset of an identifier."""
+    return number % MOST_INPUTS, number // MOST_INPUTS
+
+
+class Identifiers:
+    """Makes and finds columns with identifiers."""
+
+    def __init__(self, catalyst: Catalyst) -> None:
+        self.catalyst = catalyst
+        self.build = Builder(catalyst)
+        parsed = catalyst.parse("SELECT cast(array() AS array<bigint>) AS none")
+        self.none: Node = catalyst.analyze(parsed).projectList().apply(0).child()
+
+    def of(self, plan: Node) -> Node:
+        """The identifiers of an annotated plan: its last column of that name."""
+        return next(column for column in reversed(columns(plan)) if column.name() == IDS)
+
+    def named(self, value: Node) -> Node:
+        """An expression as the column with identifiers."""
+        return self.catalyst.alias(value, IDS)
+
+    def with_ids(self, shown: Sequence[Node], value: Node, child: Node) -> Node:
+        """SELECT shown, value AS the identifiers FROM child."""
+        return self.catalyst.project([*shown, self.named(value)], child)
+
+    def together(self, parts: Sequence[Node]) -> Node:
+        """Several sets as one; NULL is none."""
+        build, seq = self.build, self.catalyst.seq
+        sets = [build.expression("Coalesce", seq([part, self.none])) if part.nullable() else part for part in parts]
+        return sets[0] if len(sets) == 1 else build.expression("Concat", seq(sets))
+
+    def collected(self, value: Node) -> Node:
+        """The sets of all rows of a group as one."""
+        build = self.build
+        return build.expression("Flatten", build.aggregate(build.expression("aggregate.CollectList", value)))
+
+
+def is_leaf(plan: Node) -> bool:
+    """Whether a plan is one of those that `leaf` makes: below it identifiers are known, above they are not."""
+    found = plan.children()
+    return bool(found.size() == 1 and any(column.name() == IDS for column in columns(found.apply(0))))
+
+
+def leaf(catalyst: Catalyst, shown: Sequence[Node], annotated: Node) -> Node:
+    """Rows with identifiers as a plan that does not show these, and in which they are found again."""
+    return catalyst.project(shown, annotated)

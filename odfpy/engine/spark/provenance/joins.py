@@ -1,0 +1,103 @@
+"""Joins and set operations with identifiers: a row is made of the rows of both sides that belong together in it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Node, children, columns, operator_name
+from odfpy.engine.spark.provenance.identifiers import IDS, Identifiers
+
+_EXISTENCE: Final = "ExistenceJoin"
+_ONE_SIDE: Final = "LeftSemi"
+
+
+def join(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
+    """A join of annotated rows.
+
+    Args:
+        ids: makes columns of identifiers.
+        plan: the join.
+        left: the rows of its left side, annotated.
+        right: those of its right side.
+    """
+    kind = str(plan.joinType().toString())
+    if kind == "LeftAnti":
+        made = plan.withNewChildren(ids.catalyst.seq([left, children(plan)[1]]))
+        return ids.with_ids(columns(plan), ids.of(left), made)
+    if kind == _ONE_SIDE or kind.startswith(_EXISTENCE):
+        return _with_partners(ids, plan, left, right, is_semi=kind == _ONE_SIDE)
+    made = plan.withNewChildren(ids.catalyst.seq([left, right]))
+    sets = [ids.of(side).withNullability(True) for side in (left, right)]
+    return ids.with_ids(columns(plan), ids.together(sets), made)
+
+
+def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_semi: bool) -> Node:
+    """Rows of the left side with the identifiers of all their partners: where there are some, or in any case.
+
+    Rows that are the same in all columns and made of the same rows are counted first, so that each is there as often.
+    """
+    catalyst, build = ids.catalyst, ids.build
+    own = children(plan)[0]
+    data, mine = columns(own), ids.of(left)
+    times = catalyst.alias(build.count_all(), "__odf_times")
+    counted = catalyst.aggregate([*data, mine], [*data, mine, times], left)
+    partners = catalyst.alias(ids.of(right), "__odf_partners")
+    others = catalyst.project([*(c for c in columns(right) if c.name() != IDS), partners], right)
+    condition = plan.condition().get() if plan.condition().isDefined() else None
+    joined = build.inner_join(counted, others, condition) if is_semi else build.outer_join(counted, others, condition)
+    keys = [*data, mine, times.toAttribute()]
+    found = partners.toAttribute().withNullability(True)
+    theirs = catalyst.alias(build.aggregate(build.expression("aggregate.CollectList", found)), "__odf_theirs")
+    grouped = catalyst.aggregate(keys, [*keys, theirs], joined)
+    everything = ids.together([mine, build.expression("Flatten", theirs.toAttribute())])
+    shown = [*data]
+    if not is_semi:
+        some = build.expression("GreaterThan", build.expression("Size", theirs.toAttribute()), catalyst.integer(0))
+        exists = columns(plan)[-1]
+        shown.append(catalyst.alias(some, exists.name(), exists.exprId()))
+    return ids.with_ids(shown, everything, build.repeated(grouped, times.toAttribute()))
+
+
+def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
+    """EXCEPT or INTERSECT, with or without ALL, of annotated rows; arguments as of `join`."""
+    catalyst, build = ids.catalyst, ids.build
+    is_except, is_all = operator_name(plan) == "Except", bool(plan.isAll())
+    sides, times, shown = [], [], []
+    for own, side in zip(children(plan), (left, right), strict=True):
+        data = columns(own)
+        count = catalyst.alias(build.cast(build.count_all(), "int"), "__odf_times")
+        collected = ids.named(ids.collected(ids.of(side)))
+        sides.append(catalyst.aggregate(data, [*data, count, collected], side))
+        times.append(count.toAttribute())
+        shown.append(data)
+    same = [build.expression("EqualNullSafe", one, other) for one, other in zip(*shown, strict=True)]
+    condition = reduce(lambda one, other: build.expression("And", one, other), same)
+    mine, theirs = (ids.of(side) for side in sides)
+    if is_except and not is_all:
+        return ids.with_ids(_as_plan(ids, plan, shown[0]), mine, build.anti_join(sides[0], sides[1], condition))
+    joined = (
+        build.outer_join(sides[0], sides[1], condition)
+        if is_except
+        else build.inner_join(sides[0], sides[1], condition)
+    )
+    if is_all:
+        other = times[1].withNullability(True)
+        zero = catalyst.integer(0)
+        if is_except:
+            left_over = build.expression("Coalesce", catalyst.seq([other, zero]))
+            number = build.expression("Subtract", times[0], left_over)
+        else:
+            number = build.expression("Least", catalyst.seq([times[0], times[1]]))
+        joined = build.repeated(catalyst.filter(build.expression("GreaterThan", number, zero), joined), number)
+    found = ids.together([mine, theirs.withNullability(True)])
+    return ids.with_ids(_as_plan(ids, plan, shown[0]), found, joined)
+
+
+def _as_plan(ids: Identifiers, plan: Node, found: list[Node]) -> list[Node]:
+    """Columns of the left side under the identities that the operator gives them."""
+    pairs = zip(found, columns(plan), strict=True)
+    return [
+        one if one.exprId().equals(wanted.exprId()) else ids.catalyst.alias(one, wanted.name(), wanted.exprId())
+        for one, wanted in pairs
+    ]

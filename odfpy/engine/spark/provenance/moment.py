@@ -1,0 +1,220 @@
+"""The rows of a transform's gates as they were at a block, with their identifiers; and the result as it was.
+
+The parts of a transform (`odfpy.engine.spark.incremental.parts`) are built over all rows that there were, as in a first
+pull that has all of them; what waits for the watermark waits here, too. Blocks stand in the place of their changes, so
+that what is looked for in the result is looked for in the inputs at once, and nothing is written down in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from pathlib import Path
+
+from odfpy.engine.contract import TransformRequestInput
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.classes.base import CARRIED, Delta
+from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.incremental.changes import WEIGHT, renamed, same_nulls, weight_of
+from odfpy.engine.spark.incremental.correctable import Correctable
+from odfpy.engine.spark.incremental.groups import Groups
+from odfpy.engine.spark.incremental.keys import sources_read
+from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
+from odfpy.engine.spark.incremental.log import MARKS, OFFSET, SOURCE, log_of, log_over
+from odfpy.engine.spark.incremental.parts import Gate, Moment, Part, settled
+from odfpy.engine.spark.incremental.streams import streams_of
+from odfpy.engine.spark.incremental.times import MILLISECOND, Clock
+from odfpy.engine.spark.provenance.annotate import Annotator
+from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
+from odfpy.engine.spark.stateful import Stateful
+from odfpy.engine.watermark import input_watermark
+from odfpy.errors import UnsupportedQuery
+
+
+@dataclass
+class Then:
+    """A transform as it was at a block: a `Moment` whose rows have identifiers.
+
+    Attributes:
+        ready: the transform.
+        sources: the inputs, all rows of which up to the block are given.
+        scratch: a folder for temporary files.
+    """
+
+    ready: Stateful
+    sources: Sequence[TransformRequestInput]
+    scratch: Path
+    _blocks: dict[int, Node] = field(default_factory=dict)
+
+    @property
+    def catalyst(self) -> Catalyst:
+        """The session."""
+        return self.ready.catalyst
+
+    @cached_property
+    def annotator(self) -> Annotator:
+        """Annotates its plans."""
+        return Annotator(self.catalyst)
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The watermarks of then."""
+        known = (input_watermark(source) for source in self.sources)
+        return Clock(self.catalyst, [None if one is None else one.millis * MILLISECOND for one in known])
+
+    def result(self) -> Node:
+        """The rows of the result, with its columns and the identifiers."""
+        for block in self.ready.steps.blocks:
+            self._blocks[block.source] = self._annotated(block.part)
+        output = self.ready.steps.output
+        return self._annotated(self.ready.steps.last.part) if output is None else self._blocks[output.source]
+
+    def _annotated(self, part: Part) -> Node:
+        plan = self._over_sources(part.free) if part.free is not None else self._built(part)
+        found = self.annotator.annotate(plan)
+        return self.catalyst.project([*part.columns, self.annotator.ids.of(found)], found)
+
+    def _built(self, part: Part) -> Node:
+        moment: Moment = self
+        return part.built(moment)
+
+    # --- A moment ---
+
+    def rows(self, gate: Gate) -> Node:
+        """The rows of a gate."""
+        inputs = all(number < len(self.sources) for number in sources_read(gate.plan))
+        if gate.log is not None:
+            if not inputs:
+                raise UnsupportedQuery("Rows are not traced through the log of a step")
+            plan = self._of_log(gate)
+        elif inputs:
+            plan = self._of_inputs(gate)
+        else:
+            below = self.annotator.annotate(self._over_sources(gate.plan))
+            plan = self.catalyst.project([*gate.columns, self.annotator.ids.of(below)], below)
+        if gate.waits:
+            plan = self.catalyst.filter(settled(gate.due, self.clock), plan)
+        return leaf(self.catalyst, gate.columns, plan)
+
+    def groups(self, gate: Gate) -> Groups:
+        """Partial results of a gate's rows."""
+        if gate.groups is None:
+            raise TypeError("rows of this gate are no groups")
+        made = gate.groups.of_rows(self.rows(gate))
+        return Groups(gate.groups.with_group_columns(made), by_value=False)
+
+    def only_grew(self, gate: Gate) -> bool:
+        """Whether all rows of a log that there ever were are known to be appended."""
+        return all(rows is None or rows.only_appends for rows in map(self._rows_of, sources_read(gate.plan)))
+
+    # --- Inputs ---
+
+    @cached_property
+    def _known(self) -> Mapping[int, Rows | None]:
+        streams = streams_of(self.catalyst, self.sources, self.ready.late, self.scratch)
+        return {number: _all(self.catalyst, stream.old(), stream.new()) for number, stream in enumerate(streams)}
+
+    def _rows_of(self, number: int) -> Rows | None:
+        """All rows of an input; of a block it is known that it only grows, since it is what it amounts to."""
+        return self._known.get(number)
+
+    def _of_log(self, gate: Gate) -> Node:
+        def over(number: int, plan: Node) -> Node:
+            return log_over(self.catalyst, plan, self._rows_of(number))
+
+        delta = carried(self.catalyst, gate.plan, over)
+        plan = log_of(self.catalyst, gate, delta.plan, None).plan
+        from pyspark.sql import functions
+
+        names = [f"c{at}" for at in range(len(gate.columns) - len(MARKS))]
+        frame = self.catalyst.dataframe(self.catalyst.project(gate.columns, plan)).toDF(*names, *MARKS)
+        number = identifier(functions.col(OFFSET), functions.col(SOURCE))
+        return self._named(gate.columns, self.catalyst.plan(frame.withColumn(IDS, functions.array(number))))
+
+    def _of_inputs(self, gate: Gate) -> Node:
+        """The rows of a gate over inputs that its entries amount to."""
+
+        def over(number: int, plan: Node) -> Node:
+            return leaf_over(self.catalyst, plan, self._rows_of(number))
+
+        delta = carried(self.catalyst, gate.plan, over)
+        limit = Correctable.of(self.catalyst, self.ready.late, self.sources, self.scratch)
+        if limit is not None:
+            delta = limit.limited(gate, delta)
+        return self._net(gate.columns, delta, self.only_grew(gate))
+
+    def _net(self, wanted: Sequence[Node], delta: Delta, only_appends: bool) -> Node:
+        """What entries amount to: of rows that are the same, those that came last are there."""
+        from pyspark.sql import functions
+
+        catalyst, column = self.catalyst, functions.col
+        marks = {one.name(): one for one in columns(delta.plan) if one.name() in CARRIED}
+        plan = catalyst.project(
+            [*wanted, weight_of(catalyst, marks["__odf_op"]), marks["__odf_offset"], marks["__odf_input"]], delta.plan
+        )
+        names = [f"c{at}" for at in range(len(wanted))]
+        frame = catalyst.dataframe(plan).toDF(*names, WEIGHT, "offset", "source")
+        number = identifier(column("offset"), column("source"))
+        if only_appends:
+            return self._named(wanted, catalyst.plan(frame.select(*names, functions.array(number).alias(IDS))))
+        gained = functions.when(column(WEIGHT) > 0, number)
+        there = frame.groupBy(*names).agg(
+            functions.sum(WEIGHT).cast("int").alias(WEIGHT),
+            functions.sort_array(functions.collect_list(gained)).alias(IDS),
+        )
+        last = functions.slice(column(IDS), -column(WEIGHT), column(WEIGHT))
+        each = there.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
+        return self._named(wanted, catalyst.plan(each.withColumn(IDS, functions.array(IDS))))
+
+    def _named(self, wanted: Sequence[Node], plan: Node) -> Node:
+        """Columns under other identities, and the identifiers, which come last."""
+        found = columns(plan)
+        named = [same_nulls(self.catalyst, one, other) for one, other in zip(found, wanted, strict=False)]
+        return self.annotator.ids.with_ids(named, found[-1], plan)
+
+    # --- Steps before ---
+
+    def _over_sources(self, plan: Node) -> Node:
+        """A part row by row over what its sources amount to, as leaves with identifiers."""
+        number = _source_of(plan)
+        if number is None:
+            below = [self._over_sources(child) for child in children(plan)]
+            return plan.withNewChildren(self.catalyst.seq(below)) if below else plan
+        data = [column for column in items(plan.projectList()) if not column.name().startswith("__odf_")]
+        if number < len(self.sources):
+            own = [column.toAttribute() for column in data]
+            made = carried(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
+            rows = self._rows_of(number)
+            return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.only_appends))
+        return self._over_block(plan, data, self._blocks[number])
+
+    def _over_block(self, plan: Node, data: Sequence[Node], block: Node) -> Node:
+        catalyst, ids = self.catalyst, self.annotator.ids
+        *found, known = columns(block)
+        marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
+        rows = Rows(catalyst.project([*found, known, *marks], block), only_appends=True, count=0)
+        over = leaf_over(catalyst, plan, rows)
+        named = items(over.projectList())[: len(data)]
+        shown = [column.toAttribute() for column in data]
+        return leaf(catalyst, shown, ids.with_ids(named, known, over.child()))
+
+
+def _all(catalyst: Catalyst, old: Rows | None, new: Rows | None) -> Rows | None:
+    """All rows of an input."""
+    found = [rows for rows in (old, new) if rows is not None]
+    if len(found) < 2:
+        return next(iter(found), None)
+    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(rows.plan) for rows in found))
+    plan = renamed(catalyst, catalyst.plan(frame), columns(found[0].plan))
+    return Rows(plan, all(rows.only_appends for rows in found), sum(rows.count for rows in found))
+
+
+def _source_of(plan: Node) -> int | None:
+    """The number of the source that a plan stands for, None if it is none."""
+    if operator_name(plan) != "Project":
+        return None
+    for column in items(plan.projectList()):
+        if column.name() == "__odf_input" and expression_name(column) == "Alias":
+            return int(column.child().value())
+    return None

@@ -1,0 +1,132 @@
+"""Window functions with identifiers: a row is made of the rows of its partition that its functions look at.
+
+The identifiers of a partition are collected once, in order; of each row only the places are known at which the rows
+begin and end that it is made of. So a partition of many rows costs what it has, unless somebody asks for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.builder import Builder
+from odfpy.engine.spark.catalyst import Node, columns, expression_name, items
+from odfpy.engine.spark.provenance.identifiers import Identifiers
+
+_UP_TO_HERE: Final = frozenset(("RowNumber", "Rank", "DenseRank"))
+_NEIGHBOUR: Final = frozenset(("Lag", "Lead"))
+_ONLY_ORDER: Final = "__odf_row"
+"""A number that the engine puts beside rows so that they stay in order (see `odfpy.engine.spark.canonical`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """From which place in its partition on, and up to which, a row is made of rows; expressions of type INT."""
+
+    first: Node
+    last: Node
+
+
+class _Window:
+    def __init__(self, ids: Identifiers, plan: Node, below: Node) -> None:
+        self.ids = ids
+        self.build: Builder = ids.build
+        self.plan = plan
+        self.below = below
+        self.partition = items(plan.partitionSpec())
+        self.order = items(plan.orderSpec())
+        self.made: list[Node] = []
+        call = self.build.aggregate(self.build.expression("aggregate.CollectList", ids.of(below)))
+        self.all = self._beside(call, self.build.rows_until("UnboundedFollowing"))
+        self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
+        self.one = ids.catalyst.integer(1)
+        self.count = self.build.expression("Size", self.all)
+
+    def _beside(self, function: Node, frame: Node) -> Node:
+        """A function of the same partitions as one more column."""
+        over = self.build.over(function, self.partition, self.order, frame)
+        self.made.append(self.ids.catalyst.alias(over, "__odf_made"))
+        return self.made[-1].toAttribute()
+
+    def annotated(self) -> Node:
+        functions = items(self.plan.windowExpressions())
+        places = [self._places(one.child()) for one in functions if one.name() != _ONLY_ORDER]
+        plan = self.build.window([*functions, *self.made], self.partition, self.order, self.below)
+        first = self._of("Least", [self.place, *(one.first for one in places)])
+        last = self._of("Greatest", [self.place, *(one.last for one in places)])
+        first = self._of("Greatest", [first, self.one])
+        last = self._of("Least", [last, self.count])
+        length = self._sum(self._less(last, first), self.one)
+        found = self.build.expression("Flatten", self.build.expression("Slice", self.all, first, length))
+        return self.ids.with_ids(columns(self.plan), found, plan)
+
+    def _places(self, window: Node) -> _Places:
+        function, frame = window.windowFunction(), window.windowSpec().frameSpecification()
+        name = expression_name(function)
+        if name in _UP_TO_HERE:
+            return _Places(self.one, self.place)
+        if name in _NEIGHBOUR and not function.ignoreNulls() and function.offset().foldable():
+            other = self._sum(self.place, self.ids.catalyst.integer(function.offset().eval(None)))
+            return _Places(other, other)
+        if (
+            name not in ("aggregate.AggregateExpression", "NthValue")
+            or expression_name(frame) != "SpecifiedWindowFrame"
+        ):
+            return _Places(self.one, self.count)
+        if frame.frameType().toString() == "RowFrame":
+            return _Places(self._row(frame.lower(), self.one), self._row(frame.upper(), self.count))
+        return self._range(frame)
+
+    def _row(self, bound: Node, otherwise: Node) -> Node:
+        """The place of a bound of ROWS; `otherwise` where there is none."""
+        name = expression_name(bound)
+        if name.startswith("Unbounded"):
+            return otherwise
+        return self.place if name == "CurrentRow" else self._sum(self.place, self.build.cast(bound, "int"))
+
+    def _range(self, frame: Node) -> _Places:
+        """The places of a frame of RANGE, by counting: peers stand together."""
+        upper = frame.upper()
+        if expression_name(upper) == "UnboundedFollowing":
+            last = self.count
+        else:
+            begin = self.build.range_until(upper)
+            last = self.build.cast(self._beside(self._counting(), begin), "int")
+        inside = self.build.cast(self._beside(self._counting(), frame), "int")
+        return _Places(self._sum(self._less(last, inside), self.one), last)
+
+    def _counting(self) -> Node:
+        return self.build.aggregate(self.build.expression("aggregate.Count", self.ids.catalyst.seq([self.one])))
+
+    def _of(self, name: str, parts: list[Node]) -> Node:
+        return parts[0] if len(parts) == 1 else self.build.expression(name, self.ids.catalyst.seq(parts))
+
+    def _sum(self, one: Node, other: Node) -> Node:
+        return self.build.expression("Add", one, other)
+
+    def _less(self, one: Node, other: Node) -> Node:
+        return self.build.expression("Subtract", one, other)
+
+
+def window(ids: Identifiers, plan: Node, below: Node) -> Node:
+    """A window operator over annotated rows.
+
+    Args:
+        ids: makes columns of identifiers.
+        plan: the operator.
+        below: its rows, annotated.
+    """
+    return _Window(ids, plan, below).annotated()
+
+
+def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
+    """OFFSET over annotated rows that are sorted: a row is made of those that come before it, too."""
+    build, catalyst = ids.build, ids.catalyst
+    order = items(below.order()) if expression_name(below).endswith("Sort") else []
+    call = build.aggregate(build.expression("aggregate.CollectList", ids.of(below)))
+    everything = catalyst.alias(build.over(call, [], order, build.rows_until("UnboundedFollowing")), "__odf_made")
+    whole = build.window([everything], [], order, below)
+    found = build.expression("Flatten", everything.toAttribute())
+    marked = ids.with_ids(columns(plan), found, build.sort(order, whole) if order else whole)
+    made = plan.withNewChildren(catalyst.seq([marked]))
+    return ids.with_ids(columns(plan), ids.of(marked), made)

@@ -1,0 +1,21 @@
+"""What can be wrong with a question where a row comes from."""
+
+from __future__ import annotations
+
+from odfpy.errors import NotFound, OdfError
+
+
+class UnknownProvenance(OdfError, code="E710"):
+    """It cannot be told what a row is made of."""
+
+
+class NoSuchRow(NotFound, code="E711"):
+    """A dataset has no row of that offset."""
+
+    exit_code = 2
+
+
+class NoSuchColumn(NotFound, code="E712"):
+    """A dataset has no column of that name."""
+
+    exit_code = 2

@@ -1,0 +1,129 @@
+"""Where rows of datasets come from, through several hops, in a workspace; the engine runs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.spark_here import in_place
+from support.workspaces import derivative, feed, root, workspace_with
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import DatasetNotFound, OdfError, UsageError
+from odfpy.provenance.errors import NoSuchColumn, NoSuchRow
+from odfpy.provenance.model import Check, Provenance, TracedRow
+
+pytestmark = pytest.mark.spark
+
+BY_DAY = (
+    "select window.start as event_time, name, count(*) as n, max(id) as last from source"
+    " group by window(event_time, '1 day'), name"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def workspace(spark: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """`one`, fed on three days; `kept`, its rows without the first; `daily`, these by day and name."""
+    folder = tmp_path_factory.mktemp("provenance")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("HOME", str(folder))
+        in_place(monkeypatch, spark)
+        yield fed(folder / "w")
+
+
+def fed(folder: Path) -> Workspace:
+    made = workspace_with(
+        folder,
+        root("one"),
+        derivative("kept", "one", "select event_time, id, name from source where id > 1", "spark"),
+        derivative("daily", "kept", BY_DAY, "spark"),
+    )
+    for day, rows in enumerate((["1 a", "2 a", "3 b", "4 a"], ["1 a", "2 a", "3 b", "4 a", "5 b"]), start=1):
+        feed(made, "one", *rows, day=day)
+        pull(made)
+    feed(made, "one", "1 a", "2 a", "3 b", "4 b", "5 b", "6 c", day=3)
+    pull(made)
+    return made
+
+
+def pull(workspace: Workspace) -> None:
+    for result in workspace.pull(all=True):
+        assert result.error is None, result.error
+
+
+def lines(workspace: Workspace, name: str) -> list[str]:
+    """The rows of a dataset: offset, operation, day and the other columns."""
+    signs = ("+A", "-R", "-C", "+C")
+    return [
+        f"{row['offset']} {signs[row['op']]} {row['event_time'].day} "
+        + " ".join(str(row[name]) for name in row if name not in ("offset", "op", "system_time", "event_time"))
+        for row in workspace.tail(name, 100).to_pylist()
+    ]
+
+
+def made_of(answer: Provenance, name: str) -> dict[int, TracedRow]:
+    (dataset,) = (one for one in answer.datasets if one.name == name)
+    return {row.offset: row for row in dataset.rows}
+
+
+def cited(row: TracedRow) -> list[int]:
+    return [offset for offsets in row.made_of.values() for offset in offsets]
+
+
+def causes(row: TracedRow) -> list[int]:
+    return [offset for offsets in row.because_of.values() for offset in offsets]
+
+
+def test_a_row_is_followed_to_the_rows_of_its_root(workspace: Workspace) -> None:
+    assert lines(workspace, "kept")[:3] == ["0 +A 1 2 a", "1 +A 1 3 b", "2 +A 1 4 a"]
+    assert lines(workspace, "daily")[:4] == ["0 +A 1 a 2 4", "1 +A 1 b 1 3", "2 -C 1 a 2 4", "3 +C 1 a 1 2"]
+    answer = workspace.provenance("daily", 0)
+    assert [one.name for one in answer.datasets] == ["daily", "kept", "one"]
+    assert cited(answer.row) == [0, 2]
+    assert {offset: cited(row) for offset, row in made_of(answer, "kept").items()} == {0: [1], 2: [3]}
+    assert sorted(made_of(answer, "one")) == [1, 3]
+    assert [one.check for one in answer.datasets[:2]] == [Check.CONFIRMED, Check.CONFIRMED]
+    origin = answer.datasets[2].origins[1]
+    assert (origin.sequence_number, origin.source) == (3, "default")
+
+
+def test_a_correction_names_the_correction_that_caused_it(workspace: Workspace) -> None:
+    answer = workspace.provenance("daily", 2, depth=1)
+    assert (cited(answer.row), causes(answer.row), answer.row.takes_back) == ([0, 2], [4], 0)
+    assert [one.name for one in answer.datasets] == ["daily", "kept"]
+    answer = workspace.provenance("daily", 3, depth=1, check=False)
+    assert (cited(answer.row), causes(answer.row)) == ([0], [4])
+    assert answer.check is Check.SKIPPED
+
+
+def test_a_column_is_followed_by_itself(workspace: Workspace) -> None:
+    answer = workspace.provenance("daily", 4, column="last", check=False)
+    found = [(one.column, one.source, one.is_copy, one.through) for of in answer.datasets for one in of.columns]
+    assert found == [("last", "id", False, ("max(source.id)",)), ("id", "id", True, ())]
+
+
+@pytest.mark.parametrize(
+    ("name", "offset", "options", "error", "words"),
+    [
+        ("nothing", 0, {}, DatasetNotFound, "nothing"),
+        ("daily", 99, {}, NoSuchRow, "no row of offset 99"),
+        ("daily", -1, {}, NoSuchRow, "no row of offset -1"),
+        ("daily", 0, {"column": "lst"}, NoSuchColumn, "no column 'lst'"),
+        ("daily", 0, {"depth": -1}, UsageError, "depth of -1"),
+    ],
+)
+def test_wrong_questions(
+    workspace: Workspace, name: str, offset: int, options: dict[str, Any], error: type[OdfError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as caught:
+        workspace.provenance(name, offset, **options)
+    assert caught.value.hint
+
+
+def test_a_row_of_a_root_dataset_has_a_source_and_is_made_of_nothing(workspace: Workspace) -> None:
+    answer = workspace.provenance("one", 5)
+    assert answer.row.made_of == {}
+    assert answer.datasets[0].origins[5].sequence_number == 5
+    assert answer.check is Check.SKIPPED
