@@ -22,6 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
+from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
@@ -109,6 +110,11 @@ class Remotes:
             AlreadyExists: there is such a tag, at another block.
         """
         name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        if layout.refs.get(reference.reference) is None:
+            raise ReferenceNotThere(
+                f"{name}: there is no {reference} here",
+                hint=f"`odf {reference.kind.value} {name}` lists what there is.",
+            )
         url = resolve_remote(self.aliases(dataset).list("push")[0], self.registry)
         reporter = _reporter(name, f"pushing {reference}", progress)
         result = send_reference(layout, url, reference, force=force, progress=reporter)
@@ -193,7 +199,8 @@ class Remotes:
         )
         aliases.add("push", target)
         _seen_heads(dataset.folder).remember(url, result.new_head)
-        return _result(name, result, lambda: dataset.reloaded().state)
+        pushed = _result(name, result, lambda: dataset.reloaded().state)
+        return pushed if to is not None else replace(pushed, notes=(f"to {without_user(target)}", *pushed.notes))
 
     def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
         name = dataset.handle.alias.name
@@ -236,8 +243,9 @@ def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainStat
     updated = moved.outcome is TransferOutcome.UPDATED
     state = (moved.state or read_state()) if updated else None  # long chains take long to read
     notes = ["the other side has more"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
-    if moved.signatures is not None and state is not None:
-        notes.append(UserKeys().words(moved.signatures, state.dataset_id))
+    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
+    if signatures is not None and state is not None:
+        notes.append(UserKeys().words(signatures, state.dataset_id))
     return PullResult(
         name=name,
         outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
@@ -246,6 +254,6 @@ def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainStat
         num_blocks=moved.num_blocks,
         num_records=moved.num_records,
         watermark=state.watermark if state is not None else None,
-        signatures=moved.signatures,
+        signatures=signatures,
         notes=tuple(notes),
     )

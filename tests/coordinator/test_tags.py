@@ -12,6 +12,7 @@ from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.references import BlockNotFound, NoSuchReference
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
+from odfpy.repository.reference_transfer import ReferenceNotThere
 
 TAG = ReferenceKind.TAG
 
@@ -95,6 +96,18 @@ def test_a_tag_is_not_moved(workspace: Workspace):
 def test_names_that_mean_something_else_are_refused(name: str):
     with pytest.raises(InvalidValue, match="Not a name for a tag"):
         ReferenceName.of(TAG, name)
+
+
+def test_a_push_says_where_to_and_of_a_tag_only_what_it_knows(workspace: Workspace, tmp_path: Path):
+    name = "root"
+    place = tmp_path / "shared"
+    list(workspace.push([name], to=f"{place}/"))
+    (again, tag) = workspace.push([name], tags=["v1"])
+    assert again.notes == (f"to {(place / name).as_uri()}",)
+    assert (tag.outcome.value, tag.notes, tag.signatures) == ("updated", (), None)
+    (_, missing) = workspace.push([name], tags=["v2"])
+    assert isinstance(missing.error, ReferenceNotThere)
+    assert str(missing.error.hint) == f"`odf tag {name}` lists what there is."
 
 
 def test_what_is_not_there_is_told_with_a_suggestion(workspace: Workspace):
