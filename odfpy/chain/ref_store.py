@@ -86,7 +86,8 @@ def parse_reference(data: bytes, where: str) -> Multihash:
     except (InvalidValue, UnicodeDecodeError) as error:
         raise IntegrityError(
             f"Damaged reference: {where} does not hold the hash of a block",
-            hint="Pull the dataset again, or write the hash of its last block into the file.",
+            hint="Write the hash of its block into the file. Or, if it is a tag or a branch, remove the file and make"
+            " it again; if it is the head of a copy, pull that again.",
         ) from error
 
 

@@ -112,7 +112,8 @@ def _copied(
     block, known = source.refs.get(name.reference), target.refs.get(name.reference)
     if block is None:
         raise ReferenceNotThere(
-            f"{source.refs.describe(name.reference)}: there is no {name}", hint="Has it been pushed there?"
+            f"{source.refs.describe(name.reference)}: there is no {name}",
+            hint=f"`odf {name.kind.value} NAME` lists those of a workspace; other places have what was pushed there.",
         )
     if target.refs.get(HEAD) is None:
         raise TransferError(f"{target.refs.describe(HEAD)}: there is no dataset to which {name} could be added")

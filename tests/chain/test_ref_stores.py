@@ -84,3 +84,12 @@ def test_of_many_processes_exactly_one_wins_each_round(store: LocalRefStore):
     for process in processes:
         process.join()
     assert [path.name for path in store.folder.iterdir()] == [HEAD]
+
+
+def test_damaged_tag_says_how_to_be_rid_of_it(tmp_path: Path):
+    store = LocalRefStore(tmp_path)
+    (tmp_path / "tag.v1").write_text("junk")
+    with pytest.raises(IntegrityError, match=r"Damaged reference: .*tag\.v1") as caught:
+        store.get("tag.v1")
+    assert caught.value.hint is not None
+    assert "if it is a tag or a branch, remove the file" in caught.value.hint
