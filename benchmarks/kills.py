@@ -22,7 +22,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 KINDS = 25
-"""What `ODF_KILLS=1` comes to: ten pulls, one of each of the other commands, one of each process of a query."""
+"""About what `ODF_KILLS=1` comes to: ten pulls, one of most other commands, one of each process of a query."""
 
 
 def main() -> int:
