@@ -21,10 +21,11 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.admin import engine_status, stop_engine
 from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import AnalyzeResponseSuccess, SqlRequest, SqlResponseSuccess, TransformResponseSuccess
+from odfpy.engine.control import Control
 from odfpy.engine.messages import Progress, Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.training import training_jobs
-from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery
+from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
 
 pytestmark = pytest.mark.spark
 
@@ -303,3 +304,29 @@ def test_an_engine_whose_workspace_is_removed_ends(tmp_path: Path):
     eventually(lambda: is_gone(status.pid))
     assert status.java_pid is not None
     assert is_gone(status.java_pid)
+
+
+def test_rows_are_there_before_the_query_is_done_and_whoever_has_enough_stops_it(engine, tmp_path):
+    slowly = query("SELECT id FROM range(0, 50000, 1, 50000)", tmp_path)
+    control = Control()
+    rows = engine.stream(slowly, control)
+    assert rows.schema.names == ["id"]
+    batches = iter(rows)
+    assert next(batches).column(0).to_pylist() == [0]
+    control.cancel()
+    with pytest.raises(QueryCancelled):
+        list(batches)
+    rows.close()
+    assert engine.sql(query("SELECT 1 AS one", tmp_path)) == SqlResponseSuccess(1)
+
+
+def test_what_goes_wrong_while_rows_are_read_is_told(engine, tmp_path):
+    rows = engine.stream(query("SELECT 1 / (2 - id) AS x FROM range(0, 4, 1, 4)", tmp_path), Control())
+    with pytest.raises(InvalidQuery, match="by zero"):
+        list(rows)
+    rows.close()
+    with pytest.raises(InvalidQuery, match="nope"):
+        engine.stream(query("SELECT nope", tmp_path), Control())
+    too_large = replace(query("SELECT id FROM range(100000)", tmp_path), max_bytes=1000)
+    with pytest.raises(ResultTooLarge):
+        list(engine.stream(too_large, Control()))
