@@ -106,9 +106,17 @@ class BlockStream:
         return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
 
     def old(self) -> Rows | None:
-        """The result of the block before this pull."""
+        """The result of the block before this pull, which goes into a file: others look at it several times."""
         before = self.run.before()
-        return None if before is None else Rows(before, only_appends=True, count=0)
+        if before is None:
+            return None
+        catalyst = self.run.pull.catalyst
+        frame = catalyst.dataframe(before)
+        path = self.path.with_name(f"before-{self.path.name}")
+        if not path.exists():
+            write_parquet(path, frame, even_if_empty=True)
+        plan = catalyst.plan(read_parquet(catalyst.spark, frame.schema, [str(path)]))
+        return Rows(plan, only_appends=True, count=0)
 
 
 def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
