@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.grammar import Form, Name, command, complete_forms, group, session_of, whole_number
 from odfpy.cli.output import Format, paint
 from odfpy.errors import SchemaError
 
@@ -42,12 +42,34 @@ def schema(context: typer.Context, name: Name, form: Form = None) -> None:
     output.rows(["Column", "Type", "Presence"], rows)
 
 
-@command(app, "odf inspect lineage com.example.big-trades")
-def lineage(context: typer.Context, name: Name, form: Form = None) -> None:
+@command(
+    app, "odf inspect lineage com.example.big-trades", "odf inspect lineage com.example.big-trades -o html > l.html"
+)
+def lineage(
+    context: typer.Context,
+    name: Name,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Print a tree (the default), dot, html, json, ndjson, csv or yaml.",
+            metavar="FORM",
+            autocompletion=lambda: ["tree", "dot", "html", *complete_forms()],
+        ),
+    ] = None,
+) -> None:
     """Show what a dataset is derived from, and which of its inputs hold its watermark back."""
     session = session_of(context)
-    output = session.output_as(form)
+    drawing = form.lower() if form is not None and form.lower() in ("tree", "dot", "html") else None
+    output = session.output_as(None if drawing else form)
     tree = session.workspace.lineage(name)
+    if drawing in ("dot", "html"):
+        from odfpy.cli.lineage import lineage_graph
+        from odfpy.provenance.graph import dot, html
+
+        output.text((dot if drawing == "dot" else html)(lineage_graph(tree)))
+        return
     if output.form is Format.CSV:
         columns = ["depth", "name", "id", "kind", "watermark", "takenIn", "holdsBack"]
         output.rows(columns, list(_flat(tree, 0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from support.spark_here import in_place
 from support.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.provenance.errors import NoSuchColumn, NoSuchRow
@@ -127,3 +130,53 @@ def test_a_row_of_a_root_dataset_has_a_source_and_is_made_of_nothing(workspace: 
     assert answer.row.made_of == {}
     assert answer.datasets[0].origins[5].sequence_number == 5
     assert answer.check is Check.SKIPPED
+
+
+# --- On the screen ---------------------------------------------------------------------------------------------------
+
+
+def shown(capsys: pytest.CaptureFixture[str], workspace: Workspace, *words: str) -> str:
+    assert run(["-w", str(workspace.root), *words]) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_the_answer_for_people(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    said = shown(capsys, workspace, "provenance", "daily", "2", "--column", "name")
+    assert said.splitlines()[0] == "daily, row 2: -C  event_time=2024-01-01T00:00:00.000Z  name=a  n=2  last=4"
+    assert "  why    kept 0, 2" in said
+    assert "because of kept 4" in said
+    assert "takes back row 0" in said
+    assert "where  name: copied from kept.name" in said
+    assert "checked: the cited rows alone give these rows again" in said
+    assert "came with block 3" in said
+
+
+def test_the_answer_for_programs_and_as_a_graph(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ("provenance", "daily", "0", "--check", "off", "-o")
+    tree = json.loads(shown(capsys, workspace, *ask, "json"))
+    assert [one["name"] for one in tree["datasets"]] == ["daily", "kept", "one"]
+    assert list(tree["datasets"][0]["rows"][0]["madeOf"].values()) == [[0, 2]]
+    assert tree["datasets"][2]["rows"][0]["origin"]["sequenceNumber"] == 3
+    drawing = shown(capsys, workspace, *ask, "dot")
+    assert drawing.startswith('digraph "daily, row 0" {')
+    assert drawing.count(" -> ") == 4
+    page = shown(capsys, workspace, *ask, "html")
+    assert page.count("<rect") == 5
+    assert not re.search(r"(?:src|href)=|https?://(?!www\.w3\.org/2000/svg)|<script", page)
+
+
+def test_the_lineage_of_a_dataset_as_a_graph(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    drawing = shown(capsys, workspace, "inspect", "lineage", "daily", "-o", "dot")
+    assert drawing.count(" -> ") == 2
+    page = shown(capsys, workspace, "inspect", "lineage", "daily", "-o", "html")
+    assert page.count("<rect") == 3
+    assert shown(capsys, workspace, "inspect", "lineage", "daily", "-o", "tree").startswith("daily")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("daily", "x"), ("daily", "-1"), ("daily", "0", "-o", "txt"), ("daily", "0", "--check", "maybe"), ("one", "8")],
+)
+def test_wrong_usage(workspace: Workspace, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    assert run(["-w", str(workspace.root), "provenance", *words]) == 2
+    assert "error: " in capsys.readouterr().err

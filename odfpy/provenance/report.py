@@ -1,0 +1,217 @@
+"""An answer as text for people, as a tree for programs, and as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from odfpy.data.plain_values import plain
+from odfpy.dataset.identity import DatasetId
+from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
+from odfpy.provenance.model import ColumnSource, Origin, Provenance, Rows, TracedDataset, TracedRow
+
+_MOST_ROWS: Final = 10
+_MOST_BOXES: Final = 24
+_LONGEST_VALUE: Final = 40
+_SYSTEM_TIME: Final = "system_time"
+
+
+# --- Text ------------------------------------------------------------------------------------------------------------
+
+
+def lines(answer: Provenance) -> Iterator[str]:
+    """The answer for people: what was asked about first, then dataset by dataset down to the roots."""
+    names = {dataset.id: dataset.name for dataset in answer.datasets}
+    yield f"{answer.datasets[0].name}, row {answer.offset}: {_row_text(answer.row)}"
+    for number, dataset in enumerate(answer.datasets):
+        if number:
+            yield ""
+            yield f"{dataset.name} ({dataset.kind.value.lower()}), {_counted(len(dataset.rows))}"
+        yield from _rows_lines(dataset, names, is_first=number == 0)
+        for step in dataset.steps:
+            yield f"  how    {step.alias or 'query'}: {step.query_class}, {step.reason}"
+        for column in dataset.columns:
+            yield f"  where  {column.column}: {column_text(column, names)}"
+        if dataset.followed:
+            yield f"  {_check_text(dataset)}"
+
+
+def column_text(one: ColumnSource, names: Mapping[DatasetId, str]) -> str:
+    """Where a column comes from, in words."""
+    name = names.get(one.input, str(one.input))
+    where = f"{name}.{one.source}" if one.source is not None else name
+    return f"copied from {where}" if one.is_copy else f"{' of '.join(one.through)} of {where}"
+
+
+def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_first: bool) -> Iterator[str]:
+    for row in dataset.rows[:_MOST_ROWS]:
+        if not is_first:
+            yield f"  {row.offset}  {_row_text(row)}"
+        if row.made_of:
+            yield f"  why    {_cited(row.made_of, names)}" + (f" (one of {row.ways} ways)" if row.ways > 1 else "")
+        if row.because_of:
+            yield f"         because of {_cited(row.because_of, names)}"
+        if row.takes_back is not None:
+            yield f"         takes back row {row.takes_back}"
+        if row.problem is not None:
+            yield f"         unknown: {row.problem}"
+        if row.offset in dataset.origins:
+            yield f"         {origin_text(dataset.origins[row.offset])}"
+    if len(dataset.rows) > _MOST_ROWS:
+        yield f"  ... and {_counted(len(dataset.rows) - _MOST_ROWS)} more (`-o json` has all of them)"
+
+
+def _row_text(row: TracedRow) -> str:
+    values = (f"{name}={_short(value)}" for name, value in row.values.items() if name != _SYSTEM_TIME)
+    return f"{row.operation.symbol}  {'  '.join(values)}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; times as elsewhere in what we print."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return plain(value)
+
+
+def _short(value: Any) -> str:
+    text = str(_plain(value))
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _counted(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _cited(rows: Rows, names: Mapping[DatasetId, str]) -> str:
+    return "; ".join(f"{names.get(one, str(one))} {ranges_text(offsets)}" for one, offsets in rows.items())
+
+
+def ranges_text(offsets: Sequence[int]) -> str:
+    """Offsets in growing order, runs of them as one: `0-3, 7`."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges(offsets))
+
+
+def ranges(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Offsets in growing order as ranges, both ends included."""
+    found: list[tuple[int, int]] = []
+    for offset in offsets:
+        if found and found[-1][1] == offset - 1:
+            found[-1] = found[-1][0], offset
+        else:
+            found.append((offset, offset))
+    return found
+
+
+def origin_text(origin: Origin) -> str:
+    """How a row of a root dataset came in, in words."""
+    parts = [f"came with block {origin.sequence_number}, {origin.system_time}"]
+    if origin.source is not None:
+        parts.append(f"from {origin.source}")
+    if origin.file is not None:
+        parts.append(f"file {origin.file}")
+    elif origin.state is not None:
+        parts.append(f"{(origin.state_kind or '').removeprefix('odf/')} {origin.state}")
+    return ", ".join(parts)
+
+
+def _check_text(dataset: TracedDataset) -> str:
+    words = {"checked": "checked: the cited rows alone give these rows again"}.get(dataset.check.value)
+    return (words or dataset.check.value) + (f": {dataset.remark}" if dataset.remark else "")
+
+
+# --- Tree ------------------------------------------------------------------------------------------------------------
+
+
+def tree(answer: Provenance) -> dict[str, Any]:
+    """The answer for programs."""
+    first = answer.datasets[0]
+    return {
+        "dataset": {"id": str(first.id), "name": first.name},
+        "offset": answer.offset,
+        "column": answer.column,
+        "check": answer.check.value,
+        "datasets": [_dataset_tree(dataset) for dataset in answer.datasets],
+    }
+
+
+def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
+    return {
+        "id": str(dataset.id),
+        "name": dataset.name,
+        "kind": dataset.kind.value,
+        "followed": dataset.followed,
+        "check": dataset.check.value if dataset.followed else None,
+        "remark": dataset.remark,
+        "steps": [
+            {"alias": step.alias, "class": step.query_class, "reason": step.reason, "query": step.query}
+            for step in dataset.steps
+        ],
+        "columns": [
+            {
+                "column": one.column,
+                "input": str(one.input),
+                "source": one.source,
+                "copied": one.is_copy,
+                "through": list(one.through),
+            }
+            for one in dataset.columns
+        ],
+        "rows": [_row_tree(row, dataset.origins.get(row.offset)) for row in dataset.rows],
+    }
+
+
+def _row_tree(row: TracedRow, origin: Origin | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "offset": row.offset,
+        "op": row.operation.symbol,
+        "values": {name: _plain(value) for name, value in row.values.items()},
+        "madeOf": {str(one): list(offsets) for one, offsets in row.made_of.items()},
+        "becauseOf": {str(one): list(offsets) for one, offsets in row.because_of.items()},
+        "takesBack": row.takes_back,
+        "ways": row.ways,
+        "problem": row.problem,
+    }
+    if origin is not None:
+        found["origin"] = {
+            "block": str(origin.block),
+            "sequenceNumber": origin.sequence_number,
+            "systemTime": str(origin.system_time),
+            "source": origin.source,
+            "file": origin.file,
+            "stateKind": origin.state_kind,
+            "state": origin.state,
+        }
+    return found
+
+
+# --- Graph -----------------------------------------------------------------------------------------------------------
+
+
+def graph(answer: Provenance) -> Graph:
+    """The answer as a graph: a box for each row, of each dataset up to a number of them."""
+    nodes, edges = [], []
+    shown = {dataset.id: {row.offset for row in dataset.rows[:_MOST_BOXES]} for dataset in answer.datasets}
+    for layer, dataset in enumerate(answer.datasets):
+        for row in dataset.rows[:_MOST_BOXES]:
+            nodes.append(_box(dataset, row, layer))
+            for rows, label in ((row.made_of, ""), (row.because_of, "because of")):
+                targets = {_key(one, o, shown) for one, offsets in rows.items() for o in offsets if one in shown}
+                edges += [GraphEdge(_key(dataset.id, row.offset, shown), target, label) for target in sorted(targets)]
+        if (more := len(dataset.rows) - _MOST_BOXES) and more > 0:
+            nodes.append(GraphNode(f"{dataset.id}:more", (f"{dataset.name}: {more} more",), layer, "more"))
+    return Graph(f"{answer.datasets[0].name}, row {answer.offset}", nodes, edges)
+
+
+def _key(dataset_id: DatasetId, offset: int, shown: Mapping[DatasetId, set[int]]) -> str:
+    return f"{dataset_id}:{offset}" if offset in shown[dataset_id] else f"{dataset_id}:more"
+
+
+def _box(dataset: TracedDataset, row: TracedRow, layer: int) -> GraphNode:
+    text = [f"{dataset.name} {row.offset}  {row.operation.symbol}"]
+    text += [f"{name}: {_short(value)}" for name, value in row.values.items() if name != _SYSTEM_TIME]
+    if row.offset in dataset.origins:
+        text.append(origin_text(dataset.origins[row.offset]))
+    return GraphNode(
+        f"{dataset.id}:{row.offset}", tuple(text), layer, "asked" if layer == 0 else dataset.kind.value.lower()
+    )
