@@ -68,7 +68,8 @@ class Spooled:
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._growing, "r"))
         except BaseException as error:
             self.close()
-            self._growing.fail(error)
+            if isinstance(error, Exception):  # an interruption stays one
+                self._growing.fail(error)
             raise
         self.schema: pa.Schema = self._reader.schema
 
