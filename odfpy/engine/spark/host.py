@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socketserver
@@ -81,6 +82,7 @@ class SparkHost:
             self.end(0)
             raise
         self._note("spark")
+        gc.freeze()  # what is there now stays, and is not looked through after each job
 
     def start_java(self) -> None:
         """The first half of a start: Java runs, and Spark's classes can be reached."""
@@ -203,6 +205,9 @@ class SparkHost:
         finally:
             if self._settings.storage is not None:
                 self._forget_files()
+            # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
+            # small, would let some go only after hundreds of jobs.
+            gc.collect()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.shared_files import forget

@@ -1,0 +1,76 @@
+"""What rows are made of, for each class of query: the rows that are cited alone make the row, and no others are needed.
+
+A run of all tests tries a few queries of the corpus; `ODF_LAWS=200` all of them, with several rows each.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.query_cases import QUICK, Case, Pull, Tuned, corpus, parsed
+from support.query_traces import Traces, without
+
+from odfpy.dataset.transform import TemporalTable
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = int(os.environ.get("ODF_LAWS", "1"))
+QUICK_CASES = ("tumbling-window", "top-n", "interval-left-join", "equi-semi-and-anti-join")
+LOG_CASES = [
+    case for case in corpus() if EXAMPLES > 1 or case.name in QUICK_CASES
+]  # the classes that differ most in how rows are found
+
+
+@pytest.fixture(scope="module")
+def quick(spark: Any) -> Tuned:
+    return Tuned(spark, **QUICK)
+
+
+@pytest.mark.parametrize("case", LOG_CASES, ids=lambda case: case.name)
+def test_what_is_cited_makes_the_row_and_nothing_else_is_needed(case: Case, quick: Tuned, tmp_path: Path) -> None:
+    traces = Traces(quick, case, tmp_path)
+    for pull in case.pulls:
+        traces.arrive(pull)
+    holds(traces)
+
+
+RATES = [pa.field("cur", pa.string()), pa.field("rate", pa.int32())]
+FACTS = [pa.field("id", pa.int32()), pa.field("cur", pa.string())]
+AS_OF = (
+    "SELECT f.event_time, f.id, r.rate FROM facts f {kind} JOIN rates r "
+    "ON f.cur = r.cur AND f.event_time >= r.valid_from AND f.event_time < r.valid_to"
+)
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT"][: max(1, EXAMPLES)])
+def test_versions_are_cited(kind: str, quick: Tuned, tmp_path: Path) -> None:
+    rates = ["+A 2024-01-01T00:00 eur 1", "+A 2024-01-03T00:00 eur 2", "+A 2024-01-02T00:00 usd 7"]
+    facts = ["+A 2024-01-02T00:00 1 eur", "+A 2024-01-04T00:00 2 eur", "+A 2024-01-01T00:00 3 usd"]
+    rows = {"facts": [parsed(one, FACTS) for one in facts], "rates": [parsed(one, RATES) for one in rates]}
+    marks = {"facts": "2024-01-09T00:00", "rates": "2024-01-09T00:00"}
+    steps = [(None, AS_OF.format(kind=kind))]
+    case = Case("as of", "", steps, {"facts": FACTS, "rates": RATES}, {}, [Pull(rows, marks)])
+    traces = Traces(quick, case, tmp_path, (TemporalTable("rates", ("cur",)),))
+    traces.arrive(case.pulls[0])
+    found = dict(holds(traces))
+    assert found["+A 2024-01-02T00:00 1 1"] == {(0, 0), (1, 0), (1, 1)}
+    assert found["+A 2024-01-04T00:00 2 2"] == {(0, 1), (1, 1)}
+
+
+def holds(traces: Traces) -> list[tuple[str, frozenset[tuple[int, int]]]]:
+    """The laws, for some rows of the result; gives back all rows with the first way in which each is made."""
+    found = traces.traced()
+    present = list(traces.present())
+    assert all(ways for _, ways in found), [text for text, ways in found if not ways]
+    for text, ways in found[: 1 + EXAMPLES]:
+        for cited in ways[:1]:
+            assert cited <= set(present)
+            assert text in traces.result(cited), (text, cited)
+            others = [one for one in present if one not in cited]
+            for other in others[:: max(1, len(others) // EXAMPLES)][:EXAMPLES]:
+                assert text in traces.result(without(present, other)), (text, cited, other)
+    return [(text, ways[0]) for text, ways in found]
