@@ -70,7 +70,9 @@ TUNING: Final[dict[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     # Nothing is kept in Hive, and nothing is written where the process was started.
     "spark.sql.catalogImplementation": "in-memory",
-    # A warm engine lives long: keep little of what is past.
+    # A warm engine lives long: what pulls have left over does not fill all the heap before it is let go, and of what is
+    # past little is kept.
+    "spark.cleaner.periodicGC.interval": "5min",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "1",
