@@ -65,7 +65,7 @@ def lineage(
     output = session.output_as(None if drawing else form)
     tree = session.workspace.lineage(name)
     if drawing in ("dot", "html"):
-        from odfpy.cli.lineage import lineage_graph
+        from odfpy.coordinator.lineage_graph import lineage_graph
         from odfpy.provenance.graph import dot, html
 
         output.text((dot if drawing == "dot" else html)(lineage_graph(tree)))

@@ -13,7 +13,8 @@ _LINE: Final = 17
 _PADDING: Final = 10
 _GAP: Final = 40
 _ARROW: Final = (
-    '<defs><marker id="a" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+    "<style>.odf-graph text{font:12px monospace}.odf-graph .t{font-weight:bold}</style>"
+    '<defs><marker id="odf-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
     '<path d="M0,0 L8,4 L0,8 z" fill="#666"/></marker></defs>'
 )
 _COLOURS: Final = {"root": "#e3f1e3", "derivative": "#e3ebf7", "asked": "#fbf0d4", "more": "#f2f2f2"}
@@ -92,9 +93,6 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
         graph: the graph.
         text: lines to be shown as they are.
     """
-    boxes, width, height = _laid_out(graph.nodes)
-    parts = [_drawn_edge(edge, boxes) for edge in graph.edges if edge.made in boxes and edge.of in boxes]
-    parts += [_drawn_box(node, boxes[node.key]) for node in graph.nodes]
     shown = f"<pre>{escape(chr(10).join(text))}</pre>" if text else ""
     return "\n".join(
         [
@@ -102,19 +100,23 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>{escape(graph.title)}</title>",
-            (
-                "<style>body{font:14px sans-serif;margin:24px}svg{max-width:none}pre{font-size:12px}"
-                "text{font:12px monospace}.t{font-weight:bold}</style></head><body>"
-            ),
+            "<style>body{font:14px sans-serif;margin:24px}svg{max-width:none}pre{font-size:12px}</style></head><body>",
             f"<h1>{escape(graph.title)}</h1>",
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" height="{height:.0f}">',
-            _ARROW,
-            *parts,
-            "</svg>",
+            svg(graph),
             shown,
             "</body></html>",
         ]
     )
+
+
+def svg(graph: Graph) -> str:
+    """The drawing alone, to be put into a page."""
+    boxes, width, height = _laid_out(graph.nodes)
+    parts = [_drawn_edge(edge, boxes) for edge in graph.edges if edge.made in boxes and edge.of in boxes]
+    parts += [_drawn_box(node, boxes[node.key]) for node in graph.nodes]
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" class="odf-graph" role="img" {size}>'
+    return "\n".join([start, _ARROW, *parts, "</svg>"])
 
 
 def _laid_out(nodes: Sequence[GraphNode]) -> tuple[Mapping[str, _Box], float, float]:
@@ -159,7 +161,7 @@ def _drawn_edge(edge: GraphEdge, boxes: Mapping[str, _Box]) -> str:
     dashed = ' stroke-dasharray="5 4"' if edge.label else ""
     line = (
         f'<path d="M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}" fill="none"'
-        f' stroke="#666"{dashed} marker-end="url(#a)"/>'
+        f' stroke="#666"{dashed} marker-end="url(#odf-arrow)"/>'
     )
     if not edge.label:
         return line

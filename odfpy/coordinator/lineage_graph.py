@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from odfpy.coordinator.results import LineageNode
+from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
-
-if TYPE_CHECKING:
-    from odfpy.coordinator.results import LineageNode
-    from odfpy.dataset.identity import DatasetId
 
 
 def lineage_graph(tree: LineageNode) -> Graph:
