@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.engine_spark import MEMORY
-from support.terminal import PATIENCE, environment, start, terminal, wait_until_interruptible
+from support.terminal import PATIENCE, environment, program_at_terminal, start, terminal, wait_until_interruptible
 
 from odfpy.cli.interruptions import MESSAGE
 from odfpy.coordinator.workspace import Workspace
@@ -328,9 +328,21 @@ def test_ctrl_c_ends_the_query_and_not_the_shell(workspace: Path) -> None:
         assert shell.wait() == 0
 
 
-def test_a_second_ctrl_c_ends_what_does_not_hear_the_first(workspace: Path) -> None:
+def test_ctrl_c_ends_a_query_inside_of_native_code(workspace: Path) -> None:
     with terminal(*SHELL, "-c", DEAF, cwd=workspace, NO_COLOR="1") as command:
         command.wait_for_work(3)
+        command.interrupt(until="interrupted")
+        assert command.wait() == 130
+        assert "Traceback" not in command.plain
+
+
+NATIVE = "from odfpy.cli.interruptions import listen; listen(); import hashlib; hashlib.pbkdf2_hmac('md5', b'', b'', 2**31 - 1)"
+"""A program that hears nothing before it is done."""
+
+
+def test_a_second_ctrl_c_ends_what_does_not_hear_the_first(workspace: Path) -> None:
+    with program_at_terminal(sys.executable, "-c", NATIVE, cwd=workspace) as command:
+        command.wait_for_work(1)
         command.interrupt(until="Ctrl-C again ends it at once")
         command.type("\x03")
         assert command.wait() == 130
