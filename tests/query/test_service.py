@@ -278,6 +278,12 @@ def test_every_way_gives_the_same_rows(
     assert found[0][1:] == found[1][1:]
 
 
+def test_conditions_that_contradict_each_other_have_no_rows(workspace: Workspace) -> None:
+    for more in ("", " AND 1 = 1"):
+        text = f'SELECT count(*) AS n FROM "{NAME}" WHERE "offset" = 0 AND "offset" = 1{more}'
+        assert ask(workspace, text).to_pylist() == [{"n": 0}]
+
+
 def test_prepared_queries_and_parameters(workspace: Workspace) -> None:
     text = "SELECT id, name FROM appended WHERE id > ? AND name = ? ORDER BY id"
     prepared = workspace.query_service.prepare(Query(text, "datafusion"))

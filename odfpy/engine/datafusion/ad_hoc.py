@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from odfpy.data.arrow import plain_schema
 from odfpy.data.slice import slice_schema
@@ -52,15 +53,30 @@ class DataFusionRows:
             yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)
 
 
+class _Slices(ds.UnionDataset):  # type: ignore[misc]
+    """Slices as DataFusion reads them: where conditions contradict each other, its filter is a constant instead of an
+    expression, which pyarrow does not take.
+    """
+
+    def scanner(self, **options: Any) -> ds.Scanner:
+        return super().scanner(**{**options, "filter": _as_expression(options.get("filter"))})
+
+    def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
+        return super().get_fragments(_as_expression(filter))
+
+
+def _as_expression(condition: Any) -> Any:
+    return ds.scalar(condition) if isinstance(condition, pa.Scalar) else condition
+
+
 def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
     """Let the query see a table: the slices themselves, or a view of them."""
-    import pyarrow.dataset as ds
-
     schema = slice_schema(table.schema_file, vocab=table.vocab)
     is_whole = table.projection is None and table.last_offset is None
     name = table.name if is_whole else log
     if table.data_paths:
-        context.register_dataset(quoted(name), ds.dataset(list(table.data_paths), schema, format="parquet"))
+        slices = ds.dataset(list(table.data_paths), schema, format="parquet")
+        context.register_dataset(quoted(name), _Slices(schema, [slices]))
     else:
         name_rows(context, name, schema, [])
     if is_whole:
