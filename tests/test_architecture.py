@@ -41,7 +41,8 @@ PACKAGES = {
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
     "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras"},
     "cli": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "serving", "extras", "(root)"},
-    "(root)": VALUES | {"coordinator"},
+    "client": VALUES | {"engine", "query", "provenance", "coordinator", "repository", "http", "extras"},
+    "(root)": VALUES | {"coordinator", "client"},
     "__main__": {"cli"},
 }
 
@@ -54,6 +55,9 @@ HOMES = {
     "duckdb": ("ingest", "state"),
     "fsspec": ("chain/object_store", "chain/ref_store", "repository", "ingest/fetch"),
     "azure": ("repository/bucket",),
+    "polars": ("client",),
+    "IPython": ("client/magic",),
+    "adbc_driver_flightsql": ("client/flight",),
     "typer": ("cli",),
     "rich": ("cli",),
     "click": ("cli",),
@@ -69,6 +73,7 @@ HOMES = {
     "starlette": ("serving",),
     "uvicorn": ("serving",),
     "prometheus_client": ("serving",),
+    "google": ("serving/flight/messages",),
     "websockets": ("repository/smart_transfer",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),

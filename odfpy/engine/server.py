@@ -28,6 +28,7 @@ from odfpy.engine.messages import (
     StopRequest,
     Welcome,
 )
+from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import OdfError
 
 PROGRESS_SECONDS: Final = 1.0
@@ -164,7 +165,14 @@ class Server:
             case StopRequest(force):
                 channel.send(self.work.status())
                 self.work.stop(force=force)
-            case AnalyzeRequest() | TransformRequest() | PreprocessRequest() | SqlRequest() | JobRequest():
+            case (
+                AnalyzeRequest()
+                | TransformRequest()
+                | PreprocessRequest()
+                | SqlRequest()
+                | TraceRequest()
+                | JobRequest()
+            ):
                 job = PendingJob(request, channel)
                 if not self.work.submit(job):
                     channel.send(Refusal("The engine is ending", retry=True))
