@@ -25,6 +25,7 @@ _HIGHEST_PORT = 65535
     "odf serve",
     "odf serve --host 0.0.0.0 --port 443 --tls-cert chain.pem --tls-key key.pem",
     "odf serve --also /srv/other-workspace",
+    "odf serve --flight-port 50050",
 )
 def serve(
     context: typer.Context,
@@ -41,6 +42,10 @@ def serve(
     base_url: Annotated[
         str | None, typer.Option(help="URL that clients use, where a proxy stands before the server.", metavar="URL")
     ] = None,
+    flight_port: Annotated[
+        str | None,
+        typer.Option(help="Also answer queries over Flight SQL, at this port; 0 for a free one.", metavar="PORT"),
+    ] = None,
     max_connections: Annotated[str, typer.Option(help="Connections at the same time.", metavar="N")] = "2000",
     grace: Annotated[
         str, typer.Option(help="Seconds that requests get to end when the server stops.", metavar="SECONDS")
@@ -49,17 +54,16 @@ def serve(
     """Serve the datasets of this workspace: pulls, pushes, events. Private ones need a token, see `odf token`."""
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("A certificate goes with its key", hint="Give both --tls-cert and --tls-key.")
-    number = whole_number(port, "--port") or 0
-    if number > _HIGHEST_PORT:
-        raise UsageError(f"--port wants a number up to {_HIGHEST_PORT}, not {port}")
+    number = _port(port, "--port")
+    flight = None if flight_port is None else _port(flight_port, "--flight-port")
     from odfpy.extras import needs_extra
 
     session = session_of(context)
     workspaces = _workspaces(session, also or [])
     with needs_extra("serve", "Servers"):
-        from odfpy.serving.server import Tls
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
+        from odfpy.serving.tls import Tls
     settings = ServeSettings(
         base_url=base_url and checked_url(base_url),
         max_connections=whole_number(max_connections, "--max-connections", at_least=1) or 1,
@@ -68,15 +72,33 @@ def serve(
     tls = Tls(Path(tls_cert), Path(tls_key)) if tls_cert and tls_key else None
     output = session.output
 
-    def tell(url: str) -> None:
+    def tell(url: str, flight_url: str | None) -> None:
         output.text(f"Serving {_counted(workspaces)} at {url}")
+        if flight_url is not None:
+            output.text(f"Flight SQL at {flight_url}")
         if tls is None and host not in _LOCAL:
             output.say("warning: without --tls-cert and --tls-key, anybody on the way can read tokens and data")
         output.say(f"What there is to ask for: {url}/docs. Ctrl-C ends it.")
         output.flush()
 
     quiet = output.verbosity.value < 0
-    run(workspaces, host=host, port=number, tls=tls, settings=settings, quiet=quiet, on_listening=tell)
+    run(
+        workspaces,
+        host=host,
+        port=number,
+        tls=tls,
+        settings=settings,
+        flight_port=flight,
+        quiet=quiet,
+        on_listening=tell,
+    )
+
+
+def _port(text: str, option: str) -> int:
+    number = whole_number(text, option) or 0
+    if number > _HIGHEST_PORT:
+        raise UsageError(f"{option} wants a number up to {_HIGHEST_PORT}, not {text}")
+    return number
 
 
 def _workspaces(session: Session, others: list[str]) -> list[Workspace]:

@@ -104,14 +104,15 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """
     if text is None:
         return Caller()
-    found = await run_in_threadpool(_known, text, datasets_of(connection).storages)
+    found = await run_in_threadpool(find_caller, text, datasets_of(connection).storages)
     if found is None or found.token is None:
         raise unauthorized("This access token is not known here, or it has ended")
     connection.scope.setdefault("state", {})["token_name"] = found.token.name
     return found
 
 
-def _known(text: str, storages: Sequence[Storage]) -> Caller | None:
+def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
+    """Who shows a token; None if it is that of none of these workspaces, or not any more."""
     for storage in storages:
         token = Tokens(storage.odf).find(text)
         if token is not None:

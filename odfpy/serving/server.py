@@ -7,36 +7,22 @@ import logging
 import resource
 import signal
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack
 
 import uvicorn
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import OdfError, UsageError
 from odfpy.serving.app import create_app
 from odfpy.serving.logs import log, set_up_logging
 from odfpy.serving.protocol import GuardedProtocol
 from odfpy.serving.settings import ServeSettings
+from odfpy.serving.tls import CannotServe, Tls, check_certificate
 
 _BACKLOG = 2048
 _MAX_HEAD = 64 * 1024
 _FILES_PER_CONNECTION = 2
-
-
-class CannotServe(OdfError, code="E631"):
-    """The server cannot listen where it was told to, or its certificate is of no use."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files of a certificate chain and of its key, both PEM."""
-
-    certificate: Path
-    key: Path
 
 
 def serve(
@@ -46,8 +32,9 @@ def serve(
     port: int,
     tls: Tls | None = None,
     settings: ServeSettings | None = None,
+    flight_port: int | None = None,
     quiet: bool = False,
-    on_listening: Callable[[str], object] = lambda _url: None,
+    on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
     """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
 
@@ -57,16 +44,24 @@ def serve(
         port: port to listen at; 0 for any that is free.
         tls: certificate and key; without them the server speaks plain HTTP.
         settings: limits and times.
+        flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
         quiet: log only what goes wrong.
-        on_listening: called with the server's URL when it is ready for clients.
+        on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
     Raises:
         CannotServe: it cannot listen there, or with that certificate.
     """
     settings = settings or ServeSettings()
-    with listen(host, port) as listener:
-        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, on_listening=on_listening)
+    with listen(host, port) as listener, ExitStack() as stack:
+        flight: str | None = None
+        tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
+        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, on_listening=tell)
         set_up_logging(quiet=quiet)
+        if flight_port is not None:
+            from odfpy.serving.flight.beside import serving_flight
+
+            beside = serving_flight(workspaces, host=host, port=flight_port, tls=tls, settings=settings)
+            flight = stack.enter_context(beside)
         _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
         server.run([listener])
 
@@ -100,7 +95,7 @@ class DatasetServer(uvicorn.Server):
             UsageError, CannotServe: certificate or key are of no use.
         """
         if tls is not None:
-            _check_certificate(tls)
+            check_certificate(tls)
         self.app = create_app(workspaces, settings)
         self.url = _url_of(listener, tls)
         self._on_listening = on_listening
@@ -174,21 +169,6 @@ def listen(host: str, port: int) -> socket.socket:
 def _url_of(listener: socket.socket, tls: Tls | None) -> str:
     host, port = listener.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _check_certificate(tls: Tls) -> None:
-    for path in (tls.certificate, tls.key):
-        try:
-            path.open("rb").close()
-        except OSError as error:
-            raise UsageError(f"Cannot read {path}: {error.strerror}") from error
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=lambda: b"")
-    except (ssl.SSLError, OSError) as error:
-        raise CannotServe(
-            f"The certificate {tls.certificate} cannot be used with the key {tls.key}",
-            hint="Both are PEM files, the key is that of the first certificate, and has no password.",
-        ) from error
 
 
 def _allow_open_files(count: int) -> None:

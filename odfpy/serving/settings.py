@@ -18,13 +18,22 @@ class ServeSettings:
         max_streams: subscriptions to events at the same time.
         max_message: bytes that one WebSocket message may have.
         max_body: bytes that the body of any other request may have.
-        max_object: bytes that one pushed object may have.
+        max_object: bytes that one pushed object, or one ingested file, may have.
         max_body: bytes that the body of any other request may have.
+        running_queries: queries that are worked on at the same time.
+        max_queries: the same and those that wait; more are refused with status 503.
+        max_queries_each: those of one token, or one address without a token; more are refused with status 429.
+        query_timeout: seconds that a query may take, with the time that it waits.
+        max_rows: rows that the answer to a query may have.
+        max_answer: bytes of Arrow data that it may have.
         patience: seconds that a client may let the server wait, for a request or for room to send.
         keep_alive: seconds that a connection without a request is kept.
         grace: seconds that requests get to end when the server is stopped.
         poll: seconds between two looks at the heads that somebody has subscribed to.
         heartbeat: seconds after which a subscriber without news is told that the server is there.
+        flight_queries: answers over Flight SQL that may be open at the same time; more are refused.
+        flight_working: how many of these may be computed at the same time; others wait, as long as clients may.
+        flight_timeout: seconds that a query over Flight SQL may take, with the time that its rows are fetched in.
         webhook_timeout: seconds that the receiver of a webhook may take.
         webhook_attempts: how often a receiver is called with one head.
         webhook_delay: seconds until it is called again; twice as long each time.
@@ -37,11 +46,20 @@ class ServeSettings:
     max_message: int = 64 * 1024**2
     max_object: int = 64 * 1024**3
     max_body: int = 16 * 1024**2
+    running_queries: int = 4
+    max_queries: int = 256
+    max_queries_each: int = 128
+    query_timeout: float = 60.0
+    max_rows: int = 1_000_000
+    max_answer: int = 64 * 1024**2
     patience: float = 60.0
     keep_alive: float = 30.0
     grace: float = 30.0
     poll: float = 0.5
     heartbeat: float = 15.0
+    flight_queries: int = 256
+    flight_working: int = 8
+    flight_timeout: float = 3600.0
     webhook_timeout: float = 15.0
     webhook_attempts: int = 12
     webhook_delay: float = 2.0

@@ -1,0 +1,57 @@
+"""The Flight SQL server beside the one for HTTP: where it listens, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.flight.server import FlightSqlServer
+from odfpy.serving.logs import log
+from odfpy.serving.settings import ServeSettings
+from odfpy.serving.tls import CannotServe, Tls
+
+
+@contextmanager
+def serving_flight(
+    workspaces: Sequence[Workspace], *, host: str, port: int, tls: Tls | None, settings: ServeSettings
+) -> Iterator[str]:
+    """Answer questions over Flight SQL inside of the block; gives the URL.
+
+    Args:
+        workspaces: of several datasets of the same name, that of the first workspace is served.
+        host: name or address to listen at.
+        port: port to listen at; 0 for any that is free.
+        tls: certificate and key; without them nothing is encrypted.
+        settings: limits and times. At the end, queries under way are stopped.
+
+    Raises:
+        CannotServe: it cannot listen there.
+    """
+    place = f"[{host}]" if ":" in host else host
+    scheme = "grpc+tls" if tls else "grpc"
+    certificates = [(tls.certificate.read_bytes(), tls.key.read_bytes())] if tls else []
+    try:
+        server = FlightSqlServer(workspaces, f"{scheme}://{place}:{port}", settings, certificates)
+    except (pa.ArrowException, OSError) as error:
+        raise CannotServe(
+            f"Cannot listen at {host}, port {port}, for Flight SQL",
+            hint="Is another server there already? Choose another port with --flight-port.",
+        ) from error
+    url = f"{scheme}://{place}:{server.port}"
+    log("listening", url=url)
+    try:
+        yield url
+    finally:
+        _end(server, settings.grace)
+
+
+def _end(server: FlightSqlServer, grace: float) -> None:
+    """End the server; clients that take no rows are not waited for longer than that many seconds."""
+    server.running.stop()
+    ending = threading.Thread(target=server.shutdown, name="flight-end", daemon=True)
+    ending.start()
+    ending.join(grace)

@@ -1,0 +1,150 @@
+"""What clients are told when something goes wrong: a status of Flight and a sentence, never a traceback.
+
+pyarrow has classes for some statuses. For the others it goes by Python's own: a ValueError is an invalid argument.
+With these it sends the traceback, unless that cannot be made, which `_Quiet` sees to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.errors import (
+    DatasetNotFound,
+    EngineUnavailable,
+    IntegrityError,
+    InternalError,
+    InvalidQuery,
+    NotFound,
+    OdfError,
+    QueryCancelled,
+    QueryTimedOut,
+    ResultTooLarge,
+    SchemaError,
+    UnsupportedQuery,
+    UsageError,
+)
+from odfpy.serving.logs import log
+
+_LONGEST: Final = 1500
+"""Characters of a message: it is sent as a header, more than once, and clients take 8 KB of headers."""
+
+
+class FlightSqlError(OdfError, code="E730"):
+    """A call of Flight SQL makes no sense."""
+
+
+class WrongMessage(FlightSqlError, code="E731"):
+    """Bytes are no message of Flight SQL, or no ticket or handle of this server."""
+
+
+class UnknownStatement(FlightSqlError, code="E732"):
+    """A prepared statement is not there, or not any more."""
+
+
+class ReadOnly(FlightSqlError, code="E733"):
+    """Somebody wants to write; datasets grow by ingestion and by transforms, not by SQL."""
+
+
+class NotSupported(FlightSqlError, code="E734"):
+    """A call is part of Flight SQL and not of this server: transactions, Substrait plans."""
+
+
+class Unauthenticated(FlightSqlError, code="E735"):
+    """A token or a password is not known here."""
+
+
+class TooBusy(FlightSqlError, code="E736"):
+    """As many queries are under way as the server takes."""
+
+
+class _Quiet(Exception):
+    """An exception of which nobody can make a traceback: those who try look at its cause first."""
+
+    @property
+    def __cause__(self) -> NoReturn:  # type: ignore[override]
+        raise RuntimeError
+
+
+class InvalidArgument(_Quiet, ValueError):
+    """Status `INVALID_ARGUMENT`."""
+
+
+class NotThere(_Quiet, KeyError):
+    """Status `NOT_FOUND`."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Unimplemented(_Quiet, NotImplementedError):
+    """Status `UNIMPLEMENTED`."""
+
+
+_STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] = (
+    (Unauthenticated, fl.FlightUnauthenticatedError),
+    (TooBusy, fl.FlightUnavailableError),
+    (EngineUnavailable, fl.FlightUnavailableError),
+    (QueryCancelled, fl.FlightCancelledError),
+    (QueryTimedOut, fl.FlightTimedOutError),
+    (UnknownStatement, NotThere),
+    (DatasetNotFound, NotThere),
+    (ReadOnly, Unimplemented),
+    (NotSupported, Unimplemented),
+    (IntegrityError, fl.FlightInternalError),
+    (InternalError, fl.FlightInternalError),
+    (NotFound, NotThere),
+    *((kind, InvalidArgument) for kind in (FlightSqlError, InvalidQuery, UnsupportedQuery, ResultTooLarge)),
+    *((kind, InvalidArgument) for kind in (SchemaError, UsageError)),
+)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Let only such errors out as clients may see."""
+    try:
+        yield
+    except (fl.FlightError, _Quiet, GeneratorExit, StopIteration):
+        raise
+    except BaseException as error:  # noqa: BLE001  also the interruptions of threads
+        raise as_flight(error) from None
+
+
+def as_flight(error: BaseException) -> Exception:
+    """What the client is told of an error; what is no fault of his is also logged, and told without particulars."""
+    status, text = fl.FlightInternalError, "The server could not do that; its log says why"
+    if isinstance(error, OdfError):
+        found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
+        if found is not status:
+            status, text = found, _sentence(error)
+        else:
+            log("failed", level=logging.ERROR, code=error.code, problem=error.message)
+            text = f"{text} [{error.code}]"
+    else:
+        log("failed", level=logging.ERROR, error=error)
+    told: Exception = status(text)
+    return told
+
+
+def _sentence(error: OdfError) -> str:
+    """Message and hint, as the command line shows them."""
+    hint = f"\nhint: {error.hint}" if error.hint else ""
+    text = f"{error.message} [{error.code}]{hint}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def as_arrow(make: Callable[[], Any], what: str) -> Any:
+    """What pyarrow makes of a client's bytes.
+
+    Raises:
+        WrongMessage: it can make nothing of them.
+    """
+    try:
+        return make()
+    except (pa.ArrowException, ValueError, TypeError, OSError, KeyError, EOFError) as error:
+        raise WrongMessage(f"{what}: {error}") from error

@@ -1,0 +1,170 @@
+"""What tools ask before they ask anything else: catalogs, schemas, tables, keys, types; columns as in the standard.
+
+There is one catalog and one schema, both called `odf`. A table is a dataset, under its whole name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.coordinator.storage import StoredDataset
+from odfpy.data.slice import slice_schema
+from odfpy.errors import OdfError
+from odfpy.serving.flight.messages import name_of
+from odfpy.serving.flight.sql_info import sql_info
+from odfpy.serving.flight.types import type_info
+from odfpy.serving.visible import VisibleDatasets
+
+CATALOG: Final = "odf"
+DB_SCHEMA: Final = "odf"
+TABLE: Final = "TABLE"
+
+
+def _schema(text: str) -> pa.Schema:
+    """Columns by name and type; `!` says that there are no nulls."""
+    types = {"text": pa.string(), "int32": pa.int32(), "uint8": pa.uint8(), "bytes": pa.binary()}
+    fields = (word.partition(":") for word in text.split())
+    return pa.schema([pa.field(name, types[kind.rstrip("!")], not kind.endswith("!")) for name, _, kind in fields])
+
+
+_TABLES: Final = _schema("catalog_name:text db_schema_name:text table_name:text! table_type:text!")
+_FOREIGN_KEYS: Final = _schema(
+    "pk_catalog_name:text pk_db_schema_name:text pk_table_name:text! pk_column_name:text!"
+    " fk_catalog_name:text fk_db_schema_name:text fk_table_name:text! fk_column_name:text!"
+    " key_sequence:int32! fk_key_name:text pk_key_name:text update_rule:uint8! delete_rule:uint8!"
+)
+_SCHEMAS: Final = {
+    "CommandGetCatalogs": _schema("catalog_name:text!"),
+    "CommandGetDbSchemas": _schema("catalog_name:text db_schema_name:text!"),
+    "CommandGetTables": _TABLES,
+    "CommandGetTableTypes": _schema("table_type:text!"),
+    "CommandGetPrimaryKeys": _schema(
+        "catalog_name:text db_schema_name:text table_name:text! column_name:text! key_name:text key_sequence:int32!"
+    ),
+    "CommandGetExportedKeys": _FOREIGN_KEYS,
+    "CommandGetImportedKeys": _FOREIGN_KEYS,
+    "CommandGetCrossReference": _FOREIGN_KEYS,
+}
+
+
+def is_metadata(command: Any) -> bool:
+    """Whether a command asks for such things."""
+    return name_of(command) in _SCHEMAS or name_of(command) in _WHOLE
+
+
+def metadata_schema(command: Any) -> pa.Schema:
+    """The columns of the answer to a command."""
+    name = name_of(command)
+    if name in _WHOLE:
+        return _WHOLE[name](command).schema
+    schema = _SCHEMAS[name]
+    if name == "CommandGetTables" and command.include_schema:
+        schema = schema.append(pa.field("table_schema", pa.binary(), nullable=False))
+    return schema
+
+
+def metadata(command: Any, catalogue: VisibleDatasets) -> pa.Table:
+    """The answer to a command.
+
+    Args:
+        command: a message.
+        catalogue: the datasets that whoever asks may see.
+    """
+    name = name_of(command)
+    if name in _WHOLE:
+        return _WHOLE[name](command)
+    rows = _ROWS[name](command, catalogue) if name in _ROWS else iter(())
+    schema = metadata_schema(command)
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+_WHOLE: Final[dict[str, Callable[[Any], pa.Table]]] = {
+    "CommandGetSqlInfo": lambda command: sql_info(set(command.info)),
+    "CommandGetXdbcTypeInfo": lambda command: type_info(command.data_type if command.HasField("data_type") else None),
+}
+
+
+def _catalogs(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+    del command, catalogue
+    yield (CATALOG,)
+
+
+def _db_schemas(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+    del catalogue
+    if _is_here(command, "catalog", "db_schema_filter_pattern"):
+        yield CATALOG, DB_SCHEMA
+
+
+def _tables(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+    if not _is_here(command, "catalog", "db_schema_filter_pattern"):
+        return
+    if command.table_types and TABLE not in command.table_types:
+        return
+    for name in catalogue.names():
+        if not _fits(command, "table_name_filter_pattern", name):
+            continue
+        if not command.include_schema:
+            yield CATALOG, DB_SCHEMA, name, TABLE
+            continue
+        schema = table_schema(catalogue.find(name), catalogue)
+        yield CATALOG, DB_SCHEMA, name, TABLE, (schema or pa.schema([])).serialize().to_pybytes()
+
+
+def _table_types(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+    del command, catalogue
+    yield (TABLE,)
+
+
+def _primary_keys(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+    """Of what a dataset stands for: in its log, a key may come more than once."""
+    if not _is_in(command, "catalog", CATALOG) or not _is_in(command, "db_schema", DB_SCHEMA):
+        return
+    if command.table in catalogue.names():
+        for number, column in enumerate(catalogue.find(command.table).state.primary_key or (), start=1):
+            yield CATALOG, DB_SCHEMA, command.table, column, f"{command.table}_key", number
+
+
+_ROWS: Final[dict[str, Callable[[Any, VisibleDatasets], Iterator[tuple[Any, ...]]]]] = {
+    "CommandGetCatalogs": _catalogs,
+    "CommandGetDbSchemas": _db_schemas,
+    "CommandGetTables": _tables,
+    "CommandGetTableTypes": _table_types,
+    "CommandGetPrimaryKeys": _primary_keys,
+}
+
+
+def table_schema(dataset: StoredDataset, catalogue: VisibleDatasets) -> pa.Schema | None:
+    """The columns of a dataset, None where it has none yet, or is damaged."""
+    try:
+        state = dataset.state
+        if state.schema is None:
+            return None
+        return slice_schema(catalogue.schema_file(state.schema), vocab=state.vocab)
+    except OdfError:
+        return None
+
+
+def _is_here(command: Any, catalog: str, pattern: str) -> bool:
+    return _is_in(command, catalog, CATALOG) and _fits(command, pattern, DB_SCHEMA)
+
+
+def _is_in(command: Any, field: str, name: str) -> bool:
+    """Whether a command wants things of that name, or of any."""
+    return not command.HasField(field) or getattr(command, field) == name
+
+
+def _fits(command: Any, field: str, name: str) -> bool:
+    """Whether a name is like the pattern of a command: `%` and `_` as in SQL, after a backslash themselves."""
+    if not command.HasField(field):
+        return True
+    parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", getattr(command, field), re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    return re.fullmatch("".join(wild.get(one) or re.escape(_plain(one)) for one in parts), name, re.DOTALL) is not None
+
+
+def _plain(piece: str) -> str:
+    return piece[1:] if len(piece) == 2 and piece.startswith("\\") else piece

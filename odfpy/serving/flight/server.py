@@ -1,0 +1,366 @@
+"""The calls of Flight SQL.
+
+GetFlightInfo plans an answer and gives tickets, DoGet runs it. A question comes as a statement, as a prepared
+statement, or as the path of a plain Flight: then it is the whole dataset of that name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.query.dialects import dialect_named
+from odfpy.query.service import QueryService
+from odfpy.serving.datasets import ServedDatasets
+from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
+from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
+from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
+from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions
+from odfpy.serving.flight.statements import Planned, Statement, Statements, plan_answer
+from odfpy.serving.flight.streams import Batches, CallControl, Running
+from odfpy.serving.flight.tickets import Question, Ticket, values_of
+from odfpy.serving.logs import log
+from odfpy.serving.reach import Reaches
+from odfpy.serving.settings import ServeSettings
+from odfpy.serving.visible import VisibleDatasets
+
+DEFAULT_DIALECT: Final = "datafusion"
+_READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
+_CANCELLED: Final = 1
+_CLOSED: Final = 1
+_INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
+
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def _guarded(call: _Call) -> _Call:
+    """No error gets out of it but those that clients may see."""
+
+    @wraps(call)
+    def guarded(*arguments: Any) -> Any:
+        with told():
+            return call(*arguments)
+
+    return guarded  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A call.
+
+    Attributes:
+        middleware: who calls.
+        catalogue: the datasets that he may see.
+        service: what answers him.
+    """
+
+    middleware: Middleware
+    catalogue: VisibleDatasets
+    service: QueryService
+
+    def question(self, text: str) -> Question:
+        """What he asks."""
+        return Question(text, dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name)
+
+
+class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
+    """Answers; it does so from the moment it is made.
+
+    Attributes:
+        running: the queries that are under way.
+    """
+
+    def __init__(
+        self,
+        workspaces: Sequence[Workspace],
+        location: str,
+        settings: ServeSettings,
+        certificates: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """
+        Args:
+            workspaces: what it serves; the engines of the first one answer.
+            location: where to listen.
+            settings: limits and times.
+            certificates: for TLS, with their keys.
+
+        Raises:
+            ArrowException, OSError: it cannot listen there.
+        """
+        self._served = ServedDatasets([workspace.storage for workspace in workspaces])
+        self._reaches = Reaches()
+        self._engines = workspaces[0].engines
+        self._settings = settings
+        self._sessions = Sessions(self._served.storages)
+        self._statements = Statements()
+        self.running = Running(settings.flight_queries, settings.flight_working, settings.patience)
+        super().__init__(
+            location,
+            auth_handler=Everybody(),
+            tls_certificates=list(certificates) or None,
+            middleware={MIDDLEWARE: MiddlewareFactory(self._sessions)},
+        )
+
+    # --- What there is ---
+
+    @_guarded
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
+        """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
+        catalogue = self._asking(context).catalogue
+        wanted = criteria.decode("utf-8", "replace")
+        infos = []
+        for name in catalogue.names():
+            dataset = catalogue.find(name)
+            schema = table_schema(dataset, catalogue) if wanted in name else None
+            if schema is not None:
+                descriptor = fl.FlightDescriptor.for_path(name)
+                infos.append(fl.FlightInfo(schema, descriptor, [], dataset.state.num_records, -1))
+        return iter(infos)
+
+    @_guarded
+    def get_schema(self, context: Any, descriptor: Any) -> Any:
+        """The columns of an answer."""
+        asking = self._asking(context)
+        command = _command(descriptor)
+        schema = metadata_schema(command) if is_metadata(command) else self._planned(context, asking, command).schema
+        return fl.SchemaResult(schema)
+
+    @_guarded
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        """Plan an answer."""
+        asking = self._asking(context)
+        command = _command(descriptor)
+        if is_metadata(command):
+            endpoint = fl.FlightEndpoint(wrap(command), [])
+            return fl.FlightInfo(metadata_schema(command), descriptor, [endpoint], -1, -1)
+        planned = self._planned(context, asking, command)
+        endpoints = [fl.FlightEndpoint(ticket.to_bytes(), []) for ticket in planned.tickets()]
+        return fl.FlightInfo(planned.schema, descriptor, endpoints, planned.num_rows, -1, True)
+
+    # --- Rows ---
+
+    @_guarded
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        """The rows of a ticket."""
+        asking = self._asking(context)
+        command = unwrap(ticket.ticket)
+        if is_metadata(command):
+            with self.running.working():
+                return fl.RecordBatchStream(metadata(command, asking.catalogue))
+        if name_of(command) != "TicketStatementQuery":
+            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+        batches = self._run(context, asking, Ticket.parse(command.statement_handle))
+        return fl.GeneratorStream(batches.schema, batches)
+
+    def _run(self, context: Any, asking: _Asking, ticket: Ticket) -> Batches:
+        control = CallControl(context, self._settings.flight_timeout)
+        with ExitStack() as stack:
+            stack.callback(self.running.end, control)
+            self.running.begin(ticket.name, control)
+            began = time.monotonic()
+            with self.running.working():
+                answer = stack.enter_context(asking.service.run(ticket.query(None), control))
+            batches = Batches(answer, self.running, control, stack.pop_all())
+        token = asking.middleware.session.caller.token
+        fields = {"path": answer.path, "peer": context.peer(), "token": token.name if token else None}
+        batches.on_close(lambda: log("query", rows=batches.num_rows, seconds=_since(began), **fields))
+        return batches
+
+    @_guarded
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Give a prepared statement its parameters; everything else that is put would write."""
+        asking = self._asking(context)
+        command = _command(descriptor)
+        if name_of(command) != "CommandPreparedStatementQuery":
+            raise ReadOnly(f"{_written(command)} would change data", hint=_READ_ONLY)
+        handle = command.prepared_statement_handle
+        statement = self._statements.get(handle)
+        table = as_arrow(reader.read_all, "The parameters cannot be read")
+        values = values_of(table.combine_chunks().to_batches()[0]) if table.num_rows else ()
+        question = replace(statement.planned.question, parameters=values)
+        planned = self._plan(context, asking, question, statement.planned)
+        self._statements.replace(handle, replace(statement, planned=planned))
+        bound = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
+        writer.write(pa.py_buffer(bound.SerializeToString()))
+
+    @_guarded
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Nothing goes both ways."""
+        del context, descriptor, reader, writer
+        raise NotSupported("Nothing is exchanged here", hint="Flight SQL does without DoExchange.")
+
+    # --- Actions ---
+
+    @_guarded
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """What `do_action` takes."""
+        del context
+        return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
+
+    @_guarded
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
+        """Everything that is neither a question nor rows."""
+        call = _ACTIONS.get(action.type)
+        if call is None:
+            hint = "Queries only read, each for itself; connect with autocommit." if action.type in _WRITING else None
+            raise NotSupported(f"There is no action {action.type[:100]!r} here", hint=hint)
+        return iter([call(self, context, action.body.to_pybytes())])
+
+    def _prepare(self, context: Any, body: bytes) -> bytes:
+        """Prepare a statement."""
+        request = _expect(unwrap(body), "ActionCreatePreparedStatementRequest")
+        _refuse_transaction(request)
+        asking = self._asking(context)
+        planned = self._plan(context, asking, asking.question(request.query))
+        handle = self._statements.add(Statement(asking.middleware.session.name, planned))
+        result = message(
+            "ActionCreatePreparedStatementResult",
+            prepared_statement_handle=handle,
+            dataset_schema=planned.schema.serialize().to_pybytes(),
+            parameter_schema=planned.parameters.serialize().to_pybytes() if len(planned.parameters) else b"",
+            is_update=False,
+        )
+        return wrap(result)
+
+    def _close_prepared(self, context: Any, body: bytes) -> bytes:
+        """Close a prepared statement."""
+        del context
+        request = _expect(unwrap(body), "ActionClosePreparedStatementRequest")
+        self._statements.close(request.prepared_statement_handle)
+        return b""
+
+    def _cancel_info(self, context: Any, body: bytes) -> bytes:
+        """Stop a query."""
+        del context
+        self._cancel(parse("CancelFlightInfoRequest", body).info)
+        return bytes(message("CancelFlightInfoResult", status=_CANCELLED).SerializeToString())
+
+    def _cancel_query(self, context: Any, body: bytes) -> bytes:
+        """Stop a query, as older clients say it."""
+        del context
+        self._cancel(_expect(unwrap(body), "ActionCancelQueryRequest").info)
+        return wrap(message("ActionCancelQueryResult", result=_CANCELLED))
+
+    def _cancel(self, data: bytes) -> None:
+        info = as_arrow(lambda: fl.FlightInfo.deserialize(data), "Not a FlightInfo")
+        for endpoint in info.endpoints:
+            ticket = unwrap(endpoint.ticket.ticket)
+            if name_of(ticket) == "TicketStatementQuery":
+                self.running.cancel(Ticket.parse(ticket.statement_handle).name)
+
+    def _close_session(self, context: Any, body: bytes) -> bytes:
+        """End the session, and what was prepared in it."""
+        parse("CloseSessionRequest", body)
+        session = self._asking(context).middleware.session
+        if self._sessions.end(session):
+            self._statements.close_all(session.name)
+        return bytes(message("CloseSessionResult", status=_CLOSED).SerializeToString())
+
+    def _set_options(self, context: Any, body: bytes) -> bytes:
+        """Choose the SQL of the session, by its option `dialect`."""
+        session = self._asking(context).middleware.session
+        errors = []
+        for entry in parse("SetSessionOptionsRequest", body).session_options:
+            option = parse("SessionOption", entry)
+            value = parse("SessionOptionValue", option.value).string_value
+            problem = _INVALID_NAME if option.key != "dialect" else 0 if session.name else _CANNOT
+            if not problem and value not in ("", "spark", "datafusion"):
+                problem = _INVALID_VALUE
+            if problem:
+                error = message("SessionOptionError", value=problem).SerializeToString()
+                errors.append(message("SessionOption", key=option.key, value=error).SerializeToString())
+            else:
+                session.options["dialect"] = value
+        return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
+
+    def _get_options(self, context: Any, body: bytes) -> bytes:
+        """The options of the session."""
+        parse("GetSessionOptionsRequest", body)
+        dialect = self._asking(context).middleware.dialect or DEFAULT_DIALECT
+        value = message("SessionOptionValue", string_value=dialect).SerializeToString()
+        options = [message("SessionOption", key="dialect", value=value).SerializeToString()]
+        return bytes(message("GetSessionOptionsResult", session_options=options).SerializeToString())
+
+    # --- Pieces ---
+
+    def _asking(self, context: Any) -> _Asking:
+        middleware: Middleware = context.get_middleware(MIDDLEWARE)
+        catalogue = VisibleDatasets(self._served, self._reaches, middleware.session.caller)
+        return _Asking(middleware, catalogue, QueryService(catalogue, self._engines))
+
+    def _planned(self, context: Any, asking: _Asking, command: Any) -> Planned:
+        """How the question in a command is answered."""
+        match name_of(command):
+            case "CommandStatementQuery":
+                _refuse_transaction(command)
+                return self._plan(context, asking, asking.question(command.query))
+            case "CommandPreparedStatementQuery":
+                statement = self._statements.get(command.prepared_statement_handle)
+                planned = self._plan(context, asking, statement.planned.question, statement.planned)
+                self._statements.replace(command.prepared_statement_handle, replace(statement, planned=planned))
+                return planned
+            case "CommandStatementSubstraitPlan":
+                raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
+        raise ReadOnly(f"{_written(command)} gives no rows", hint=_READ_ONLY)
+
+    def _plan(self, context: Any, asking: _Asking, question: Question, known: Planned | None = None) -> Planned:
+        del context
+        with self.running.working():
+            return plan_answer(asking.service, question, known=known)
+
+
+_ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {
+    "CreatePreparedStatement": FlightSqlServer._prepare,  # noqa: SLF001
+    "ClosePreparedStatement": FlightSqlServer._close_prepared,  # noqa: SLF001
+    "CancelFlightInfo": FlightSqlServer._cancel_info,  # noqa: SLF001
+    "CancelQuery": FlightSqlServer._cancel_query,  # noqa: SLF001
+    "CloseSession": FlightSqlServer._close_session,  # noqa: SLF001
+    "SetSessionOptions": FlightSqlServer._set_options,  # noqa: SLF001
+    "GetSessionOptions": FlightSqlServer._get_options,  # noqa: SLF001
+}
+_WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
+
+
+def _command(descriptor: Any) -> Any:
+    """The command of a descriptor; a path names a dataset, all of which is wanted."""
+    if descriptor.descriptor_type == fl.DescriptorType.CMD:
+        return unwrap(descriptor.command)
+    parts = [part.decode("utf-8", "replace") for part in descriptor.path or []]
+    if not parts:
+        raise WrongMessage("The descriptor names nothing", hint="Give it the name of a dataset as path.")
+    name = dialect_named(DEFAULT_DIALECT).quoted("/".join(parts))
+    return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
+
+
+def _expect(found: Any, name: str) -> Any:
+    if name_of(found) != name:
+        raise WrongMessage(f"A {name} is expected, not a {name_of(found)}")
+    return found
+
+
+def _refuse_transaction(request: Any) -> None:
+    if request.HasField("transaction_id") and request.transaction_id:
+        raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
+
+
+def _written(command: Any) -> str:
+    match name_of(command):
+        case "CommandStatementIngest":
+            return f"Ingestion into {command.table!r}"
+        case "CommandStatementUpdate":
+            return "An update"
+        case "CommandPreparedStatementUpdate":
+            return "A prepared statement that is run as an update, as executemany does it,"
+    return name_of(command)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 4)

@@ -1,0 +1,181 @@
+"""Who asks: found out before every call, from its header `authorization`.
+
+    nothing                             anybody: public datasets
+    Bearer <token of `odf token new`>   whoever has that token
+    Basic <user>:<that token>           the same; the user's name does not matter
+    Basic anonymous:                    anybody
+    Bearer <session>                    who made that session
+
+A handshake begins a session, and its answer names it. It holds settings and prepared statements, and ends when it is
+closed, or nobody has used it for a day. Tokens that are revoked end what was begun with them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow.flight as fl
+
+from odfpy.coordinator.storage import Storage
+from odfpy.serving.access import Caller, find_caller
+from odfpy.serving.flight.errors import Unauthenticated, told
+
+ANONYMOUS: Final = "anonymous"
+DIALECT_HEADER: Final = "odf-dialect"
+MIDDLEWARE: Final = "session"
+_PREFIX: Final = "odfs_"
+_IDLE_SECONDS: Final = 86400.0
+_MOST_SESSIONS: Final = 20_000
+_HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as password."
+
+
+@dataclass
+class Session:
+    """What is kept of somebody between two calls.
+
+    Attributes:
+        caller: who he is.
+        name: of the session; nothing where there was no handshake, and nothing is kept.
+        options: his settings.
+        used: when he last called, by the monotonic clock.
+    """
+
+    caller: Caller
+    name: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    used: float = 0.0
+
+
+class Sessions:
+    """All sessions; threads may share it."""
+
+    def __init__(self, storages: Sequence[Storage], clock: Callable[[], float] = time.monotonic) -> None:
+        self._storages = storages
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, Session] = OrderedDict()
+
+    def begin(self, caller: Caller) -> Session:
+        """A new one."""
+        session = Session(caller, _PREFIX + secrets.token_urlsafe(32), used=self._clock())
+        with self._lock:
+            self._known[session.name] = session
+            for name, other in [*self._known.items()]:  # the one that was not used for the longest time comes first
+                if len(self._known) <= _MOST_SESSIONS and self._clock() - other.used <= _IDLE_SECONDS:
+                    break
+                del self._known[name]
+        return session
+
+    def end(self, session: Session) -> bool:
+        """Forget one; says whether it was there."""
+        with self._lock:
+            return self._known.pop(session.name, None) is not None
+
+    def who(self, header: str) -> Session:
+        """Who shows that header.
+
+        Raises:
+            Unauthenticated: it is worth nothing here, or not any more.
+        """
+        kind, _, text = header.strip().partition(" ")
+        match kind.lower():
+            case "":
+                return Session(Caller())
+            case "bearer":
+                return self._session(text.strip()) if text.strip().startswith(_PREFIX) else self._of_token(text.strip())
+            case "basic":
+                user, password = _user_and_password(text.strip())
+                return Session(Caller()) if user == ANONYMOUS and not password else self._of_token(password)
+        raise Unauthenticated("The header authorization is neither of the kind Bearer nor Basic", hint=_HINT)
+
+    def _session(self, name: str) -> Session:
+        with self._lock:
+            session = self._known.get(name)
+            if session is None or self._clock() - session.used > _IDLE_SECONDS:
+                self._known.pop(name, None)
+                raise Unauthenticated("This session is over", hint="Connect again.")
+            session.used = self._clock()
+            self._known.move_to_end(name)
+        if session.caller.token is not None and not session.caller.is_still_known():
+            self.end(session)
+            raise Unauthenticated("The access token of this session has ended", hint=_HINT)
+        return session
+
+    def _of_token(self, text: str) -> Session:
+        caller = find_caller(text, self._storages)
+        if caller is None:
+            raise Unauthenticated("This access token is not known here, or it has ended", hint=_HINT)
+        return Session(caller)
+
+
+class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
+    """What a call has to do with sessions.
+
+    Attributes:
+        session: who calls.
+        dialect: the SQL that he has named, if he has.
+    """
+
+    def __init__(self, session: Session, dialect: str | None, *, is_new: bool) -> None:
+        self.session = session
+        self.dialect = dialect or session.options.get("dialect")
+        self._is_new = is_new
+
+    def sending_headers(self) -> dict[str, str]:
+        """A handshake tells the name of the session."""
+        return {"authorization": f"Bearer {self.session.name}"} if self._is_new else {}
+
+
+class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Looks at every call before it is answered."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> Middleware:
+        """Find out who calls.
+
+        Raises:
+            FlightUnauthenticatedError: his token is worth nothing.
+        """
+        with told():
+            session = self._sessions.who(_first(headers, "authorization") or "")
+            is_new = info.method == fl.FlightMethod.HANDSHAKE and not session.name
+            session = self._sessions.begin(session.caller) if is_new else session
+            return Middleware(session, _first(headers, DIALECT_HEADER), is_new=is_new)
+
+
+class Everybody(fl.ServerAuthHandler):  # type: ignore[misc]
+    """Lets handshakes succeed: the middleware has had its look before."""
+
+    def authenticate(self, outgoing: Any, incoming: Any) -> None:
+        """All is said in headers."""
+
+    def is_valid(self, token: bytes) -> bytes:
+        """Nobody is named by this."""
+        del token
+        return b""
+
+
+def _first(headers: dict[str, list[Any]], name: str) -> str | None:
+    values = headers.get(name)
+    value = values[0] if values else None
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _user_and_password(text: str) -> tuple[str, str]:
+    """What a header of the kind Basic says; some clients leave out the padding of base64."""
+    try:
+        decoded = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True).decode()
+    except (binascii.Error, ValueError) as error:
+        raise Unauthenticated("The header authorization is not base64", hint=_HINT) from error
+    user, _, password = decoded.partition(":")
+    return user, password

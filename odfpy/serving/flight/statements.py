@@ -1,0 +1,176 @@
+"""Planning answers: which columns they have, as of which blocks, and in how many parts they can be fetched.
+
+Nothing is run for that, except where only an engine knows the columns: then it is asked for the answer without rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from odfpy.query.dialects import dialect_named
+from odfpy.query.plan import Plan, plan
+from odfpy.query.question import Query
+from odfpy.query.service import QueryService
+from odfpy.serving.flight.errors import UnknownStatement
+from odfpy.serving.flight.parameters import parameter_schema
+from odfpy.serving.flight.tickets import Question, Ticket
+
+if TYPE_CHECKING:
+    from odfpy.data.multihash import Multihash
+    from odfpy.dataset.identity import DatasetId
+
+_MOST_PARTS: Final = 8
+_LEAST_ROWS: Final = 500_000
+"""Rows that are worth a connection of their own."""
+_MOST_STATEMENTS: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Planned:
+    """How a question is answered.
+
+    Attributes:
+        question: the question.
+        schema: columns of the answer.
+        parameters: of its parameters.
+        pins: the blocks as of which datasets are read.
+        parts: rows to leave out and rows to give, for each part of the answer; None for all of it in one part.
+    """
+
+    question: Question
+    schema: pa.Schema
+    parameters: pa.Schema
+    pins: dict[DatasetId, Multihash]
+    parts: tuple[tuple[int, int], ...] | None
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are, -1 if nobody knows."""
+        return -1 if self.parts is None else sum(rows for _, rows in self.parts)
+
+    def tickets(self) -> list[Ticket]:
+        """One for each part."""
+        name = secrets.token_hex(16)
+        whole = Ticket(name, self.question, self.pins)
+        if self.parts is None:
+            return [whole]
+        return [replace(whole, skip=skip, limit=rows) for skip, rows in self.parts]
+
+
+def plan_answer(service: QueryService, question: Question, *, known: Planned | None = None) -> Planned:
+    """Find out how a question is answered.
+
+    Args:
+        service: what answers it.
+        question: the question; parameters without a value are null for now.
+        known: how it was answered before. An engine is not asked again if nothing has changed since.
+
+    Raises:
+        OdfError: as `QueryService.prepare`.
+    """
+    query = Query(question.text, dialect_named(question.dialect).name, parameters=question.parameters)
+    found = plan(service.catalogue, query, is_bound=False)
+    pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
+    if known is not None and (known.question, known.pins) == (question, pins) and known.parts is None:
+        return known
+    is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
+    schema = found.columns if is_plain else service.prepare(query).schema
+    return Planned(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
+
+
+def parts_of(found: Plan) -> tuple[tuple[int, int], ...] | None:
+    """The rows of a plain scan in some parts, each of whole slices but for the first and the last.
+
+    Returns:
+        of each part, the rows before it and the rows in it; None for one that has to be read from its end.
+    """
+    simple, (scan,) = found.simple, found.scans
+    if simple is None or simple.descending:
+        return None
+    first, last = simple.rows(scan.cut.num_rows, 0, None)
+    if last < first:
+        return ((0, 0),)
+    ends = [one.data.offset_interval.end for one in scan.slices]
+    return tuple(cut_rows(first, last, ends))
+
+
+def cut_rows(first: int, last: int, ends: Sequence[int]) -> list[tuple[int, int]]:
+    """A range of offsets, cut at the ends of slices into parts that are neither many nor small."""
+    least = max(_LEAST_ROWS, -(-(last - first + 1) // _MOST_PARTS))
+    parts, start = [], first
+    for end in [*(end for end in ends if end < last), last]:
+        if end - start + 1 >= least or end == last:
+            parts.append((start - first, end - start + 1))
+            start = end + 1
+    return parts
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A prepared statement.
+
+    Attributes:
+        session: the session that it ends with, if it was made in one.
+        planned: how it is answered with the parameters that it has.
+    """
+
+    session: str
+    planned: Planned
+
+
+class Statements:
+    """The prepared statements, by handles that nobody can guess; threads may share it.
+
+    Of very many, those that were not used for the longest time are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, Statement] = OrderedDict()
+
+    def add(self, statement: Statement) -> bytes:
+        """Keep one; gives its handle."""
+        handle = secrets.token_hex(16).encode()
+        with self._lock:
+            self._known[handle] = statement
+            while len(self._known) > _MOST_STATEMENTS:
+                self._known.popitem(last=False)
+        return handle
+
+    def get(self, handle: bytes) -> Statement:
+        """The one of a handle.
+
+        Raises:
+            UnknownStatement: there is none.
+        """
+        with self._lock:
+            if handle not in self._known:
+                raise UnknownStatement("There is no such prepared statement, or not any more", hint="Prepare it again.")
+            self._known.move_to_end(handle)
+            return self._known[handle]
+
+    def replace(self, handle: bytes, statement: Statement) -> None:
+        """It has got other parameters, or is answered otherwise; nothing if it was closed in the meantime."""
+        with self._lock:
+            if handle in self._known:
+                self._known[handle] = statement
+
+    def close(self, handle: bytes) -> None:
+        """Forget one."""
+        with self._lock:
+            self._known.pop(handle, None)
+
+    def close_all(self, session: str) -> None:
+        """Forget those of a session."""
+        with self._lock:
+            self._known = OrderedDict((key, one) for key, one in self._known.items() if one.session != session)
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,185 @@
+"""Answers under way: how many there may be, who can stop them, and their batches as they go out."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from odfpy.engine.control import Control
+from odfpy.errors import QueryCancelled
+from odfpy.serving.flight.errors import TooBusy, told
+
+if TYPE_CHECKING:
+    from odfpy.query.answer import Answer
+
+BATCH_ROWS: Final = 1 << 16
+_BATCH_BYTES: Final = 4 << 20
+"""Clients take messages of up to 16 MiB, if nobody tells them otherwise."""
+_CANCELLED_REMEMBERED: Final = 1000
+
+
+class CallControl(Control):
+    """The control of a query that ends with the call that it answers: when the client has gone, too."""
+
+    def __init__(self, context: Any, timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        self._context = context
+        self._thread = threading.get_ident()
+
+    def check(self) -> None:
+        """See `Control`; only the thread of a call may ask whether its client is there."""
+        if self._context is not None and threading.get_ident() == self._thread and self._context.is_cancelled():
+            self.cancel()
+        super().check()
+
+    def leave(self) -> None:
+        """The call is over: it must not be asked any more."""
+        self._context = None
+
+
+class Running:
+    """The queries that are under way; threads may share it."""
+
+    def __init__(self, most_streams: int, most_working: int, patience: float) -> None:
+        """
+        Args:
+            most_streams: answers that may be open at the same time; more are refused.
+            most_working: how many of them, and of other calls, may be computed at the same time; others wait.
+            patience: seconds that they wait before they are refused.
+        """
+        self._most = most_streams
+        self._patience = patience
+        self._slots = threading.BoundedSemaphore(most_working)
+        self._lock = threading.Lock()
+        self._open: dict[CallControl, str] = {}
+        self._cancelled: OrderedDict[str, None] = OrderedDict()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Compute something, when there is room for it.
+
+        Raises:
+            TooBusy: there is none.
+        """
+        if not self._slots.acquire(timeout=self._patience):
+            raise TooBusy(
+                f"The server is busy: nothing came to an end for {self._patience:g} s", hint="Try again later."
+            )
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def begin(self, name: str, control: CallControl) -> None:
+        """An answer begins; it counts until it ends, or is stopped.
+
+        Raises:
+            TooBusy: there are too many.
+            QueryCancelled: it was cancelled before.
+        """
+        with self._lock:
+            if name in self._cancelled:
+                raise QueryCancelled("The query was stopped")
+            if len(self._open) >= self._most:
+                raise TooBusy(f"{self._most} queries are under way, and there may be no more", hint="Try again later.")
+            self._open[control] = name
+        control.on_stop(lambda: self.end(control))
+
+    def end(self, control: CallControl) -> None:
+        """An answer has ended."""
+        with self._lock:
+            self._open.pop(control, None)
+
+    def cancel(self, name: str) -> None:
+        """Stop what goes by a name, and what is still to begin under it."""
+        with self._lock:
+            self._cancelled[name] = None
+            if len(self._cancelled) > _CANCELLED_REMEMBERED:
+                self._cancelled.popitem(last=False)
+            found = [control for control, known in self._open.items() if known == name]
+        for control in found:
+            control.cancel()
+
+    def stop(self) -> None:
+        """Stop everything."""
+        with self._lock:
+            found = [*self._open]
+        for control in found:
+            control.cancel()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+class Batches:
+    """The batches of an answer, for one call. It ends with the answer, with an error, or when nobody wants it any more.
+
+    Not a generator: one that nobody has begun to read would not be told of its end.
+
+    Attributes:
+        schema: their columns.
+        num_rows: rows that went out.
+    """
+
+    def __init__(self, answer: Answer, running: Running, control: CallControl, resources: ExitStack) -> None:
+        self.schema: pa.Schema = answer.schema
+        self.num_rows = 0
+        self._rows = iter(answer)
+        self._running = running
+        self._control = control
+        self._resources = resources
+        self._left: Iterator[pa.RecordBatch] = iter(())
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        """The next one, of a size that clients take.
+
+        Raises:
+            FlightError: in whatever way it cannot be had.
+        """
+        try:
+            with told():
+                found = next(self._left, None)
+                while found is None:
+                    self._left = self._more()
+                    found = next(self._left, None)
+                self.num_rows += found.num_rows
+                return found
+        except BaseException:
+            self.close()
+            raise
+
+    def _more(self) -> Iterator[pa.RecordBatch]:
+        self._control.check()
+        with self._running.working():
+            batch = next(self._rows)
+        return fitting(batch, self.schema)
+
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Have something called at the end."""
+        self._resources.callback(callback)
+
+    def close(self) -> None:
+        """Make no more of them."""
+        self._control.leave()
+        self._resources.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def fitting(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in batches that are not too large, with exactly the columns of a schema."""
+    if batch.schema != schema:
+        arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+        batch = pa.record_batch(arrays, schema=schema)
+    pieces = max(-(-batch.num_rows // BATCH_ROWS), min(batch.num_rows, -(-batch.nbytes // _BATCH_BYTES)))
+    rows = -(-batch.num_rows // pieces) if pieces else 0
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows)) if rows else iter(())

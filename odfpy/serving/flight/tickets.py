@@ -1,0 +1,165 @@
+"""What a client hands in for rows: the whole question, so that it can be handed in again, by anybody who may ask it.
+
+A ticket names the blocks as of which datasets are read: handed in twice, it gives the same rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import InvalidValue
+from odfpy.query.question import Query
+from odfpy.serving.flight.errors import FlightSqlError, WrongMessage, as_arrow
+from odfpy.serving.flight.messages import message, wrap
+
+_LONGEST_QUERY: Final = 1 << 20
+_MOST_PARAMETER_BYTES: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        text: SQL.
+        dialect: which SQL.
+        parameters: values for `?`, in order.
+    """
+
+    text: str
+    dialect: str
+    parameters: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.text) > _LONGEST_QUERY:
+            raise FlightSqlError(f"A query has {_LONGEST_QUERY} characters at most, not {len(self.text)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Some rows of an answer.
+
+    Attributes:
+        name: of the execution that it belongs to, by which it can be cancelled.
+        question: what is asked.
+        pins: the blocks as of which datasets are read.
+        skip: rows to leave out first.
+        limit: rows at most.
+    """
+
+    name: str
+    question: Question
+    pins: Mapping[DatasetId, Multihash] = field(default_factory=dict)
+    skip: int = 0
+    limit: int | None = None
+
+    def query(self, timeout: float | None) -> Query:
+        """For the query service."""
+        asked = self.question
+        return Query(
+            asked.text,
+            asked.dialect,
+            self.pins,
+            self.skip,
+            self.limit,
+            timeout=timeout,
+            parameters=asked.parameters,
+        )
+
+    def to_bytes(self) -> bytes:
+        """As a ticket of Flight SQL."""
+        document: dict[str, Any] = {
+            "name": self.name,
+            "query": self.question.text,
+            "dialect": self.question.dialect,
+            "parameters": _packed(self.question.parameters),
+            "pins": {str(key): str(value) for key, value in self.pins.items()},
+            "skip": self.skip,
+            "limit": self.limit,
+        }
+        text = json.dumps(
+            {key: value for key, value in document.items() if value not in ("", {}, None)}, separators=(",", ":")
+        )
+        return wrap(message("TicketStatementQuery", statement_handle=text.encode()))
+
+    @classmethod
+    def parse(cls, handle: bytes) -> Ticket:
+        """The ticket with that handle.
+
+        Raises:
+            WrongMessage: it is not of this server.
+        """
+        try:
+            document = json.loads(handle)
+            parameters = _unpacked(document.get("parameters", ""))
+            question = Question(_text(document["query"]), _text(document["dialect"]), parameters)
+            pins = {DatasetId.parse(key): Multihash.parse(value) for key, value in document.get("pins", {}).items()}
+            limit = document.get("limit")
+            return cls(
+                _text(document["name"]), question, pins, _count(document.get("skip", 0)), limit and _count(limit)
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidValue) as error:
+            raise WrongMessage(
+                "This is no ticket of this server", hint="Take tickets as GetFlightInfo gives them."
+            ) from error
+
+
+def values_of(batch: pa.RecordBatch) -> tuple[Any, ...]:
+    """The values of one row.
+
+    Raises:
+        FlightSqlError: there are more rows, or they are too large.
+    """
+    if batch.num_rows != 1:
+        raise FlightSqlError(
+            f"A statement takes the parameters of one row at a time, and {batch.num_rows} came",
+            hint="Execute it once for each row.",
+        )
+    if batch.nbytes > _MOST_PARAMETER_BYTES:
+        raise FlightSqlError(f"Parameters have {_MOST_PARAMETER_BYTES} bytes at most")
+    return tuple(as_arrow(column[0].as_py, "A parameter cannot be read") for column in batch.columns)
+
+
+def _packed(values: tuple[Any, ...]) -> str:
+    """Values with their types."""
+    if not values:
+        return ""
+    sink = pa.BufferOutputStream()
+    arrays = [pa.array([value]) for value in values]
+    batch = pa.record_batch(arrays, names=[str(number) for number in range(len(arrays))])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _unpacked(text: str) -> tuple[Any, ...]:
+    if not text:
+        return ()
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise WrongMessage("This is no ticket of this server") from error
+    table = as_arrow(lambda: pa.ipc.open_stream(data).read_all(), "This is no ticket of this server")
+    (batch,) = table.to_batches()
+    return values_of(batch)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError
+    return value

@@ -1,0 +1,103 @@
+"""GetXdbcTypeInfo: the types that columns may have, as ODBC and JDBC number them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type.
+
+    Attributes:
+        name: in SQL.
+        number: of `XdbcDataType`.
+        size: digits, characters or bytes at most; None where that is no question.
+        quotes: what stands around a constant.
+        radix: of the size of a number, None for what is no number.
+        scale: greatest scale of an exact number.
+        generic: the number of the class of types, where it differs.
+        subcode: which type of that class.
+    """
+
+    name: str
+    number: int
+    size: int | None = None
+    quotes: tuple[str, str] | None = None
+    radix: int | None = None
+    scale: int | None = None
+    generic: int | None = None
+    subcode: int | None = None
+
+
+_TYPES: Final = (
+    _Type("BOOLEAN", -7, 1),
+    _Type("TINYINT", -6, 3, radix=10, scale=0),
+    _Type("BIGINT", -5, 19, radix=10, scale=0),
+    _Type("BINARY", -3, 2**31 - 1, ("X'", "'")),
+    _Type("DECIMAL", 3, 38, radix=10, scale=38),
+    _Type("INTEGER", 4, 10, radix=10, scale=0),
+    _Type("SMALLINT", 5, 5, radix=10, scale=0),
+    _Type("FLOAT", 7, 24, radix=2),
+    _Type("DOUBLE", 8, 53, radix=2),
+    _Type("VARCHAR", 12, 2**31 - 1, ("'", "'")),
+    _Type("DATE", 91, 10, ("DATE '", "'"), generic=9, subcode=1),
+    _Type("TIMESTAMP", 93, 29, ("TIMESTAMP '", "'"), generic=9, subcode=3),
+)
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("type_name", pa.string(), nullable=False),
+        pa.field("data_type", pa.int32(), nullable=False),
+        pa.field("column_size", pa.int32()),
+        pa.field("literal_prefix", pa.string()),
+        pa.field("literal_suffix", pa.string()),
+        pa.field("create_params", pa.list_(pa.field("item", pa.string(), nullable=False))),
+        pa.field("nullable", pa.int32(), nullable=False),
+        pa.field("case_sensitive", pa.bool_(), nullable=False),
+        pa.field("searchable", pa.int32(), nullable=False),
+        pa.field("unsigned_attribute", pa.bool_()),
+        pa.field("fixed_prec_scale", pa.bool_(), nullable=False),
+        pa.field("auto_increment", pa.bool_()),
+        pa.field("local_type_name", pa.string()),
+        pa.field("minimum_scale", pa.int32()),
+        pa.field("maximum_scale", pa.int32()),
+        pa.field("sql_data_type", pa.int32(), nullable=False),
+        pa.field("datetime_subcode", pa.int32()),
+        pa.field("num_prec_radix", pa.int32()),
+        pa.field("interval_precision", pa.int32()),
+    ]
+)
+_NULLABLE: Final = 1
+_SEARCHABLE: Final = 3
+_SEARCHABLE_BUT_LIKE: Final = 2
+
+
+def type_info(number: int | None) -> pa.Table:
+    """All types, or those of one number."""
+    return pa.Table.from_pylist([_row(one) for one in _TYPES if number in (None, one.number)], _SCHEMA)
+
+
+def _row(one: _Type) -> dict[str, Any]:
+    is_text, is_number = one.name == "VARCHAR", one.radix is not None
+    return {
+        "type_name": one.name,
+        "data_type": one.number,
+        "column_size": one.size,
+        "literal_prefix": one.quotes and one.quotes[0],
+        "literal_suffix": one.quotes and one.quotes[1],
+        "nullable": _NULLABLE,
+        "case_sensitive": is_text,
+        "searchable": _SEARCHABLE if is_text else _SEARCHABLE_BUT_LIKE,
+        "unsigned_attribute": False if is_number else None,
+        "fixed_prec_scale": False,
+        "auto_increment": False if is_number else None,
+        "local_type_name": one.name,
+        "minimum_scale": None if one.scale is None else 0,
+        "maximum_scale": one.scale,
+        "sql_data_type": one.generic or one.number,
+        "datetime_subcode": one.subcode,
+        "num_prec_radix": one.radix,
+    }

@@ -1,0 +1,42 @@
+"""Certificates of servers."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.errors import OdfError, UsageError
+
+
+class CannotServe(OdfError, code="E631"):
+    """The server cannot listen where it was told to, or its certificate is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files of a certificate chain and of its key, both PEM."""
+
+    certificate: Path
+    key: Path
+
+
+def check_certificate(tls: Tls) -> None:
+    """See that certificate and key are of use.
+
+    Raises:
+        UsageError: one of the files cannot be read.
+        CannotServe: they do not fit.
+    """
+    for path in (tls.certificate, tls.key):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise UsageError(f"Cannot read {path}: {error.strerror}") from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key, password=lambda: b"")
+    except (ssl.SSLError, OSError) as error:
+        raise CannotServe(
+            f"The certificate {tls.certificate} cannot be used with the key {tls.key}",
+            hint="Both are PEM files, the key is that of the first certificate, and has no password.",
+        ) from error
