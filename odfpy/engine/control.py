@@ -12,6 +12,8 @@ from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut
 if TYPE_CHECKING:
     from odfpy.engine.messages import Progress
 
+_STOPPED = "The query was stopped"
+
 
 class Control:
     """A query under way; a context manager, at whose end the clock stops.
@@ -20,14 +22,22 @@ class Control:
         on_progress: hears now and then how the engine gets on.
     """
 
-    def __init__(self, timeout: float | None = None, on_progress: Callable[[Progress], None] | None = None) -> None:
+    def __init__(
+        self,
+        timeout: float | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        *,
+        within: Control | None = None,
+    ) -> None:
         """Begin.
 
         Args:
             timeout: seconds after which it is stopped.
             on_progress: hears now and then how the engine gets on.
+            within: something larger; when that is stopped, so is this.
         """
-        self.on_progress = on_progress
+        self.on_progress = on_progress or (None if within is None else within.on_progress)
+        self._within = within
         self._lock = threading.Lock()
         self._why: OdfError | None = None
         self._callbacks: list[Callable[[], None]] = []
@@ -37,6 +47,8 @@ class Control:
             self._timer = threading.Timer(timeout, self._stop, [late])
             self._timer.daemon = True
             self._timer.start()
+        if within is not None:
+            within.on_stop(self._stop_with)
 
     @property
     def is_stopped(self) -> bool:
@@ -45,7 +57,7 @@ class Control:
 
     def cancel(self) -> None:
         """Nobody wants it any more."""
-        self._stop(QueryCancelled("The query was stopped"))
+        self._stop(QueryCancelled(_STOPPED))
 
     def on_stop(self, callback: Callable[[], None]) -> None:
         """Have something called, by any thread, when it is stopped; at once if it is already."""
@@ -61,15 +73,31 @@ class Control:
         Raises:
             QueryCancelled, QueryTimedOut: it is not.
         """
+        if self._within is not None and self._why is None:
+            self._within.check()
         if self._why is not None:
             raise self._why
 
-    def close(self) -> None:
-        """It is done: the clock stops, and nobody is called any more."""
+    def stop_clock(self) -> None:
+        """The work is done; how long its result is read does not count."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def close(self) -> None:
+        """It is done: the clock stops, and nobody is called any more."""
+        self.stop_clock()
         with self._lock:
             self._callbacks.clear()
+
+    def _stop_with(self) -> None:
+        """What this is within has been stopped."""
+        if self._within is not None:
+            self._stop(self._within.why)
+
+    @property
+    def why(self) -> OdfError:
+        """Why it was stopped."""
+        return self._why or QueryCancelled(_STOPPED)
 
     def _stop(self, why: OdfError) -> None:
         with self._lock:

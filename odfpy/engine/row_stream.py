@@ -100,6 +100,7 @@ class Spooled:
         except BaseException as error:  # noqa: BLE001  whoever reads gets it
             self._growing.error = error
         finally:
+            self._control.stop_clock()
             self._growing.complete.set()
 
 
@@ -212,6 +213,7 @@ class Beside:
         except BaseException as error:  # noqa: BLE001  whoever reads gets it
             last = error
         self._is_over.set()
+        self._control.stop_clock()
         if not self._control.is_stopped:
             self._hand_over(last)
 

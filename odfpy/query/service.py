@@ -54,7 +54,7 @@ class QueryService:
             EngineUnavailable: the engine cannot be reached.
         """
         with ExitStack() as stack:
-            control = stack.enter_context(control or Control(query.timeout))
+            control = stack.enter_context(Control(query.timeout, within=control))
             found = plan(self.catalogue, query)
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
             stack.callback(rows.close)

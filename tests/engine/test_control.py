@@ -1,0 +1,45 @@
+"""What stops a query."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from odfpy.engine.control import Control
+from odfpy.errors import QueryCancelled, QueryTimedOut
+
+
+def test_who_waits_to_be_told_is_told_once():
+    told = []
+    with Control() as control:
+        control.on_stop(lambda: told.append("before"))
+        control.check()
+        control.cancel()
+        control.cancel()
+        control.on_stop(lambda: told.append("after"))
+    assert told == ["before", "after"]
+    with pytest.raises(QueryCancelled):
+        control.check()
+
+
+def test_the_clock_stops_what_takes_too_long():
+    stopped = threading.Event()
+    with Control(0.01) as control:
+        control.on_stop(stopped.set)
+        assert stopped.wait(60)
+    with pytest.raises(QueryTimedOut, match=r"longer than 0\.01 s"):
+        control.check()
+
+
+def test_what_is_within_something_that_is_stopped_is_stopped_too_and_not_the_other_way_round():
+    whole = Control()
+    with Control(within=whole) as first:
+        first.cancel()
+    whole.check()
+    with Control(within=whole) as second:
+        whole.cancel()
+        assert second.is_stopped
+        with pytest.raises(QueryCancelled):
+            second.check()
+    assert Control(within=whole).is_stopped
