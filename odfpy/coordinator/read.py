@@ -16,7 +16,7 @@ from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import SchemaError
 from odfpy.query.catalogue import Dataset
-from odfpy.query.direct import rows_between
+from odfpy.query.slice_rows import rows_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
