@@ -36,6 +36,10 @@ class OdfError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a traceback: as the command line says it."""
+        return [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
+
 
 class UsageError(OdfError, code="E100"):
     """The request itself is wrong: a bad argument, option, name or combination."""
@@ -225,6 +229,25 @@ class BlockOfAnother(NotFound, code="E706"):
 
 class UnknownTable(DatasetNotFound, code="E707"):
     """A query names what is neither a dataset nor defined by itself."""
+
+
+# --- Exports, differences, charts ------------------------------------------------------------------------------------
+
+
+class CannotExport(OdfError, code="E740"):
+    """Rows cannot be written in the form that is wanted."""
+
+
+class ExportDamaged(IntegrityError, code="E741"):
+    """Exported files are not those that were written."""
+
+
+class NoSuchKey(UsageError, code="E742"):
+    """Rows are to be told apart by a column that they do not have."""
+
+
+class NothingToPlot(OdfError, code="E743"):
+    """The rows are no chart: there are no numbers among them."""
 
 
 # --- Transfer --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ COMMANDS = {
     "ingest": ("ingest", "Take files or standard input into a dataset."),
     "tail": ("query", "Print the last rows of a dataset."),
     "sql": ("query", "Query datasets with SQL, or start a shell."),
+    "export": ("export", "Write a dataset, or the answer to a query, to files."),
     "provenance": ("provenance", "Tell where a row comes from: which rows of its inputs made it, down to the sources."),
     "verify": ("verify", "Check every hash and every rule, and replay every transform."),
     "clone": ("transfer", "Copy a dataset into a workspace of its own, a new folder."),

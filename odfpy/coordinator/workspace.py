@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.commit import timed
-from odfpy.coordinator.housekeeping import Housekeeping, check_choice
+from odfpy.coordinator.housekeeping import check_choice
 from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.questions import Questions
 from odfpy.coordinator.results import (
     DamagedDataset,
     ProgressSink,
@@ -33,14 +34,11 @@ from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfpy.coordinator.dry_run import PullPlan
     from odfpy.coordinator.pull import Puller
     from odfpy.coordinator.remotes import Remotes
     from odfpy.data.timestamp import Timestamp
     from odfpy.engine.messages import Status
-    from odfpy.query.service import QueryService
     from odfpy.repository.registry import RepositoryRegistry
 
 
@@ -48,7 +46,7 @@ def _damaged(dataset: DamagedDataset) -> PullResult:
     return PullResult(name=dataset.name, outcome=PullOutcome.FAILED, error=dataset.error)
 
 
-class Workspace(Housekeeping):
+class Workspace(Questions):
     """A folder with datasets in it."""
 
     @classmethod
@@ -307,34 +305,7 @@ class Workspace(Housekeeping):
             progress=progress,
         ).run()
 
-    # --- Data out ---
-
-    def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
-        """The last rows of a dataset, oldest first, with their system columns."""
-        from odfpy.coordinator.read import tail
-
-        return tail(self.storage.look(ref), num_records, skip)
-
-    def sql(self, query: str, *, engine: str | None = None, limit: int | None = None) -> pa.Table:
-        """Run a read-only query in which every dataset is a table under its name.
-
-        Args:
-            query: SQL; dotted names in backquotes for Spark, in double quotes for DataFusion.
-            engine: `spark` (default) or `datafusion`.
-            limit: rows at most.
-        """
-        from odfpy.query.service import Query
-
-        with self.query_service.run(Query(query, engine or "spark", limit=limit)) as answer:
-            return answer.read_all()
-
-    @cached_property
-    def query_service(self) -> QueryService:
-        """Answers SQL over the datasets, in pieces as they are made."""
-        from odfpy.coordinator.read import WorkspaceCatalogue
-        from odfpy.query.service import QueryService
-
-        return QueryService(WorkspaceCatalogue(self.storage), self.engines)
+    # --- Data out; `Questions` has more ---
 
     def push(
         self,

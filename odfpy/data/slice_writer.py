@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_schema, to_arrow
+from odfpy.data.hashing_file import HashingFile
 from odfpy.data.logical_hash import LogicalHasher
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.data.parquet_io import PathLike
@@ -86,7 +85,7 @@ class SliceWriter:
         self._event_times: list[int] = []  # least and greatest
         self._done = False
         with self._writing():
-            self._sink = _HashingFile(self._path)
+            self._sink = HashingFile(self._path)
             self._writer = _parquet_writer(self._sink, self._schema, vocab)
 
     @property
@@ -195,7 +194,7 @@ def _nanos(instant: pa.Scalar) -> int:
 # --- The file --------------------------------------------------------------------------------------------------------
 
 
-def _parquet_writer(sink: _HashingFile, schema: pa.Schema, vocab: DatasetVocabulary) -> pq.ParquetWriter:
+def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabulary) -> pq.ParquetWriter:
     """All settings that shape the bytes, none left to a default that a release of pyarrow may change.
 
     zstd, since slices are kept and sent around for ever and every reader of Parquet knows it. Offsets count up, which
@@ -237,48 +236,3 @@ def _paths(arrow: pa.DataType, path: str) -> Iterator[str]:
         yield from _paths(arrow.value_type, f"{path}.list.{arrow.value_field.name}")
     else:
         yield path
-
-
-class _HashingFile:
-    """A file that is hashed and counted as it is written."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self._discarding = False
-        self.hasher = hashlib.sha3_256()
-        self.size = 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing can be written any more; asked by Arrow."""
-        return self._file.closed and not self._discarding
-
-    def write(self, data: bytes) -> int:
-        """Append bytes."""
-        if not self._discarding:
-            self.hasher.update(data)
-            self._file.write(data)
-            self.size += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Asked by Arrow; `sync_and_close` is what counts."""
-
-    def tell(self) -> int:
-        """Position."""
-        return self.size
-
-    def discard(self) -> None:
-        """Take and drop whatever still comes."""
-        self._discarding = True
-        with contextlib.suppress(OSError):  # a full disk cannot take what is still buffered
-            self._file.close()
-
-    def sync_and_close(self) -> None:
-        """Make sure that all bytes are on disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-
-    def close(self) -> None:
-        """Asked by Arrow at its end; the file is closed by `sync_and_close` or `discard`."""
