@@ -98,6 +98,7 @@ SETTINGS = {
         Setting("ingest.memory", str, "2g", "Memory for an ingest in this process; auto leaves more to Spark", _SIZE),
         Setting("signatures.sign", bool, True, "Sign what is committed here with the key of the user"),
         Setting("signatures.require", str, None, "By whom copies must be signed; by nobody if not set", _SIGNERS),
+        Setting("proofs.key", str, None, "File with the key that signs answers to queries; the user's key if not set"),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
         Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),

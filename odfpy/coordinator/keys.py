@@ -16,13 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.signatures import RequiredSigners, SignatureReport
+from odfpy.coordinator.config import Config
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage import Storage
 
 OWNER: Final = "owner"
 ME: Final = "me"
@@ -60,13 +64,14 @@ class _Document:
 class UserKeys:
     """The keys that a user has and trusts."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
         """
         Args:
             folder: of the user's configuration; by default that of whoever runs this.
+            own: file of the private key, where it is another one.
         """
         folder = folder or configuration_folder()
-        self._own = folder / "keys" / "id_ed25519"
+        self._own = own or folder / "keys" / "id_ed25519"
         self._trusted = folder / "trusted-keys.yaml"
 
     # --- One's own ---
@@ -242,3 +247,13 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None
         frozenset(found | ({own.actor} if own else set())),
         owner=any(name.lower() == OWNER for name in names),
     )
+
+
+def answer_key(storage: Storage) -> KeyPair:
+    """What signs answers to queries in a workspace: the key that the setting `proofs.key` names, or the user's own.
+
+    Raises:
+        UnusableKey: it can neither be read nor made.
+    """
+    named = Config.load(storage.root).get("proofs.key")
+    return UserKeys(own=None if named is None else storage.root.absolute() / named).own()

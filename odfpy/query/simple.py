@@ -159,6 +159,8 @@ class _Reader:
         by = order.expressions
         if len(by) != 1 or not isinstance(by[0], exp.Ordered) or self._column(by[0].this) != self._offset:
             return None
+        if any(shown == self._offset and name != shown for name, shown in found.columns or ()):
+            return None  # ordered by what is called so in the result
         return replace(found, descending=bool(by[0].args.get("desc")))
 
     def _with_limit(self, tree: exp.Select, found: Simple) -> Simple | None:

@@ -2,6 +2,7 @@
 
     /health, /metrics, /token           the server itself
     /datasets                           what it has
+    /query, /verify                     questions in SQL, and answers that can be checked
     /docs, /openapi.json                what there is to ask for, for people and for programs
     /{name}/..., /{account}/{name}/...  a dataset
 
@@ -13,17 +14,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
 
 from odfpy import __version__
+from odfpy.coordinator.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
-from odfpy.serving import beside, catalog, docs_page, events, simple, smart
+from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_query, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
+from odfpy.serving.gate import QueryGate
 from odfpy.serving.heads import Heads
 from odfpy.serving.limits import BoundedBodies
 from odfpy.serving.logs import Metrics, Observed
@@ -33,7 +37,14 @@ from odfpy.serving.settings import ServeSettings
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
-DATASET_ROUTERS: Sequence[APIRouter] = (simple.router, beside.router, smart.router, events.router, catalog.dataset)
+DATASET_ROUTERS: Sequence[APIRouter] = (
+    simple.router,
+    beside.router,
+    smart.router,
+    events.router,
+    rest_dataset.router,
+    catalog.dataset,
+)
 """What there is of each dataset."""
 
 
@@ -54,11 +65,15 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.signer = Signer()
     app.state.limiters = {}
     app.state.metrics = Metrics()
+    app.state.gate = QueryGate(settings)
+    app.state.engines = workspaces[0].engines
+    app.state.node_key = partial(answer_key, workspaces[0].storage)
     app.add_middleware(BoundedBodies, max_body=settings.max_body)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
     app.include_router(catalog.server)
     app.include_router(docs_page.router)
+    app.include_router(rest_query.router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])

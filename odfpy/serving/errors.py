@@ -4,23 +4,60 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from odfpy.errors import DatasetLocked, DatasetNotFound, OdfError, UsageError
 from odfpy.serving.logs import log
 
+_WITHOUT_BODY = (204, 304)
 _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
+
+
+class Refused(Exception):
+    """A request is refused, with a message for who has sent it.
+
+    Attributes:
+        status: of HTTP.
+        message: what is wrong, and what to try.
+        headers: further headers of the answer.
+    """
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers
 
 
 def add_handlers(app: FastAPI) -> None:
     """Let the application answer errors."""
+    app.add_exception_handler(Refused, _told)
+    app.add_exception_handler(HTTPException, _declined)
     app.add_exception_handler(OdfError, _answer)
     app.add_exception_handler(RequestValidationError, _refuse)
+
+
+def _told(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
+    body = json.dumps({"message": error.message})  # in ASCII: what came from the client may be no text at all
+    return Response(body, error.status, dict(error.headers or {}), media_type="application/json")
+
+
+def _declined(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is asked about no others
+    if error.status_code in _WITHOUT_BODY:
+        return Response(status_code=error.status_code, headers=error.headers)
+    body = json.dumps({"detail": error.detail, "message": error.detail})  # the reference's clients look for `message`
+    return Response(body, error.status_code, error.headers, media_type="application/json")
 
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:
@@ -28,13 +65,15 @@ def _refuse(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
     problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
-    return Response(json.dumps({"detail": problems}), 422, media_type="application/json")
+    message = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+    return Response(json.dumps({"detail": problems, "message": message}), 422, media_type="application/json")
 
 
 def _answer(connection: HTTPConnection, error: Exception) -> Response:
     assert isinstance(error, OdfError)  # noqa: S101 - it is asked about no others
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return JSONResponse({"detail": kind.__doc__, "code": error.code}, status)
+            return JSONResponse({"detail": kind.__doc__, "message": kind.__doc__, "code": error.code}, status)
     log("failed", level=logging.ERROR, path=connection.scope["path"], code=error.code, problem=error.message)
-    return JSONResponse({"detail": "The server could not do that; its log says why", "code": error.code}, 500)
+    message = "The server could not do that; its log says why"
+    return JSONResponse({"detail": message, "message": message, "code": error.code}, 500)

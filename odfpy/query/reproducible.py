@@ -1,0 +1,304 @@
+"""Which queries give the same answer, row by row, to everybody who asks them of the same blocks.
+
+A proof binds for ever, so a query that cannot keep that promise gets none. What is refused:
+
+- time, chance and the machine: `now()`, `random()`, `uuid()`, `current_user` and the like
+- blocks by a name that may move: `NAME@v1`, `odf_as_at('NAME', 'v1')`
+- rows in no order, or in one that leaves ties open; the same where LIMIT, a window or an aggregate picks by order
+- sums of fractions over Spark, which adds in the order in which tasks end
+
+What cannot be told is refused, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.source_text import SourceText
+from odfpy.errors import EngineError
+from odfpy.query.plan import Plan, plan
+from odfpy.query.references import AtBlock
+from odfpy.query.request import Request
+from odfpy.query.service import QueryService
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
+
+_ELSEWHERE: Final = frozenset(
+    """now today curdate rand randn random uuid gen_random_uuid monotonically_increasing_id spark_partition_id shuffle
+    input_file_name input_file_block_start input_file_block_length current_date current_timestamp current_time localtime
+    localtimestamp current_user session_user user current_database current_catalog current_schema current_timezone
+    version unix_timestamp randstr uniform""".split()  # noqa: SIM905
+)
+"""Functions of something else than the data."""
+
+_WITHOUT_PARENTHESES: Final = frozenset(
+    "current_date current_timestamp current_time localtime localtimestamp current_user session_user tablesample".split()  # noqa: SIM905
+)
+_MOVING_WORDS: Final = ("now", "today", "yesterday", "tomorrow")
+_BY_ORDER: Final = frozenset(
+    """array_agg string_agg listagg group_concat collect_list collect_set first last any_value first_value last_value
+    nth_value mode max_by min_by arg_max arg_min approx_distinct approx_median approx_percentile_cont
+    approx_count_distinct percentile_approx approx_percentile approx_top_k""".split()  # noqa: SIM905
+)
+"""Aggregates that depend on the order of rows."""
+
+_PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
+_FRACTIONS: Final = ("Sum", "Avg")
+_FULL_HASH: Final = re.compile(r"f16[0-9a-f]{60,}")
+_ORDER: Final = "End the query with ORDER BY the offset of its dataset, all that it groups by, or all its columns."
+
+
+class NotReproducible(EngineError, code="E724"):
+    """A proof is wanted of an answer that others may not get again."""
+
+
+def check_reproducible(service: QueryService, request: Request) -> None:
+    """See that a question has one answer.
+
+    Raises:
+        NotReproducible: it may have several; the message says why.
+        OdfError: as `QueryService.run`.
+    """
+    planned = plan(service.catalogue, request.question())
+    for message, hint in _problems(planned):
+        raise NotReproducible(f"No proof can be given of this answer: {message}", hint=hint)
+
+
+def depends_on_more(planned: Plan) -> bool:
+    """Whether a query looks at anything but the blocks that it reads: then it may have another answer each time."""
+    return next(_of_something_else(planned), None) is not None
+
+
+def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
+    if planned.is_explained:
+        yield "it is a plan, not data", "Leave out EXPLAIN."
+    yield from _of_something_else(planned)
+    for reference, _ in planned.tables:
+        block = reference.at.text if isinstance(reference.at, AtBlock) else None
+        if "@" in reference.dataset or (block is not None and not _FULL_HASH.fullmatch(block)):
+            where = planned.place(reference)
+            yield (
+                f"{block or reference.dataset} may be another block tomorrow{where}",
+                "Write the whole hash of the block in odf_as_at or VERSION AS OF.",
+            )
+    if planned.path in ("chain", "slices"):
+        return  # by offset, always
+    tree = planned.dialect.tree(planned.text)
+    if tree is None:
+        yield "it cannot be told whether its rows have an order", "Write it in simpler terms."
+        return
+    yield from _Reader(planned).problems(tree)
+
+
+def _of_something_else(planned: Plan) -> Iterator[tuple[str, str]]:
+    """Words that stand for the time, for chance or for the machine."""
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = planned.dialect.tokens(planned.text)
+    except TokenError:
+        return
+    hint = "Take the value from a column, or write it as a constant."
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        word, is_call = token.text.lower(), after is not None and after.token_type.name == "L_PAREN"
+        is_word = token.token_type.name not in ("STRING", "IDENTIFIER")
+        is_moving = token.token_type.name == "STRING" and word.strip() in _MOVING_WORDS and _is_time(before)
+        if is_moving or (is_word and word in (_ELSEWHERE if is_call else _WITHOUT_PARENTHESES)):
+            yield f"{token.text} is not the same each time{_place(planned, token)}", hint
+
+
+def _is_time(token: Token | None) -> bool:
+    return token is not None and token.text.lower() in ("timestamp", "date", "timestamp_ltz", "timestamp_ntz")
+
+
+def _place(planned: Plan, token: Token) -> str:
+    return SourceText(planned.shown).at(token.start, token.end + 1)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Looks for places where the order of rows matters, and is left open."""
+
+    planned: Plan
+
+    def problems(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
+        """All of them."""
+        from sqlglot import exp
+
+        outermost = tree.unnest() if isinstance(tree, exp.Subquery) else tree
+        if not isinstance(outermost, exp.Query):
+            yield "it cannot be told whether its rows have an order", "Write a SELECT."
+            return
+        for query in tree.find_all(exp.Query):
+            picks = any(query.args.get(part) for part in ("limit", "offset")) or _has_distinct_on(query)
+            if picks and query is not outermost and not self._is_ordered(query):
+                yield (
+                    "which rows LIMIT or DISTINCT ON takes in a subquery is open",
+                    'Give the subquery an ORDER BY "offset" of its dataset.',
+                )
+        for window in tree.find_all(exp.Window):
+            if not self._is_settled(window):
+                yield (
+                    f"rows of a window have no order of their own: {window.sql()}",
+                    "Add the offset of the dataset to its ORDER BY.",
+                )
+        for call in tree.find_all(exp.Func):
+            name = (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+            written = (
+                {name, *(one.lower() for one in type(call).sql_names())}
+                if not isinstance(call, exp.Anonymous)
+                else {name}
+            )
+            if written & _BY_ORDER and not call.find_ancestor(exp.Window):
+                yield (
+                    f"{call.sql()} depends on the order of rows",
+                    "Leave it out, or use an aggregate such as min, max, sum or count.",
+                )
+        if not self._is_ordered(outermost) or _has_distinct_on(outermost):
+            yield "its rows have no order, or one that leaves ties open", _ORDER
+        if self.planned.path == "spark":
+            yield from self._sums_of_fractions(tree)
+
+    def _is_ordered(self, query: exp.Query) -> bool:
+        """Whether its rows have one order; equal ones may change places."""
+        from sqlglot import exp
+
+        shown = query.selects
+        if isinstance(query, exp.Select) and _is_one_row(query):
+            return True
+        order = query.args.get("order")
+        if order is None:
+            return False
+        keys = [one.this for one in order.expressions if isinstance(one, exp.Ordered)]
+        if isinstance(query, exp.Select) and self._has_offset(query, keys):
+            return True
+        group = query.args.get("group")
+        if group is not None and not any(value for name, value in group.args.items() if name != "expressions"):
+            return bool(group.expressions) and all(_is_among(one, keys, shown) for one in group.expressions)
+        return not any(one.is_star for one in shown) and all(_is_among(one, keys, shown) for one in shown)
+
+    def _is_settled(self, window: exp.Window) -> bool:
+        """Whether a window function gives the same whatever the order of rows that its ORDER BY leaves open."""
+        from sqlglot import exp
+
+        function = window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls) else window.this
+        order, frame = window.args.get("order"), window.args.get("spec")
+        by_rows = frame is not None and str(frame.args.get("kind", "")).upper() != "RANGE"
+        plain = isinstance(function, exp.AggFunc) and type(function).__name__ in ("Sum", "Avg", "Count", "Min", "Max")
+        if (plain or type(function).__name__ in _PEERS) and not by_rows:
+            return True
+        select = window.find_ancestor(exp.Select)
+        keys = [one.this for one in order.expressions] if order is not None else []
+        return select is not None and not window.args.get("alias") and self._has_offset(select, keys)
+
+    def _has_offset(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
+        """Whether the rows of a query are those of one dataset, each once, and are told apart by its offset."""
+        from sqlglot import exp
+
+        source = select.args.get("from_")
+        table = source.this if source is not None else None
+        if not isinstance(table, exp.Table) or any(select.args.get(p) for p in ("joins", "laterals", "group")):
+            return False
+        name = ".".join(part.name for part in table.parts)
+        offsets = {one.table: resolved.state.vocab.offset_column for one, resolved in self.planned.tables}
+        if name not in offsets or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+            return False
+        offset = offsets[name]
+        others = (one for one in select.selects if one.alias_or_name == offset)
+        if any(not isinstance(one.unalias(), exp.Column) or one.unalias().name != offset for one in others):
+            return False
+        return any(isinstance(key, exp.Column) and key.name == offset for key in keys)
+
+    def _sums_of_fractions(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
+        from sqlglot import exp
+
+        hint = "Make it CAST(... AS DECIMAL(38, 9)) before it is summed up, or ask DataFusion (SqlDataFusion)."
+        for call in tree.find_all(exp.AggFunc):
+            name = type(call).__name__
+            if name in ("Count", "Min", "Max", "CountIf", *_PEERS, "RowNumber", "Lag", "Lead", "Ntile"):
+                continue
+            if name not in _FRACTIONS or not self._is_exact(call):
+                yield f"Spark adds fractions in no certain order: {call.sql()}", hint
+
+    def _is_exact(self, call: exp.Expr) -> bool:
+        """Whether what is summed up has no fractions of floating point, as far as that can be told."""
+        from sqlglot import exp
+
+        if call.find(exp.Div, exp.Anonymous, exp.Subquery):
+            return False
+        casts = list(call.find_all(exp.Cast))
+        if any(one.to.is_type("decimal") for one in casts if one is call.this):
+            return True
+        if any(one.to.is_type("float", "double") for one in casts):
+            return False
+        exact = self._exact_columns()
+        return all(column.name.lower() in exact for column in call.find_all(exp.Column))
+
+    def _exact_columns(self) -> set[str]:
+        """Names that stand for columns of integers and decimals in every dataset that has them."""
+        import pyarrow as pa
+
+        from odfpy.data.arrow import to_arrow
+
+        exact: set[str] = set()
+        others: set[str] = set()
+        for _, resolved in self.planned.tables:
+            for field in to_arrow(resolved.state.schema) if resolved.state.schema is not None else ():
+                is_exact = pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)
+                (exact if is_exact else others).add(field.name.lower())
+        return exact - others
+
+
+def _is_one_row(select: exp.Select) -> bool:
+    """Whether there is at most one row: totals of everything, or constants."""
+    from sqlglot import exp
+
+    if any(select.args.get(part) for part in ("group", "joins", "laterals", "having")):
+        return False
+    if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+        return False
+    if select.args.get("from_") is None:
+        return True
+    return any(
+        call.find_ancestor(exp.Window, exp.Select) is select
+        for one in select.selects
+        for call in one.find_all(exp.AggFunc)
+    )
+
+
+def _has_distinct_on(query: exp.Query) -> bool:
+    from sqlglot import exp
+
+    distinct = query.args.get("distinct")
+    return isinstance(distinct, exp.Distinct) and bool(distinct.args.get("on"))
+
+
+def _is_among(wanted: exp.Expr, keys: Sequence[exp.Expr], shown: Sequence[exp.Expr]) -> bool:
+    """Whether an expression is one of the keys: written alike, by its name, or by its place among the columns.
+
+    A key that is a name is that of a column of the result first. What groups may be that of an input as well: then it
+    must be the same.
+    """
+    from sqlglot import exp
+
+    def named(one: exp.Expr) -> exp.Expr:
+        if isinstance(one, exp.Literal) and one.is_int and 0 < int(one.this) <= len(shown):
+            return shown[int(one.this) - 1].unalias()
+        if isinstance(one, exp.Column) and not one.table:
+            return next((column.unalias() for column in shown if column.alias_or_name == one.name), one)
+        return one
+
+    if wanted in shown:
+        found = wanted.unalias()
+        if isinstance(found, exp.Literal):
+            return True  # a constant
+    else:
+        found = named(wanted)
+        if isinstance(wanted, exp.Column) and (not isinstance(found, exp.Column) or found.name != wanted.name):
+            return False
+    return any(named(key).sql() == found.sql() for key in keys)

@@ -1,0 +1,140 @@
+"""Queries of clients: so many at once, for so long, and no longer than the client is there.
+
+Queries run in threads of their own, never in those of other requests, and never on the event loop. Those for which
+there is no room wait for a while; when too many wait, more are refused (503), or already before, more of one client
+(429).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import anyio
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from odfpy.engine.control import Control
+from odfpy.errors import (
+    DatasetNotFound,
+    EngineError,
+    EngineNotFound,
+    EngineUnavailable,
+    InvalidQuery,
+    MalformedData,
+    NondeterministicQuery,
+    NotFound,
+    OdfError,
+    QueryCancelled,
+    QueryTimedOut,
+    ResultTooLarge,
+    SchemaError,
+    UnknownTable,
+    UnsupportedQuery,
+    UsageError,
+)
+from odfpy.query.reproducible import NotReproducible
+from odfpy.serving.access import Caller
+from odfpy.serving.errors import Refused
+from odfpy.serving.settings import ServeSettings
+
+__all__ = ["QueryGate", "refusal", "run_in_threadpool"]
+
+T = TypeVar("T")
+
+_STATUSES: tuple[tuple[type[OdfError], int], ...] = (
+    (QueryTimedOut, 503),
+    (QueryCancelled, 503),
+    (EngineUnavailable, 503),
+    (UnknownTable, 400),
+    (DatasetNotFound, 404),
+    (NotFound, 404),
+    (ResultTooLarge, 400),
+    (InvalidQuery, 400),
+    (UnsupportedQuery, 400),
+    (NondeterministicQuery, 400),
+    (NotReproducible, 400),
+    (EngineNotFound, 400),
+    (UsageError, 400),
+    (SchemaError, 400),
+    (MalformedData, 400),
+)
+_BUSY = {"Retry-After": "1"}
+
+
+class QueryGate:
+    """Lets queries of clients in. Used from the event loop only."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._limiter = anyio.CapacityLimiter(settings.running_queries)
+        self._here: Counter[str] = Counter()
+
+    async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
+        """Do a query's work in a thread; when the client goes away, or takes too long, it is stopped.
+
+        Raises:
+            Refused: there is no room for it, or it is at fault.
+        """
+        with self._entered(_name(request, caller)), Control(self._settings.query_timeout) as control:
+            watcher = asyncio.create_task(_stop_when_gone(request, control))
+            try:
+                return await anyio.to_thread.run_sync(_told, work, control, limiter=self._limiter)
+            finally:
+                watcher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watcher
+
+    @contextmanager
+    def _entered(self, who: str) -> Iterator[None]:
+        settings = self._settings
+        if self._here.total() >= settings.max_queries:
+            raise Refused(503, "The server has as many queries as it can take; try again in a moment", _BUSY)
+        if self._here[who] >= settings.max_queries_each:
+            message = f"You have {settings.max_queries_each} queries under way, which is as many as one may have"
+            raise Refused(429, message, _BUSY)
+        self._here[who] += 1
+        try:
+            yield
+        finally:
+            self._here[who] -= 1
+            if not self._here[who]:
+                del self._here[who]
+
+
+def _name(request: Request, caller: Caller) -> str:
+    """Whose queries are counted together."""
+    if caller.token is not None:
+        return f"token {caller.token.name}"
+    return f"address {request.client.host if request.client else ''}"
+
+
+async def _stop_when_gone(request: Request, control: Control) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    control.cancel()
+
+
+def _told(work: Callable[[Control], T], control: Control) -> T:
+    control.check()
+    try:
+        return work(control)
+    except OdfError as error:
+        found = refusal(error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def refusal(error: OdfError) -> Refused | None:
+    """What the client is told, if the error is about what he has asked for; None if it is the server's."""
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            hint = f"\n{error.hint}" if error.hint else ""
+            return Refused(status, f"{error.message}{hint}")
+    if type(error) is EngineError:
+        return Refused(400, error.message)
+    return None

@@ -1,0 +1,169 @@
+"""`/query` and `/verify`: SQL over all datasets that the caller may read, and answers that somebody is bound to."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from odfpy import __version__
+from odfpy.codec.tree import TreeError
+from odfpy.engine.control import Control
+from odfpy.query.commitments import InvalidCommitment
+from odfpy.query.layouts import DataFormat
+from odfpy.query.plan import plan
+from odfpy.query.reproducible import depends_on_more
+from odfpy.query.request import DEFAULT_LIMIT, Include
+from odfpy.query.request import Request as Question
+from odfpy.query.response import Limits, respond
+from odfpy.query.service import QueryService
+from odfpy.query.verification import CommittedAnswer, VerificationFailed, verify_answer
+from odfpy.serving.access import AnyCaller, Caller, datasets_of
+from odfpy.serving.errors import Refused
+from odfpy.serving.replies import not_modified, reply, tag_of
+from odfpy.serving.rest_models import (
+    QUERY,
+    AnswerModel,
+    AnyDataFormat,
+    AnySchemaFormat,
+    QueryModel,
+    RefusalModel,
+    Rows,
+    VerdictModel,
+    VerifyModel,
+    answers,
+)
+from odfpy.serving.visible import VisibleDatasets
+
+router = APIRouter(tags=["queries"])
+
+_ANSWERS = answers(400, 401, 404, 422, 429, 503)
+_NOT_OK: dict[str, Any] = {
+    "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
+    "model": VerdictModel | RefusalModel,
+}
+
+
+@router.post("/query", response_model=AnswerModel, responses=_ANSWERS)
+async def post_query(request: Request, caller: AnyCaller, body: QueryModel) -> Response:
+    """Ask a question in SQL, of any number of datasets.
+
+    `datasets` of an answer that includes `Input`, sent along with the next question, makes it one of the same blocks:
+    so pages that are asked for with `skip` and `limit` are of one state, whatever is written in between.
+    """
+    return await _answer(request, caller, _question(body))
+
+
+@router.get("/query", response_model=AnswerModel, responses=_ANSWERS)
+async def get_query(
+    request: Request,
+    caller: AnyCaller,
+    query: Annotated[str, Query(max_length=10_000, examples=[QUERY])],
+    queryDialect: Annotated[str, Query(max_length=100)] = "SqlDataFusion",  # noqa: N803
+    dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
+    schemaFormat: AnySchemaFormat | None = None,  # noqa: N803
+    include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema, with commas.")] = "",
+    datasets: Annotated[
+        str | None, Query(max_length=10_000, description="As in the body of the POST, in JSON; see the header Link.")
+    ] = None,
+    skip: Rows = 0,
+    limit: Rows = DEFAULT_LIMIT,
+) -> Response:
+    """The same with parameters of the URL. The header `Link` leads to the next page, of the same blocks."""
+    tree = {
+        "query": query,
+        "queryDialect": queryDialect,
+        "dataFormat": dataFormat.value,
+        "include": [one.strip() for one in include.split(",") if one.strip()],
+        "skip": skip,
+        "limit": limit,
+    }
+    tree |= {} if schemaFormat is None else {"schemaFormat": schemaFormat.value}
+    tree |= {} if datasets is None else {"datasets": _json(datasets)}
+    return await _answer(request, caller, _parsed(tree), with_link=True)
+
+
+@router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 422, 429, 503), 400: _NOT_OK})
+async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
+    """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
+    tree = body.model_dump(mode="json", exclude_unset=True)
+    tree.setdefault("subQueries", [])
+    service, limits = _service(request, caller), _limits(request)
+
+    def work(control: Control) -> Response:
+        try:
+            verify_answer(service, CommittedAnswer.parse(tree), control=control, limits=limits)
+        except (InvalidCommitment, VerificationFailed) as error:
+            details = error.details if isinstance(error, VerificationFailed) else {}
+            verdict = {"ok": False, "error": {"kind": error.kind, "message": error.message, **details}}
+            return Response(json.dumps(verdict), 400, media_type="application/json")
+        return reply(request, {"ok": True})
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+async def _answer(request: Request, caller: Caller, question: Question, *, with_link: bool = False) -> Response:
+    service, limits = _service(request, caller), _limits(request)
+
+    def work(control: Control) -> Response:
+        planned = plan(service.catalogue, question.question())
+        is_lasting = not depends_on_more(planned)
+        tag = _tag(question.bound_to(planned.inputs)) if is_lasting else None
+        known = not_modified(request, tag)
+        if known is not None:
+            return known
+        key = request.app.state.node_key() if Include.PROOF in question.include else None
+        tree, bound = respond(service, question, key, control=control, limits=limits)
+        more = _link(bound, tree) if with_link else {}
+        return reply(request, tree, _tag(bound) if is_lasting else None, more)
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+def _service(request: Request, caller: Caller) -> QueryService:
+    state = request.app.state
+    return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines)
+
+
+def _limits(request: Request) -> Limits:
+    settings = request.app.state.settings
+    return Limits(settings.max_rows, settings.max_answer)
+
+
+def _tag(bound: Question) -> str:
+    return tag_of(__version__, bound.tree())
+
+
+def _link(bound: Question, tree: dict[str, Any]) -> dict[str, str]:
+    """The next page, if this one is full."""
+    data = tree["output"]["data"]
+    columns = list(data.values()) if isinstance(data, dict) else [data]
+    if not columns or len(columns[0]) < bound.limit or not bound.limit:
+        return {}
+    asked = bound.tree()
+    asked["include"] = ",".join(asked["include"])
+    asked["datasets"] = json.dumps(asked["datasets"], separators=(",", ":"))
+    asked["skip"] += bound.limit
+    return {"Link": f'<query?{urlencode({name: value for name, value in asked.items() if value != ""})}>; rel="next"'}
+
+
+def _question(body: QueryModel) -> Question:
+    return _parsed(body.model_dump(mode="json", exclude_none=True))
+
+
+def _parsed(tree: Any) -> Question:
+    try:
+        return Question.parse(tree)
+    except TreeError as error:
+        raise Refused(400, error.message + (f"\n{error.hint}" if error.hint else "")) from error
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "datasets is no JSON") from error
