@@ -101,6 +101,20 @@ def _aside(path: Path) -> Path:
     return path.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
 
 
+def put_aside(path: Path) -> None:
+    """See that a folder does not stand where a file belongs: it goes if it is empty, else to `.aside-...` beside it.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    if not path.is_dir() or path.is_symlink():
+        return
+    if any(path.iterdir()):
+        path.rename(path.with_name(f".aside-{secrets.token_hex(4)}"))
+    else:
+        path.rmdir()
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents, each flushed to disk, so that what is written into it can be found again."""
     if folder.is_dir():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
-from odfpy.files import TEMPORARY, locked_folder, replace_file, sync_folder
+from odfpy.files import TEMPORARY, locked_folder, put_aside, replace_file, sync_folder
 
 HEAD = "head"
 SIGNATURE_SUFFIX = ".sig"
@@ -86,8 +86,9 @@ def parse_reference(data: bytes, where: str) -> Multihash:
     except (InvalidValue, UnicodeDecodeError) as error:
         raise IntegrityError(
             f"Damaged reference: {where} does not hold the hash of a block",
-            hint="Write the hash of its block into the file. Or, if it is a tag or a branch, remove the file and make"
-            " it again; if it is the head of a copy, pull that again.",
+            hint="In a workspace, `odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
+            " Or write the hash of its block into the file, or if it is a tag or a branch, remove the file and make it"
+            " again.",
         ) from error
 
 
@@ -143,7 +144,7 @@ class LocalRefStore(RefStore):
     def names(self) -> Iterator[str]:
         try:
             with os.scandir(self.folder) as entries:
-                found = sorted(entry.name for entry in entries if is_name(entry.name) and entry.is_file())
+                found = sorted(entry.name for entry in entries if is_name(entry.name) and _is_one(entry))
         except FileNotFoundError:
             return iter(())
         except OSError as error:
@@ -153,10 +154,25 @@ class LocalRefStore(RefStore):
     def describe(self, name: str) -> str:
         return str(self.folder / check_name(name))
 
+    def restore(self, name: str, block: Multihash) -> None:
+        """Write a reference in the place of what is damaged, or leads nowhere; only for the holder of the lock."""
+        path = self.folder / check_name(name)
+        try:
+            with locked_folder(self.folder):
+                put_aside(path)
+                replace_file(path, str(block).encode("ascii"))
+        except OSError as error:
+            raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+
     def clean(self) -> None:
         """Remove what interrupted writers left; only for the holder of the dataset's lock."""
         for path in self.folder.glob(f"{TEMPORARY}*"):
             path.unlink(missing_ok=True)
+
+
+def _is_one(entry: os.DirEntry[str]) -> bool:
+    """Whether that is a reference, or a folder that has come into the place of one: a damaged one, then."""
+    return entry.is_file() or entry.name == HEAD or entry.name.startswith(("branch.", "tag."))
 
 
 class MemoryRefStore(RefStore):

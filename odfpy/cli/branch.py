@@ -8,6 +8,7 @@ import typer
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.grammar import Form, Name, command, group, session_of
+from odfpy.cli.output import error_tree
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def tag(
     block: Block = None,
     delete: Delete = False,
     form: Form = None,
-) -> None:
+) -> int:
     """List the tags of a dataset, or give a block a name, which NAME@TAG then means."""
-    _references(context, ReferenceKind.TAG, name, tag, block, delete=delete, form=form)
+    return _references(context, ReferenceKind.TAG, name, tag, block, delete=delete, form=form)
 
 
 @command(
@@ -74,9 +75,9 @@ def branch(
     block: Block = None,
     delete: Delete = False,
     form: Form = None,
-) -> None:
+) -> int:
     """List the branches of a dataset, or begin one; `odf ingest --branch` begins one, too."""
-    _references(context, ReferenceKind.BRANCH, name, branch, block, delete=delete, form=form)
+    return _references(context, ReferenceKind.BRANCH, name, branch, block, delete=delete, form=form)
 
 
 def _references(
@@ -88,7 +89,7 @@ def _references(
     *,
     delete: bool,
     form: str | None,
-) -> None:
+) -> int:
     session = session_of(context)
     output = session.output_as(form)
     if delete:
@@ -98,17 +99,21 @@ def _references(
             )
         block_hash = session.workspace.delete_reference(name, kind, wanted)
         output.say(f"Deleted {kind.value} {wanted}, which was at {block_hash}")
-        return
+        return 0
     if wanted is not None:
         made = session.workspace.create_reference(name, kind, wanted, block)
         output.say(f"{made.name} is at block {_number(made)} ({made.target})")
-        return
+        return 0
     found = session.workspace.references(name, kind)
     if not found and output.for_people:
         output.say(f"No {kind.value}{'es' if kind is ReferenceKind.BRANCH else 's'}")
-        return
+        return 0
     columns = {"Name": "name", "Block": "sequenceNumber", "Time": "systemTime", "Hash": "blockHash"}
     output.records([_tree(item) for item in found], columns)
+    problems = [item.problem for item in found if item.problem is not None]
+    for problem in problems:
+        output.error(problem.message, problem.hint, problem.code)
+    return 1 if problems else 0
 
 
 def _tree(item: Reference) -> dict[str, Any]:
@@ -116,7 +121,8 @@ def _tree(item: Reference) -> dict[str, Any]:
         "name": item.name.name,
         "sequenceNumber": item.block.block.sequence_number if item.block else None,
         "systemTime": str(item.block.block.system_time) if item.block else None,
-        "blockHash": str(item.target),
+        "blockHash": str(item.target) if item.target else None,
+        **({} if item.problem is None else error_tree(item.problem)),
     }
 
 

@@ -10,6 +10,7 @@ from odfpy.coordinator.catalog import Catalog
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import DatasetHandle, ProgressSink, silent
 from odfpy.coordinator.storage import StoredDataset
+from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
 
@@ -63,9 +64,11 @@ class Housekeeping(Catalog):
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
         """
         from odfpy.coordinator.fsck import with_files
+        from odfpy.coordinator.lost_names import restore_names
         from odfpy.coordinator.verify import verify
 
         check_choice("verify", refs, all=all)
+        named = restore_names(self.storage, None if all else refs) if repair else {}
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs), to_look_at=True), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
@@ -77,7 +80,8 @@ class Housekeeping(Catalog):
                 report = with_files(dataset, report)
                 if mending is not None:
                     findings = (*report.findings, *mending.findings)
-                    report = replace(report, repaired=tuple(mending.repaired), findings=findings)
+                    names = named.get(dataset.handle.id, ())
+                    report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 yield report
             if nameless:
                 raise nameless[0].error
@@ -239,6 +243,9 @@ class Housekeeping(Catalog):
             AlreadyExists: the name is taken.
         """
         alias = DatasetAlias.parse(new_name)
+        if self.storage.has_lost_its_name(ref):
+            with self.storage.editing():
+                return self.storage.name_again(DatasetId.parse(ref), alias).handle
         with self.storage.editing(), self.storage.get(ref).writing() as dataset:
             return self.storage.rename(dataset, alias).handle
 

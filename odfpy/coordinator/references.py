@@ -11,7 +11,7 @@ from odfpy.chain.ref_store import HEAD, is_name
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import AlreadyExists, InvalidValue, NotFound, ObjectNotFound, UsageError, did_you_mean
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, UsageError, did_you_mean
 
 
 class BlockNotFound(NotFound, code="E641"):
@@ -27,26 +27,31 @@ class Reference:
     """A branch or tag, and where it is.
 
     Attributes:
+        target: None when the reference is damaged.
         block: the block that it points to, None when that cannot be read.
+        problem: why something of that is not known.
     """
 
     name: ReferenceName
-    target: Multihash
+    target: Multihash | None
     block: HashedBlock | None
+    problem: OdfError | None = None
 
 
 def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Reference]:
-    """The branches or tags of a dataset, in the order of their names."""
+    """The branches or tags of a dataset, in the order of their names; a damaged one spoils no other."""
     layout = dataset.layout
     for text in layout.refs.names():
         name = ReferenceName.parse(text)
-        target = layout.refs.get(text) if name is not None and name.kind is kind else None
-        if name is not None and target is not None:
-            try:
-                block = layout.chain.block(target)
-            except ObjectNotFound:
-                block = None
-            yield Reference(name, target, block)
+        if name is None or name.kind is not kind:
+            continue
+        target = None
+        try:
+            target = layout.refs.get(text)
+            if target is not None:
+                yield Reference(name, target, layout.chain.block(target))
+        except OdfError as error:
+            yield Reference(name, target, None, error)
 
 
 def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | None) -> Reference:

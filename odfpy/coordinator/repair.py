@@ -1,24 +1,29 @@
 """`odf verify --repair`: what is missing or damaged comes again from where the dataset was pulled from or pushed to.
 
 Objects are named by their hashes, so any place will do: what comes is hashed while it flows, and takes the place of
-what is there in one step, or not at all.
+what is there in one step, or not at all. References and signatures are no objects: see `repair_beside`.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.remotes import Remotes
+from odfpy.coordinator.repair_beside import ReferenceRepair, restored_signatures
 from odfpy.coordinator.results import Finding, Progress, ProgressSink, Severity
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
+from odfpy.files import put_aside
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
 from odfpy.repository.open import open_dataset
@@ -42,18 +47,27 @@ class Repair:
     _places: list[tuple[str, DatasetLayout]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Look at everything that the references reach, and get what is not as it should be."""
+        """Look at the references and at everything that they reach, and get what is not as it should be."""
         self._places = list(self._open_places())
         layout = self.dataset.layout
+        references = ReferenceRepair(self.dataset, self._places)
         seen: set[Multihash] = set()
-        for name in layout.refs.names():
+        for name in dict.fromkeys((HEAD, *layout.refs.names())):
             try:
-                head = layout.refs.get(name)
-                blocks = [] if head is None else self._blocks(head, seen)
-                for item in linked_objects(blocks):
-                    self._object(item)
-            except OdfError:  # what is still wrong is told by the verification that follows
-                continue
+                if references.restored(name):
+                    self.repaired.append(layout.refs.describe(name))
+            except OdfError as error:
+                self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
+            with suppress(OdfError):  # what is still wrong is told by the verification that follows
+                self._reached(name, seen)
+
+    def _reached(self, reference: str, seen: set[Multihash]) -> None:
+        """All that a reference reaches, and that was not seen before."""
+        head = self.dataset.layout.refs.get(reference)
+        blocks = [] if head is None else self._blocks(head, seen)
+        for item in linked_objects(blocks):
+            self._object(item)
+        self.repaired += restored_signatures(self.dataset, blocks, self._places)
 
     def _open_places(self) -> list[tuple[str, DatasetLayout]]:
         aliases = self.remotes.aliases(self.dataset)
@@ -103,6 +117,7 @@ class Repair:
         file = store.describe(name)
         for place, layout in self._places:
             try:
+                put_aside(Path(file))
                 copy(layout)
             except ObjectNotFound:
                 self._tell(f"{place} does not have it either", ObjectNotFound, file=file)

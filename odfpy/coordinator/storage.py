@@ -38,7 +38,7 @@ from odfpy.errors import (
     WorkspaceNotFound,
     did_you_mean,
 )
-from odfpy.files import replace_file, sync_folder
+from odfpy.files import put_aside, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from odfpy.coordinator.signing import Signing
@@ -180,13 +180,17 @@ class Storage:
             folder = self._folder(parsed)
             if folder.is_dir():
                 return self._load(folder)
-            raise DatasetNotFound(
-                f"No dataset with the id {parsed} in the workspace {self.root}", hint="`odf list --wide` shows the ids."
-            )
+            raise self._no_such_id(parsed)
         datasets, nameless = self.scan()
         for dataset in datasets:
             if dataset.handle.alias == parsed:
                 return dataset
+        if nameless:
+            from odfpy.coordinator.lost_names import lost_name_of
+
+            for damaged in nameless:
+                if lost_name_of(self.odf / "datasets" / damaged.name) == parsed:
+                    raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
         hint = did_you_mean(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
         if nameless:
@@ -272,6 +276,25 @@ class Storage:
         self._write_alias(dataset.folder, alias)
         return self._load(dataset.folder)
 
+    def name_again(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
+        """Give a name to a dataset that has lost its own; call it under `editing`.
+
+        Raises:
+            AlreadyExists: the name is taken.
+        """
+        folder = self._folder(dataset_id)
+        if not folder.is_dir():
+            raise self._no_such_id(dataset_id)
+        self.check_free(alias)
+        self._write_alias(folder, alias)
+        return self._load(folder)
+
+    def has_lost_its_name(self, ref: str) -> bool:
+        """Whether that is the id of a dataset without a readable name."""
+        return ref.startswith(DID_ODF_PREFIX) and any(
+            f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]
+        )
+
     def delete(self, dataset: StoredDataset) -> None:
         """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
         doomed = self._scratch / f"deleted-{secrets.token_hex(4)}"
@@ -300,6 +323,11 @@ class Storage:
 
     # --- Pieces ---
 
+    def _no_such_id(self, dataset_id: DatasetId) -> DatasetNotFound:
+        return DatasetNotFound(
+            f"No dataset with the id {dataset_id} in the workspace {self.root}", hint="`odf list --wide` shows the ids."
+        )
+
     def _folder(self, dataset_id: DatasetId) -> Path:
         return self.odf / "datasets" / _folder_name(dataset_id)
 
@@ -316,13 +344,19 @@ class Storage:
         except (OSError, InvalidValue, UnicodeDecodeError) as error:
             raise IntegrityError(
                 f"Damaged workspace: {path} does not hold the name of a dataset",
-                hint="Write the name of the dataset into that file.",
+                hint=f"`odf rename {dataset_id} NAME` gives it a name again; `odf verify --repair {dataset_id}` the one"
+                " by which it was pulled or pushed last.",
             ) from error
         return StoredDataset(DatasetHandle(dataset_id, alias), folder, self)
 
     @staticmethod
     def _write_alias(folder: Path, alias: DatasetAlias) -> None:
-        replace_file(folder / "info" / "alias", f"{alias}\n".encode())
+        file = folder / "info" / "alias"
+        try:
+            put_aside(file)
+        except OSError as error:
+            raise OdfError(f"Cannot write {file}: {error.strerror}") from error
+        replace_file(file, f"{alias}\n".encode())
 
 
 def _remove(folder: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD, RefStore
 from odfpy.data.multihash import Multihash
+from odfpy.errors import OdfError
 from odfpy.repository.objects import ObjectKind, linked_objects
 
 
@@ -28,9 +31,9 @@ class Reach:
             name: its hash.
 
         Raises:
-            OdfError: a reference or a block is missing or damaged.
+            OdfError: the head or a block is missing or damaged.
         """
-        tips = frozenset(_tips(layout))
+        tips = frozenset(target for _, target in readable_references(layout.refs))
         with self._lock:
             if tips != self._tips:
                 self._follow(layout, tips)
@@ -47,11 +50,13 @@ class Reach:
         self._tips = tips
 
 
-def _tips(layout: DatasetLayout) -> Iterator[Multihash]:
-    for name in layout.refs.names():
-        tip = layout.refs.get(name)
-        if tip is not None:
-            yield tip
+def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
+    """Name and block of each reference; a damaged tag or branch leads nowhere, and is in nobody's way."""
+    for name in refs.names():
+        with suppress(*(() if name == HEAD else (OdfError,))):
+            target = refs.get(name)
+            if target is not None:
+                yield name, target
 
 
 def _walk(

@@ -26,6 +26,7 @@ from odfpy.errors import InvalidValue
 from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.repository.objects import ObjectKind
 from odfpy.serving.access import Readable
+from odfpy.serving.reach import readable_references
 from odfpy.serving.visibility import Visibility, visibility_of
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -107,9 +108,8 @@ def reference(request: Request, dataset: Readable, ref: Annotated[str, Path(max_
 
 @router.get("/refs", responses=_ANSWERS)
 def references(dataset: Readable) -> dict[str, str]:
-    """All references, and the blocks that they point to."""
-    refs = dataset.layout.refs
-    return {name: str(target) for name in refs.names() if (target := refs.get(name)) is not None}
+    """All references that can be read, and the blocks that they point to."""
+    return {name: str(target) for name, target in readable_references(dataset.layout.refs)}
 
 
 @router.head("/blocks/{hash}", include_in_schema=False)

@@ -107,7 +107,7 @@ def test_a_dataset_that_lost_its_name(case: str, odf: Odf, workspace: Path) -> N
     listed = odf("list")
     assert listed.code == 1
     assert f"{folder / 'info' / 'alias'} does not hold the name" in listed.says
-    assert "Write the name of the dataset into that file." in listed.says
+    assert "gives it a name again" in listed.says
     assert f"{folder.name}  damaged" in listed.out
     assert len(listed.out.splitlines()) == 7
     assert "has it lost its name?" in odf("tail", NAME).says

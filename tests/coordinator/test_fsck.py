@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
+from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.results import Severity, VerifyReport
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
+from odfpy.errors import AlreadyExists, DatasetNotFound, IntegrityError
 
 OBJECTS = ("blocks", "data", "checkpoints")
 
@@ -139,3 +142,120 @@ def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> Non
     assert report.unreferenced_bytes > 0
     list(workspace.gc())
     assert verified(workspace, "root").unreferenced == 0
+
+
+# --- What is not named by a hash --------------------------------------------------------------------------------------
+
+
+def push_tag(workspace: Workspace) -> Path:
+    """A tag of the root, also in the mirror; gives back the folder of the dataset."""
+    workspace.create_reference("root", ReferenceKind.TAG, "v2", "1")
+    assert [result.error for result in workspace.push(["root"], tags=["v2"])] == [None, None]
+    return workspace.storage.get("root").folder
+
+
+DAMAGE = {
+    "nonsense": lambda file: file.write_text("x"),
+    "empty": lambda file: file.write_bytes(b""),
+    "leads nowhere": lambda file: file.write_text(str(Multihash.of(b"nowhere"))),
+    "a folder": lambda file: (file.unlink(), file.mkdir(), (file / "x").write_text("x")),
+    "gone": lambda file: file.unlink(),
+}
+
+
+@pytest.mark.parametrize("how", sorted(set(DAMAGE) - {"gone"}))
+def test_a_damaged_tag_spoils_no_other_and_comes_again(how: str, workspace: Workspace) -> None:
+    file = push_tag(workspace) / "refs" / "tag.v2"
+    before = file.read_bytes()
+    DAMAGE[how](file)
+    listed = {item.name.name: item.problem for item in workspace.references("root", ReferenceKind.TAG)}
+    assert (listed["v1"], listed["v2"] is None) == (None, False)
+    assert not verified(workspace, "root").ok
+    report = verified(workspace, "root", repair=True)
+    assert (report.ok, report.repaired) == (True, (str(file),))
+    assert file.read_bytes() == before
+    assert [path.name[:7] for path in file.parent.glob(".aside*")] == [".aside-"] * (how == "a folder")
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_lost_head_comes_again_where_it_was(how: str, signed: bool, workspace: Workspace) -> None:
+    """By its signature here; without that as another place has it, unless that may be of an earlier time."""
+    folder = workspace.storage.get("root").folder
+    file = folder / "refs" / "head"
+    before = file.read_text()
+    if not signed:
+        (folder / "refs" / "head.sig").unlink()
+    DAMAGE[how](file)
+    report = verified(workspace, "root", repair=True)
+    if how == "leads nowhere" and not signed:
+        assert (report.ok, report.repaired) == (False, ())
+    else:
+        assert (report.ok, file.read_text()) == (True, before)
+        assert str(file) in report.repaired
+
+
+def test_a_head_does_not_go_back_to_what_was_pushed_once(workspace: Workspace) -> None:
+    feed(workspace, "root", "5 e", day=4)
+    folder = workspace.storage.get("root").folder
+    (folder / "refs" / "head").write_text("x")
+    (folder / "refs" / "head.sig").unlink()
+    report = verified(workspace, "root", repair=True)
+    assert (report.ok, report.repaired) == (False, ())
+    assert any("blocks here go on from there" in finding.message for finding in report.findings)
+
+
+@pytest.mark.parametrize("how", sorted(set(DAMAGE) - {"leads nowhere"}))
+def test_signatures_come_again(how: str, workspace: Workspace) -> None:
+    folder = workspace.storage.get("root").folder
+    newest = (folder / "refs" / "head").read_text()
+    files = [folder / "refs" / "head.sig", folder / "info" / "signatures" / newest]
+    before = [file.read_bytes() for file in files]
+    for file in files:
+        DAMAGE[how](file)
+    report = verified(workspace, "root", repair=True)
+    assert report.findings == ()
+    assert sorted(report.repaired) == sorted(map(str, files))
+    assert [file.read_bytes() for file in files] == before
+    assert report.signatures is not None
+    assert report.signatures.unsigned == 0
+
+
+@pytest.mark.parametrize("part", ["blocks", "data"])
+@pytest.mark.parametrize("full", [True, False])
+def test_a_folder_in_the_place_of_an_object_makes_way(part: str, full: bool, workspace: Workspace) -> None:
+    file = next((workspace.storage.get("root").folder / part).iterdir())
+    file.unlink()
+    file.mkdir()
+    if full:
+        (file / "notes.txt").write_text("mine")
+    report = verified(workspace, "root", repair=True)
+    assert (report.ok, report.repaired) == (True, (str(file),))
+    aside = list(file.parent.glob(".aside-*/notes.txt"))
+    assert ([path.read_text() for path in aside], len(report.findings)) == ((["mine"], 1) if full else ([], 0))
+
+
+@pytest.mark.parametrize("how", sorted(set(DAMAGE) - {"leads nowhere"}))
+@pytest.mark.parametrize("by", ["name", "id", "pattern", "all"])
+def test_a_lost_name_is_that_of_the_copy(how: str, by: str, workspace: Workspace) -> None:
+    dataset = workspace.storage.get("root")
+    file = dataset.folder / "info" / "alias"
+    (file.write_text("../x") if how == "nonsense" else DAMAGE[how](file))
+    with pytest.raises(IntegrityError, match="does not hold the name"):
+        workspace.verify(["root"])
+    refs = {"name": ["root"], "id": [str(dataset.handle.id)], "pattern": ["roo%"], "all": []}[by]
+    reports = list(workspace.verify(refs, all=by == "all", integrity_only=True, repair=True))
+    (report,) = (one for one in reports if str(one.handle) == "root")
+    assert (report.ok, report.repaired) == (True, (str(file),))
+
+
+def test_a_lost_name_that_nobody_knows_is_given_again(workspace: Workspace) -> None:
+    dataset = workspace.storage.get("root")
+    (dataset.folder / "info" / "aliases.yaml").unlink()
+    (dataset.folder / "info" / "alias").unlink()
+    with pytest.raises(DatasetNotFound, match="root"):
+        workspace.verify(["root"], repair=True)
+    with pytest.raises(AlreadyExists):
+        workspace.rename(str(dataset.handle.id), "derived")
+    assert str(workspace.rename(str(dataset.handle.id), "root")) == "root"
+    assert verified(workspace, "root").ok
