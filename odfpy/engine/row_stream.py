@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import io
+import os
 import queue
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,7 +143,7 @@ class _Growing(io.RawIOBase):
     def _piece(self, size: int) -> bytes:
         if self._file is None:
             try:
-                self._file = io.FileIO(self._path)
+                self._file = io.FileIO(self._path, opener=_plain_file)
             except FileNotFoundError:
                 return b""
         return self._file.read(size) or b""
@@ -165,6 +167,20 @@ class _Growing(io.RawIOBase):
         if self._file is not None:
             self._file.close()
         super().close()
+
+
+def _plain_file(path: str, flags: int) -> int:
+    """Open what an engine has written, which must be a file: a link might lead to what it may not see itself."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        pass
+    raise EngineError(f"The engine has left something that is not a file: {path}")
 
 
 class Beside:

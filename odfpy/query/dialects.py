@@ -69,7 +69,7 @@ class Dialect:
             case bool():
                 return "TRUE" if value else "FALSE"
             case int() | Decimal():
-                return f"({value})"
+                return f"({value})" if value < 0 else str(value)
             case float():
                 return f"CAST('{value}' AS DOUBLE)"
             case str():

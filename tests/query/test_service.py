@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
+from odfpy.query.dialects import DIALECTS, parameter_places, with_parameters
 from odfpy.query.service import Query
 
 NAME = "com.example.changes"
@@ -290,6 +293,24 @@ def test_prepared_queries_and_parameters(workspace: Workspace) -> None:
     assert (prepared.num_parameters, prepared.schema.names) == (2, ["id", "name"])
     assert ask(workspace, text, parameters=(2, "x")).column(0).to_pylist() == [3, 4]
     assert ask(workspace, text, parameters=(2, "x' OR 'x' = 'x")).num_rows == 0
+    when = datetime(2024, 1, 2, tzinfo=timezone.utc)
+    found = ask(
+        workspace, "SELECT id FROM odf_as_at_of(?, ?, ?) ORDER BY id LIMIT ?", parameters=("appended", 3, when, 9)
+    )
+    assert found.column(0).to_pylist() == [0, 1]
+    values = (None, True, -1, 1.5, "it's", b"\x00\xff", Decimal("-1.50"), when, date(2024, 1, 2))
+    for dialect in DIALECTS.values():
+        written = ", ".join("?" * len(values))
+        text = with_parameters(f"SELECT {written}, '?' -- ?", dialect, values)
+        assert not parameter_places(text, dialect)
+    (row,) = ask(
+        workspace, f"SELECT {', '.join(f'? AS c{at}' for at in range(len(values)))}", parameters=values
+    ).to_pylist()
+    assert tuple(row.values())[:6] == values[:6]
+    assert [row["c6"], row["c8"]] == [-1.5, date(2024, 1, 2)]
+    for wrong in ((), (1,), (1, 2, 3)):
+        with pytest.raises(OdfError, match="2 parameters"):
+            ask(workspace, "SELECT ?, ?", parameters=wrong)
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------
