@@ -41,7 +41,7 @@ PACKAGES = {
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
     "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras"},
     "cli": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "serving", "extras", "(root)"},
-    "client": VALUES | {"engine", "query", "provenance", "coordinator", "repository", "http", "extras"},
+    "client": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "http", "extras"},
     "(root)": VALUES | {"coordinator", "client"},
     "__main__": {"cli"},
 }

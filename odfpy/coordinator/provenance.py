@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import analyze
@@ -88,8 +88,7 @@ class _Hop:
     _made_of: dict[int, Cited] = field(default_factory=dict)
     _ways: dict[int, int] = field(default_factory=dict)
     _origins: tuple[ColumnOrigin, ...] = ()
-    _confirmed: int = 0
-    _remark: str | None = None
+    _searches: int = 3
 
     def __post_init__(self) -> None:
         self.rows = StoredRows(self.dataset)
@@ -205,7 +204,38 @@ class _Hop:
         now = {one for each in pair if each.operation.weight > 0 for one in self._made_of.get(each.offset, ())}
         was = {one for each in pair if each.operation.weight < 0 for one in self._made_of.get(each.offset, ())}
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
-        return new | self._taking_back(was, run)
+        return (new | self._taking_back(was, run)) or self._hiding(row, run)
+
+    def _hiding(self, row: StoredRow, run: Run) -> set[tuple[int, int]]:
+        """A row that came with a run and without which another one would still be there, though nothing of what that
+        is made of has changed: a partner of what had none, one that is before it in a top-N...
+
+        It is found by halves: the last of the rows that must have come for the other one to go.
+        """
+        if self._searches == 0 or row.operation.weight > 0:
+            return set()
+        self._searches -= 1
+        firsts = [0 if one.prev_offset is None else one.prev_offset + 1 for one in run.event.query_inputs]
+        news = [
+            0 if one.new_offset is None else one.new_offset + 1 - first
+            for one, first in zip(run.event.query_inputs, firsts, strict=True)
+        ]
+
+        def until(count: int) -> tuple[int, ...]:
+            return tuple(min(max(count - sum(news[:at]), 0), new) for at, new in enumerate(news))
+
+        def is_gone(count: int) -> bool:
+            ways, _ = self.traces.ways(Question((run,), (row,), by_rows=False, until=until(count)))
+            return row.offset not in ways
+
+        stays, goes = 0, sum(news)
+        if is_gone(stays) or not is_gone(goes):
+            return set()  # it was the watermark, or a row that is the same is still there
+        while goes - stays > 1:
+            middle = (stays + goes) // 2
+            stays, goes = (stays, middle) if is_gone(middle) else (middle, goes)
+        number = next(at for at, (one, other) in enumerate(zip(until(goes), until(stays), strict=True)) if one != other)
+        return {(number, firsts[number] + until(goes)[number] - 1)}
 
     def _taking_back(self, cited: set[tuple[int, int]], run: Run) -> set[tuple[int, int]]:
         """The rows that came with a run and take back some of those that were cited."""
@@ -250,7 +280,7 @@ class _Hop:
         return Check.CONFIRMED, None
 
 
-_PARTNER = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}
+_PARTNER: Final = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}
 
 
 def row_provenance(

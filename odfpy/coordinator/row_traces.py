@@ -43,11 +43,13 @@ class Question:
         runs: those that made them; with state one, and the rows are those of the result as it was after it.
         rows: the rows.
         by_rows: whether the query is row by row.
+        until: with state, of how many new rows of each input the run is to know; None for all.
     """
 
     runs: tuple[Run, ...]
     rows: tuple[StoredRow, ...]
     by_rows: bool
+    until: tuple[int, ...] | None = None
 
     @property
     def last(self) -> Run:
@@ -60,7 +62,12 @@ class Question:
 
     def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
         """What was read."""
-        return together(self.runs, scratch) if self.by_rows else self.last.request(scratch).query_inputs
+        if self.by_rows:
+            return together(self.runs, scratch)
+        found = self.last.request(scratch).query_inputs
+        if self.until is None:
+            return found
+        return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,14 @@ class RowTraces:
         from odfpy.data.slice import read_slice
 
         return read_slice(path, vocab=self.dataset.state.vocab)
+
+
+def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
+    """An input of which only the first new rows have come."""
+    interval = given.offset_interval
+    if interval is None or count > interval.end - interval.start:
+        return given
+    return replace(given, offset_interval=replace(interval, end=interval.start + count - 1) if count else None)
 
 
 def _of_run(question: Question, offset: int, cited: Collection[tuple[int, int]]) -> bool:

@@ -22,6 +22,7 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.files import RequestFiles, check_answer, files_of, peculiar_files
 from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineError
 
 KNOWN = {
@@ -55,6 +56,21 @@ def test_a_transform_reads_slices_history_schemas_and_checkpoint_and_writes_to_i
     inputs = (dataclasses.replace(first, history_paths=("/history",)), second)
     files = files_of(dataclasses.replace(request, query_inputs=inputs, prev_checkpoint_path="/checkpoint"))
     assert set(files.reads) == {f"{tmp_path}/data.parquet", f"{tmp_path}/schema.parquet", "/history", "/checkpoint"}
+    assert files.folders == (str(tmp_path),)
+
+
+def test_a_trace_reads_slices_history_schemas_and_the_rows_that_are_wanted(tmp_path: Path):
+    (request,) = (job for job in training_jobs(tmp_path) if isinstance(job, TransformRequest))
+    first, second = request.query_inputs
+    asked = TraceRequest(
+        transform=request.transform,
+        vocab=request.vocab,
+        query_inputs=(dataclasses.replace(first, history_paths=("/history",)), second),
+        wanted_path="/wanted",
+        output_path=str(tmp_path / "answer"),
+    )
+    files = files_of(asked)
+    assert set(files.reads) == {f"{tmp_path}/data.parquet", f"{tmp_path}/schema.parquet", "/history", "/wanted"}
     assert files.folders == (str(tmp_path),)
 
 

@@ -14,17 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.engine_spark import MEMORY
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.admin import engine_status, stop_engine
 from odfpy.engine.client import SparkEngine
-from odfpy.engine.contract import AnalyzeResponseSuccess, SqlRequest, SqlResponseSuccess, TransformResponseSuccess
+from odfpy.engine.contract import (
+    AnalyzeResponseSuccess,
+    SqlRequest,
+    SqlResponseSuccess,
+    TransformRequest,
+    TransformResponseSuccess,
+)
 from odfpy.engine.control import Control
+from odfpy.engine.ipc import map_stream
 from odfpy.engine.messages import Progress, Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
 from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
 
 pytestmark = pytest.mark.spark
@@ -166,12 +175,32 @@ def test_it_serves_every_kind_of_request_and_stays_warm(engine: SparkEngine, tmp
     assert isinstance(engine.analyze(analyze), AnalyzeResponseSuccess)
     answer = engine.transform(transform)
     assert isinstance(answer, TransformResponseSuccess)
+    assert traced(engine, transform, tmp_path) == answer.slices[0].offset_interval.end + 1
     assert answer.engine_version == engine.version == before.engine_version
     assert isinstance(engine.sql(sql), SqlResponseSuccess)
     after = status_of(engine)
     assert (after.pid, after.java_pid) == (before.pid, before.java_pid)
-    assert after.jobs_done == before.jobs_done + 3
+    assert after.jobs_done == before.jobs_done + 4
     assert after.memory_bytes > 100 << 20
+
+
+def traced(engine: SparkEngine, made: TransformRequest, folder: Path) -> int:
+    """How many rows the engine knows the origin of, of those that it has just made."""
+    rows = pq.read_table(made.new_data_path)
+    weights = pa.array([1] * rows.num_rows, pa.int32())
+    wanted = rows.append_column(WANTED, rows.column("offset")).append_column(WEIGHT, weights)
+    pq.write_table(wanted, folder / "wanted")
+    inputs, path = made.query_inputs, str(folder / "traced")
+    asked = TraceRequest(
+        transform=made.transform,
+        vocab=made.vocab,
+        query_inputs=inputs,
+        wanted_path=str(folder / "wanted"),
+        output_path=path,
+    )
+    answer = engine.trace(asked)
+    assert isinstance(answer, TraceResponseSuccess), answer
+    return len(set(map_stream(path).column(WANTED).to_pylist()))
 
 
 def test_a_job_that_takes_too_long_is_cancelled_and_the_next_one_served(engine: SparkEngine, tmp_path: Path):

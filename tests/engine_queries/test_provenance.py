@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from support.spark_here import in_place
 from support.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
-from odfpy.provenance.errors import NoSuchColumn, NoSuchRow
+from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Check, Provenance, TracedRow
 
 pytestmark = pytest.mark.spark
@@ -180,3 +182,45 @@ def test_the_lineage_of_a_dataset_as_a_graph(workspace: Workspace, capsys: pytes
 def test_wrong_usage(workspace: Workspace, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
     assert run(["-w", str(workspace.root), "provenance", *words]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+# --- What goes though nothing of it has changed; inputs that are gone; other engines -----------------------------------
+
+FIRST_TWO = "select event_time, id, name from source order by id desc limit 2"
+
+
+@pytest.fixture(scope="module")
+def top(workspace: Workspace) -> Workspace:
+    """`top`, the two greatest ids of `one`, which a row leaves when a greater one comes; `other`, of another engine."""
+    texts = (
+        root("two", "{kind: Append}"),
+        derivative("top", "two", FIRST_TWO, "spark"),
+        derivative("other", "two", "select event_time, id, name from source"),
+    )
+    workspace.add([one for text in texts for one in load_snapshots(text, "manifest")])
+    for rows in (["1 a", "2 b"], ["0 x", "3 c", "0 y"]):
+        feed(workspace, "two", *rows)
+        pull(workspace)
+    return workspace
+
+
+def test_a_row_that_another_one_has_pushed_out_names_it(top: Workspace) -> None:
+    assert lines(top, "top") == ["0 +A 1 1 a", "1 +A 1 2 b", "2 -R 1 1 a", "3 +A 1 3 c"]
+    answer = top.provenance("top", 2)
+    assert (cited(answer.row), causes(answer.row), answer.row.takes_back) == ([0], [3], 0)
+    assert answer.check is Check.CONFIRMED
+
+
+def test_rows_of_other_engines_are_not_traced(top: Workspace) -> None:
+    with pytest.raises(UnknownProvenance, match="datafusion of other") as caught:
+        top.provenance("other", 0)
+    assert caught.value.hint == "Rows of queries for `engine: spark` can be traced."
+
+
+def test_inputs_are_known_by_their_ids_and_must_be_there(top: Workspace) -> None:
+    top.rename("two", "renamed")
+    assert top.provenance("top", 0, check=False).datasets[1].name == "renamed"
+    shutil.rmtree(top.storage.get("renamed").folder)
+    with pytest.raises(DatasetNotFound, match="is not in the workspace") as caught:
+        top.provenance("top", 0)
+    assert caught.value.hint

@@ -137,7 +137,9 @@ class Traces:
 
 
 def _content(row: Mapping[str, Any]) -> str:
-    return repr([value for name, value in row.items() if name not in ("offset", "op", "system_time")])
+    hidden = ("offset", "op", "system_time")
+    values = (value for name, value in row.items() if name not in hidden)
+    return repr([value + 0.0 if isinstance(value, float) else value for value in values])  # -0.0 is 0.0
 
 
 def without(rows: Sequence[tuple[int, int]], one: tuple[int, int]) -> list[tuple[int, int]]:
