@@ -1,0 +1,1 @@
+"""What people use from Python and notebooks: `odfpy.connect`."""

@@ -1,0 +1,205 @@
+"""A dataset as an object: its columns, how far it is, its rows as they are and were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING
+
+from odfpy.client.html import cell, facts, sparkline, table
+from odfpy.client.lineage import Lineage
+from odfpy.client.moments import Instant, Moment, instant_text, moment_text
+from odfpy.client.rows import SHOWN_ROWS, Rows
+from odfpy.client.source import Facts, Source
+from odfpy.data.schema import DataSchema, Option
+from odfpy.data.type_text import type_text
+from odfpy.errors import OdfError
+from odfpy.query.dialects import Dialect, dialect_named
+from odfpy.query.question import Query
+
+if TYPE_CHECKING:
+    from odfpy.provenance.model import Provenance
+
+
+class Dataset:
+    """A dataset; what it says of itself is as it is when one asks.
+
+    Attributes:
+        name: the name that it was asked for by.
+    """
+
+    def __init__(self, source: Source, name: str, engine: str) -> None:
+        self._source = source
+        self._dialect = dialect_named(engine)
+        self.name = name
+
+    # --- What it is ---
+
+    @property
+    def facts(self) -> Facts:
+        """All that is known of it without reading rows.
+
+        Raises:
+            DatasetNotFound: it is there no more.
+        """
+        return self._source.dataset(self.name)
+
+    @property
+    def id(self) -> str | None:
+        """Its id, where the place tells."""
+        return self.facts.id
+
+    @property
+    def kind(self) -> str | None:
+        """`Root` or `Derivative`, where the place tells."""
+        return self.facts.kind
+
+    @property
+    def schema(self) -> DataSchema | None:
+        """Its columns; None if there is no data yet."""
+        return self.facts.schema
+
+    @property
+    def watermark(self) -> str | None:
+        """No row with an event time at or before it comes later, except late; None if nobody knows."""
+        return self.facts.watermark
+
+    @property
+    def num_records(self) -> int:
+        """How many rows its log has."""
+        known = self.facts.num_records
+        if known is not None:
+            return known
+        count = self._rows(f"SELECT count(*) FROM {self._dialect.quoted(self.name)}")  # noqa: S608  it is quoted
+        return int(count.table.column(0)[0].as_py())
+
+    def lineage(self) -> Lineage:
+        """What it is derived from, through all levels."""
+        return Lineage(self._source.lineage(self.name))
+
+    def provenance(
+        self, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
+    ) -> Provenance:
+        """Where a row comes from; arguments and errors as of `odfpy.Workspace.provenance`.
+
+        Raises:
+            UsageError: only workspaces on this machine can tell.
+        """
+        return self._source.provenance(self.name, offset, column, depth, check)
+
+    # --- Its rows ---
+
+    def changelog(self) -> Rows:
+        """The log: all rows that were ever written."""
+        return self._rows(f"SELECT * FROM {self._dialect.quoted(self.name)}")  # noqa: S608  it is quoted
+
+    def tail(self, num_rows: int = SHOWN_ROWS) -> Rows:
+        """The last rows of the log, in order of offset."""
+        log, offset = map(self._dialect.quoted, (self.name, self.facts.vocabulary.offset_column))
+        first = max(0, self.num_records - num_rows)
+        return self._rows(f"SELECT * FROM {log} WHERE {offset} >= {first} ORDER BY {offset}")  # noqa: S608  quoted
+
+    def current(self, *keys: str) -> Rows:
+        """The current state of the log.
+
+        Args:
+            keys: columns of a primary key, where it is to be another one than the dataset's own.
+        """
+        return self._shown("odf_current", *map(self._dialect.literal, keys))
+
+    def at(self, moment: Moment) -> AsAt:
+        """**As at**: what was known then.
+
+        Args:
+            moment: a system time (text, `datetime`, `date`); a block (hash, tag, branch); or an offset.
+
+        Raises:
+            InvalidValue: it is nothing of that. What the dataset makes of it shows when rows are asked for.
+        """
+        return AsAt(self, moment)
+
+    def as_of(self, time: Instant) -> Rows:
+        """**As of**: what held at an event time, with all that has been learnt since.
+
+        Raises:
+            InvalidValue: it is no time.
+        """
+        return self._shown("odf_as_of", self._dialect.literal(instant_text(time)))
+
+    def rows_per_day(self) -> Mapping[date, int]:
+        """How many rows of the log have an event time on each day (UTC), in order; days without any are left out."""
+        found = self.facts
+        name = found.vocabulary.event_time_column
+        if found.schema is None or found.schema.field(name) is None:
+            return {}
+        day, log = f"CAST({self._dialect.quoted(name)} AS DATE)", self._dialect.quoted(self.name)
+        rows = self._rows(
+            f"SELECT {day} AS day, count(*) AS num FROM {log}"  # noqa: S608  they are quoted
+            f" WHERE {self._dialect.quoted(name)} IS NOT NULL GROUP BY {day} ORDER BY day"
+        )
+        return dict(zip(*(column.to_pylist() for column in rows.table.columns), strict=True))
+
+    def _shown(self, function: str, *more: str) -> Rows:
+        arguments = ", ".join([self._dialect.literal(self.name), *more])
+        return self._rows(f"SELECT * FROM {function}({arguments})")  # noqa: S608  they are quoted
+
+    def _rows(self, text: str) -> Rows:
+        return Rows(self._source, Query(text, self._dialect.name))
+
+    # --- To look at ---
+
+    def __repr__(self) -> str:
+        return f"<dataset {self.name} of {self._source.place}>"
+
+    def _repr_html_(self) -> str:
+        found = self.facts
+        about = facts(
+            [
+                ("", found.kind.lower() if found.kind else None),
+                ("rows", None if found.num_records is None else f"{found.num_records:,}"),
+                ("watermark", found.watermark),
+            ]
+        )
+        description = f"<div>{cell(found.description)}</div>" if found.description else ""
+        columns = _columns(found) if found.schema else "<div><i>no data yet, and no columns</i></div>"
+        return f"<div><b>{cell(found.name)}</b></div>{description}<div>{about}</div>{self._sparkline()}{columns}"
+
+    def _sparkline(self) -> str:
+        """Drawn as far as it can be: what the dataset is must show also where its rows cannot be read."""
+        try:
+            drawn = sparkline(self.rows_per_day())
+        except OdfError as error:
+            return f"<div><i>rows per day: {cell(error.message)}</i></div>"
+        return f"<div>{drawn} <small>rows per day</small></div>" if drawn else ""
+
+
+class AsAt(Rows):
+    """What was known at a moment: the current state of the rows recorded until then."""
+
+    def __init__(self, dataset: Dataset, moment: Moment) -> None:
+        dialect: Dialect = dataset._dialect  # noqa: SLF001  it is a part of it
+        self._dataset = dataset
+        self._moment = moment_text(moment, dialect)
+        rows = dataset._shown("odf_as_at", self._moment)  # noqa: SLF001
+        super().__init__(rows._source, rows.query)  # noqa: SLF001
+
+    def as_of(self, time: Instant) -> Rows:
+        """What was believed then about an event time.
+
+        Raises:
+            InvalidValue: it is no time.
+        """
+        dialect: Dialect = self._dataset._dialect  # noqa: SLF001
+        return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(instant_text(time)))  # noqa: SLF001
+
+
+def _columns(found: Facts) -> str:
+    """The columns, those of the system in small print."""
+    fields = found.schema.fields if found.schema else ()
+    system = {*found.vocabulary.columns}
+    rows = []
+    for field in fields:
+        inner = field.type.inner if isinstance(field.type, Option) else field.type
+        presence = "optional" if inner is not field.type else "required"
+        rows.append((field.name, type_text(inner), presence, "system" if field.name in system else ""))
+    return table(["Column", "Type", "Presence", ""], rows)

@@ -1,0 +1,53 @@
+"""The lineage of a dataset, to look at and to walk through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from odfpy.coordinator.results import LineageNode
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Lineage:
+    """A dataset and what it is derived from.
+
+    Attributes:
+        node: the dataset, with its inputs below it.
+    """
+
+    node: LineageNode
+
+    @property
+    def name(self) -> str:
+        """The dataset."""
+        return str(self.node.handle)
+
+    @property
+    def inputs(self) -> tuple[Lineage, ...]:
+        """What it is directly derived from."""
+        return tuple(map(Lineage, self.node.inputs))
+
+    def names(self) -> list[str]:
+        """All datasets on the way, each once, those before what they are derived from."""
+        return list(dict.fromkeys(self._walk()))
+
+    def _walk(self) -> Iterator[str]:
+        yield self.name
+        for item in self.inputs:
+            yield from item._walk()  # noqa: SLF001  of the same class
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.name}  {self.node.kind.value.lower()}"
+        for item in self.inputs:
+            for line in item._lines():  # noqa: SLF001  of the same class
+                yield f"  {line}"
+
+    def _repr_html_(self) -> str:
+        from odfpy.coordinator.lineage_graph import lineage_graph
+        from odfpy.provenance.graph import svg
+
+        return svg(lineage_graph(self.node))

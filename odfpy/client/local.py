@@ -1,0 +1,72 @@
+"""A workspace on this machine as a place with datasets."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from odfpy.client.moments import Moment, moment_word
+from odfpy.client.source import Facts, Stream
+from odfpy.coordinator.results import DatasetSummary, LineageNode
+from odfpy.coordinator.workspace import Workspace
+from odfpy.provenance.model import Provenance
+from odfpy.query.question import Query
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSource:
+    """See `odfpy.client.source.Source`."""
+
+    workspace: Workspace
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.workspace.root)
+
+    def ask(self, query: Query) -> AbstractContextManager[Stream]:
+        """See `Source`."""
+        return self.workspace.query_service.run(query)
+
+    def as_at(self, query: Query, moment: Moment) -> Query:
+        """See `Source`."""
+        from odfpy.query.pins import pinned_as_at
+
+        return pinned_as_at(self.workspace.query_service.catalogue, query, moment_word(moment))
+
+    def datasets(self) -> list[Facts]:
+        """See `Source`."""
+        return [_facts(summary) for summary in self.workspace.datasets()]
+
+    def dataset(self, name: str) -> Facts:
+        """See `Source`."""
+        state = self.workspace.state(name)
+        info = state.info
+        return replace(
+            _facts(self.workspace.summary(name)),
+            schema=state.schema,
+            vocabulary=state.vocab,
+            description=info.description if info else None,
+        )
+
+    def lineage(self, name: str) -> LineageNode:
+        """See `Source`."""
+        return self.workspace.lineage(name)
+
+    def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
+        """See `Source`."""
+        return self.workspace.provenance(name, offset, column=column, depth=depth, check=check)
+
+    def close(self) -> None:
+        """There is nothing to give back: engines serve others, too, and stop by themselves."""
+
+
+def _facts(summary: DatasetSummary) -> Facts:
+    return Facts(
+        name=str(summary.handle),
+        id=str(summary.handle.id),
+        kind=summary.kind.value,
+        head=str(summary.head),
+        num_records=summary.num_records,
+        watermark=None if summary.watermark is None else str(summary.watermark),
+    )

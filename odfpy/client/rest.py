@@ -1,0 +1,242 @@
+"""A server (`odf serve`, or another node with the same calls) as a place with datasets, over REST."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+from odfpy.client.moments import Moment
+from odfpy.client.remote_errors import of_code
+from odfpy.client.source import Facts, Stream
+from odfpy.codec.tree import TreeError, from_tree
+from odfpy.data.schema import DataSchema
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import (
+    DatasetNotFound,
+    EngineError,
+    InvalidQuery,
+    InvalidValue,
+    OdfError,
+    TransferError,
+    UsageError,
+    did_you_mean,
+)
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.url import Origin, without_user
+from odfpy.query.dialects import dialect_named, with_parameters
+from odfpy.query.question import Query
+from odfpy.query.request import MOST_ROWS
+from odfpy.repository.credentials import advice, authorization, check_token
+from odfpy.repository.login import LoginRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.coordinator.results import LineageNode
+    from odfpy.provenance.model import Provenance
+
+_T = TypeVar("_T")
+_DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
+_PAGE: Final = 1000
+_MOST_BYTES: Final = 1 << 32
+_PATIENCE: Final = 3600.0
+"""Seconds to wait for an answer: the server knows how long queries may take."""
+
+
+class NotAnAnswer(TransferError, code="E750"):
+    """A server has answered with something that is none of the answers that were agreed upon."""
+
+
+@dataclass(frozen=True)
+class RestSource:
+    """See `odfpy.client.source.Source`.
+
+    Attributes:
+        base: URL of the server.
+        client: connections to it.
+        header: what it is shown.
+    """
+
+    base: str
+    client: HttpClient
+    header: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def open(cls, url: str, token: str | None) -> RestSource:
+        """A server at a URL; nothing is sent yet.
+
+        Raises:
+            InvalidValue: not a URL; or not a token.
+        """
+        base = url.rstrip("/")
+        known = authorization(base) if token is None else f"Bearer {check_token(token, 'token')}"
+
+        def authorize(_: Origin) -> str | None:
+            return known
+
+        client = HttpClient(TransferError, timeout=_PATIENCE, authorize=authorize)
+        return cls(base, client, {"Authorization": known} if known else {})
+
+    @property
+    def place(self) -> str:
+        """The URL, without user and password."""
+        return without_user(self.base)
+
+    @contextmanager
+    def ask(self, query: Query) -> Iterator[Stream]:
+        """See `Source`. The answer is there as a whole."""
+        dialect = dialect_named(query.dialect)
+        asked = {
+            "query": with_parameters(query.text, dialect, query.parameters),
+            "queryDialect": _DIALECTS[dialect.name],
+            "dataFormat": "JsonAoA",
+            "include": ["Schema"],
+            "schemaFormat": "OdfJson",
+            "skip": query.skip,
+            "limit": MOST_ROWS if query.limit is None else query.limit,
+        }
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **self.header}
+        url = f"{self.base}/query"
+        response = self.client.post(url, json.dumps(asked).encode(), headers, max_size=_MOST_BYTES)
+        yield _Gathered(self._understood(response, _table))
+
+    def as_at(self, query: Query, moment: Moment) -> Query:
+        """See `Source`: nothing tells from here which blocks these are."""
+        del query
+        raise UsageError(
+            f"{self.place} cannot be asked for a whole query as at {moment}",
+            hint=f"Write it for each dataset, in the query: FROM odf_as_at('NAME', '{moment}').",
+        )
+
+    def datasets(self) -> list[Facts]:
+        """See `Source`."""
+        found: list[Facts] = []
+        while True:
+            url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
+            response = self.client.get(url, max_size=_MOST_BYTES)
+            page = self._understood(response, lambda tree: [_facts(one) for one in tree])
+            found += page
+            if len(page) < _PAGE:
+                return found
+
+    def dataset(self, name: str) -> Facts:
+        """See `Source`."""
+        try:
+            facts = self._of(name, "", _facts)
+            wanted = urlencode({"include": "schema,vocab,info", "schemaFormat": "OdfJson"})
+            return self._of(name, f"/metadata?{wanted}", lambda tree: _with_metadata(facts, tree))
+        except DatasetNotFound as error:
+            names = [one.name for one in self.datasets()]
+            hint = did_you_mean(name, names, otherwise=f"It has: {', '.join(names)}." if names else error.hint)
+            raise DatasetNotFound(f"No dataset {name!r} at {self.place}", hint=hint) from error
+
+    def lineage(self, name: str) -> LineageNode:
+        """See `Source`."""
+        from odfpy.client.remote_lineage import lineage_at
+
+        return lineage_at(self.base, self.client, self.dataset(name).name, self.datasets())
+
+    def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
+        """See `Source`."""
+        del offset, column, depth, check
+        raise UsageError(
+            f"{self.place} does not tell where rows come from",
+            hint=f"Pull {name} and what it is derived from (`odf pull {self.place}/{name} -r`), and ask the workspace.",
+        )
+
+    def close(self) -> None:
+        """See `Source`."""
+        self.client.close()
+
+    def _of(self, name: str, more: str, read: Callable[[Any], _T]) -> _T:
+        return self._understood(self.client.get(f"{self.base}/{quote(name)}{more}", max_size=_MOST_BYTES), read)
+
+    def _understood(self, response: HttpResponse, read: Callable[[Any], _T]) -> _T:
+        """What an answer says."""
+        with response:
+            body = response.readall()
+            if response.status == 200:
+                try:
+                    return read(json.loads(body))
+                except (ValueError, LookupError, TypeError, ArithmeticError, InvalidValue, TreeError) as error:
+                    raise NotAnAnswer(
+                        f"{response.shown}: the answer cannot be understood", hint="Is it a node such as `odf serve`?"
+                    ) from error
+            raise self._refusal(response, body)
+
+    def _refusal(self, response: HttpResponse, body: bytes) -> OdfError:
+        said, code = _message(body)
+        if response.status in (401, 403):
+            return LoginRefused(f"{self.place} does not allow that", hint=advice(self.base))
+        if response.status == 404:
+            return DatasetNotFound(said or f"{response.shown}: nothing is there")
+        if said and response.status < 500:
+            return of_code(code, InvalidQuery)(said)
+        what = said or f"the server answers with status {response.status}"
+        return EngineError(f"{self.place}: {what}", hint="Its log may say more.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """An answer that is there."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.table.to_batches())
+
+
+def _table(tree: Any) -> pa.Table:
+    """The rows of an answer."""
+    import pyarrow as pa
+
+    from odfpy.data.arrow import to_arrow
+    from odfpy.data.from_plain import array_of
+
+    output = tree["output"]
+    schema = to_arrow(from_tree(DataSchema, output["schema"]))
+    rows = output["data"]
+    try:
+        columns = [array_of([row[at] for row in rows], kind) for at, kind in enumerate(schema.types)]
+        return pa.Table.from_arrays(columns, schema=schema)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+def _facts(tree: Any) -> Facts:
+    watermark, description = tree["watermark"], tree.get("description")
+    return Facts(
+        name=str(tree["name"]),
+        id=str(tree["id"]),
+        kind=str(tree["kind"]),
+        head=str(tree["head"]),
+        num_records=int(tree["numRecords"]),
+        watermark=None if watermark is None else str(watermark),
+        description=None if description is None else str(description),
+    )
+
+
+def _with_metadata(facts: Facts, tree: Any) -> Facts:
+    output = tree["output"]
+    schema, vocabulary = output.get("schema"), output.get("vocab")
+    if schema is not None:
+        facts = replace(facts, schema=from_tree(DataSchema, schema))
+    return facts if vocabulary is None else replace(facts, vocabulary=from_tree(DatasetVocabulary, vocabulary))
+
+
+def _message(body: bytes) -> tuple[str, str]:
+    """What a server says is wrong, and the code of that, as far as it does."""
+    try:
+        tree = json.loads(body)
+        found, code = tree.get("message") or tree.get("detail") or "", tree.get("code")
+    except (ValueError, AttributeError, RecursionError):
+        return "", ""
+    return found if isinstance(found, str) else "", str(code)

@@ -1,0 +1,159 @@
+"""Rows that come of a question, in the frame that somebody likes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.client.html import cell, table
+from odfpy.client.source import Source
+from odfpy.data.plain_values import columns_of, plain
+from odfpy.errors import EngineError, SchemaError
+from odfpy.extras import needs_extra
+from odfpy.query.question import Query
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from odfpy.engine.frames import DataFrame, SparkSession
+
+SHOWN_ROWS: Final = 10
+"""So many rows are shown in notebooks."""
+
+
+class Rows:
+    """Rows of an answer. They are asked for when they are first needed, and kept; `batches` keeps none.
+
+    Anything that takes Arrow takes it, too, by the Arrow PyCapsule interface: `pl.from_arrow(rows)`, for example.
+
+    Attributes:
+        query: the question.
+    """
+
+    def __init__(self, source: Source, query: Query) -> None:
+        self._source = source
+        self.query = query
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """All rows.
+
+        Raises:
+            OdfError: as `odfpy.query.service.QueryService.run`, and while its rows are read.
+        """
+        import pyarrow as pa
+
+        with self._source.ask(self.query) as stream:
+            return pa.Table.from_batches(stream, stream.schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as they come, for those that do not fit into memory; the question is asked anew.
+
+        Raises:
+            OdfError: as `table`, also between two batches.
+        """
+        with self._source.ask(self.query) as stream:
+            yield from stream
+
+    def head(self, num_rows: int = SHOWN_ROWS) -> Rows:
+        """The first of them."""
+        limit = num_rows if self.query.limit is None else min(num_rows, self.query.limit)
+        found = Rows(self._source, replace(self.query, limit=limit))
+        if self._is_here:
+            found.table = self.table.slice(0, limit)
+        return found
+
+    # --- Frames ---
+
+    def to_arrow(self) -> pa.Table:
+        """As a pyarrow.Table; errors as of `table`."""
+        return self.table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a pandas.DataFrame; errors as of `table`."""
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """As a polars.DataFrame; errors as of `table`.
+
+        Raises:
+            SchemaError: two columns have one name.
+            EngineError: polars is not installed.
+        """
+        with needs_extra("notebook", "Frames of Polars", EngineError):
+            import polars as pl
+        names = self.table.column_names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise SchemaError(
+                f"Two columns are called {twice!r}, which Polars does not take",
+                hint="Give one another name in the query: ... AS other.",
+            )
+        frame = pl.from_arrow(self.table)
+        assert isinstance(frame, pl.DataFrame)  # noqa: S101  that is what becomes of tables
+        return frame
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """As a DataFrame of a Spark of one's own; errors as of `table`.
+
+        Args:
+            session: the session; the one that is active in this thread by default.
+
+        Raises:
+            UsageError: there is no session.
+            SchemaError: a column has a type that Spark does not have.
+        """
+        from odfpy.engine.frames import spark_frame
+
+        return spark_frame(self.table, session)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    # --- To look at ---
+
+    def __repr__(self) -> str:
+        if not self._is_here:
+            return f"<rows of {self.query.text}, not asked for yet>"
+        shown = self.table.slice(0, SHOWN_ROWS)
+        columns = [[name, *map(_text, values)] for name, values in zip(shown.column_names, _plain(shown), strict=True)]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in zip(*columns, strict=True)
+        ]
+        return "\n".join([*lines, self._amount(shown.num_rows)])
+
+    def _repr_html_(self) -> str:
+        shown = self.table if self._is_here else self.head(SHOWN_ROWS + 1).table
+        first = shown.slice(0, SHOWN_ROWS)
+        kinds = [str(field.type) for field in first.schema]
+        rows = list(zip(*_plain(first), strict=True))
+        return f"{table(first.column_names, rows, hints=kinds)}<small>{cell(self._amount(shown.num_rows))}</small>"
+
+    @property
+    def _is_here(self) -> bool:
+        return "table" in self.__dict__
+
+    def _amount(self, num_shown: int) -> str:
+        """How many rows there are, as far as that is known."""
+        if not self._is_here:
+            return f"the first {SHOWN_ROWS} rows" if num_shown > SHOWN_ROWS else f"{num_shown} rows"
+        count = self.table.num_rows
+        return f"{count} row{'' if count == 1 else 's'}" + (f", {SHOWN_ROWS} shown" if count > SHOWN_ROWS else "")
+
+
+def _plain(shown: pa.Table) -> list[list[Any]]:
+    return [[plain(value) for value in values] for values in columns_of(shown)]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,99 @@
+"""Where questions go: a workspace on this machine, a server over REST, a server over Flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from odfpy.data.schema import DataSchema
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
+from odfpy.query.question import Query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.client.moments import Moment
+    from odfpy.coordinator.results import LineageNode
+    from odfpy.provenance.model import Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a dataset without reading its rows; None where the place does not tell.
+
+    Attributes:
+        name: the name it goes by there.
+        id: its id.
+        kind: Root or Derivative.
+        head: hash of the last block.
+        num_records: rows of the log.
+        watermark: no row with an event time at or before it comes later, except late.
+        schema: the columns; None also where there is no data yet.
+        vocabulary: names of the system columns.
+        description: what the dataset says of itself.
+    """
+
+    name: str
+    id: str | None = None
+    kind: str | None = None
+    head: str | None = None
+    num_records: int | None = None
+    watermark: str | None = None
+    schema: DataSchema | None = None
+    vocabulary: DatasetVocabulary = DEFAULT_VOCABULARY
+    description: str | None = None
+
+
+class Stream(Protocol):
+    """Rows as they come."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+
+
+class Source(Protocol):
+    """A place with datasets that answers questions. Errors are those of the query service, of transfers or of HTTP."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+
+    def ask(self, query: Query) -> AbstractContextManager[Stream]:
+        """Begin to answer a query."""
+
+    def as_at(self, query: Query, moment: Moment) -> Query:
+        """The same query of datasets as they were.
+
+        Raises:
+            NotYetThen, NotFound: a dataset has no such moment.
+            UsageError: this place cannot do that; the hint says what can be done.
+        """
+
+    def datasets(self) -> list[Facts]:
+        """The datasets by name, without their schemas."""
+
+    def dataset(self, name: str) -> Facts:
+        """One of them.
+
+        Raises:
+            DatasetNotFound: with a suggestion, as far as that is possible.
+        """
+
+    def lineage(self, name: str) -> LineageNode:
+        """A dataset and what it is derived from."""
+
+    def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
+        """Where a row comes from.
+
+        Raises:
+            UsageError: this place cannot tell.
+        """
+
+    def close(self) -> None:
+        """Give connections back."""

@@ -1,0 +1,48 @@
+"""A query as it would have been answered at some moment: its datasets are read as of the blocks of then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import InvalidValue, UsageError
+from odfpy.query.catalogue import Catalogue
+from odfpy.query.plan import plan
+from odfpy.query.question import Query
+from odfpy.query.references import AtBlock, AtTime, Moment
+
+
+def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:
+    """The query, with all of its datasets bound to the blocks that they had.
+
+    Args:
+        catalogue: the datasets.
+        query: the query.
+        moment: a system time; or a block, tag or branch that each of the datasets has.
+
+    Raises:
+        NotYetThen: a dataset had not begun.
+        NotFound, BlockOfAnother: a dataset has no such block.
+        UsageError: the history of a dataset was made shorter since, and there is no block of then.
+    """
+    pins: dict[DatasetId, Multihash] = {}
+    wanted = _moment(moment)
+    for _, resolved in plan(catalogue, query).tables:
+        cut = resolved.cut(wanted, "")
+        if cut.last_offset is not None or cut.state.head is None:
+            name = resolved.name
+            raise UsageError(
+                f"{name} has no block of {moment}: it was compacted since",
+                hint=f"Write odf_as_at('{name}', '{moment}') in the query: that goes by rows.",
+            )
+        pins[resolved.input.id] = cut.state.head
+    return replace(query, pins={**pins, **query.pins})
+
+
+def _moment(text: str) -> Moment:
+    try:
+        return AtTime(Timestamp.parse(text))
+    except InvalidValue:
+        return AtBlock(text)
