@@ -32,6 +32,7 @@ def tail(
     "odf sql",
     'odf sql -c "select count(*) from `com.example.rates`"',
     "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
+    "odf sql -c 'select max(rate) from `com.example.rates`' --commit answer.json",
 )
 def sql(
     context: typer.Context,
@@ -43,6 +44,9 @@ def sql(
         ),
     ] = None,
     limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="With -c: also write the answer with a proof to a file.", metavar="FILE")
+    ] = None,
     form: Form = None,
 ) -> None:
     """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
@@ -50,6 +54,11 @@ def sql(
     from odfpy.query.tables import split_statements
 
     session = session_of(context)
+    if commit is not None:
+        from odfpy.cli.proofs import commit_answer
+
+        commit_answer(session, query, engine, whole_number(limit, "--limit"), commit, session.output_as(form))
+        return
     shell = Shell(session.workspace, session.output_as(form), engine, whole_number(limit, "--limit"))
     if query is None and sys.stdin.isatty():
         shell.interact()

@@ -28,60 +28,72 @@ class Limits:
     bytes: int | None = None
 
 
-def respond(
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The rows of an answer.
+
+    Attributes:
+        table: the rows.
+        request: the question, bound to the blocks that it was answered from.
+    """
+
+    table: pa.Table
+    request: Request
+
+    def output(self) -> dict[str, Any]:
+        """The rows as the question wants them.
+
+        Raises:
+            SchemaError: they cannot be laid out so, or their schema cannot be written.
+        """
+        layout, form = self.request.data_format, self.request.schema_format
+        output = {"data": laid_out(self.table, layout), "dataFormat": layout.value}
+        if form is not None:
+            output |= {"schema": written(self.table.schema, form), "schemaFormat": form.value}
+        return output
+
+    def tree(self, key: KeyPair | None = None) -> dict[str, Any]:
+        """The whole answer, signed by a key if it is to have a proof; errors as of `output`."""
+        output, include = self.output(), self.request.include
+        tree: dict[str, Any] = {"input": self.request.tree()} if Include.INPUT in include else {}
+        tree["output"] = output
+        if Include.PROOF in include and key is not None:
+            commitment = Commitment.to(tree["input"], output)
+            tree |= {"subQueries": [], "commitment": to_tree(commitment), "proof": to_tree(commitment.signed_by(key))}
+        return tree
+
+
+def ask(
     service: QueryService,
     request: Request,
-    key: KeyPair | None = None,
     *,
     control: Control | None = None,
     limits: Limits | None = None,
-) -> tuple[dict[str, Any], Request]:
-    """Answer a question; gives the answer, and the question bound to the blocks that it was answered from.
+    is_checked: bool = False,
+) -> Answered:
+    """Answer a question.
 
     Args:
         service: who is asked.
         request: the question.
-        key: signs the answer, if a proof is wanted.
         control: stops it from elsewhere.
         limits: how much the answer may be.
+        is_checked: whether others have given a proof of it already, so that it need not be looked at for that.
 
     Raises:
         NotReproducible: a proof is wanted of what others may not get again.
         ResultTooLarge: there is more than there may be.
         OdfError: as `QueryService.run`, and while its rows are read.
     """
-    if Include.PROOF in request.include:
+    if Include.PROOF in request.include and not is_checked:
         check_reproducible(service, request)
-    output, bound = answered(service, request, control, limits)
-    response: dict[str, Any] = {"input": bound.tree()} if Include.INPUT in request.include else {}
-    response["output"] = output
-    if Include.PROOF in request.include and key is not None:
-        commitment = Commitment.to(response["input"], output)
-        response |= {"subQueries": [], "commitment": to_tree(commitment), "proof": to_tree(commitment.signed_by(key))}
-    return response, bound
-
-
-def answered(
-    service: QueryService, request: Request, control: Control | None = None, limits: Limits | None = None
-) -> tuple[dict[str, Any], Request]:
-    """The answer itself, and the question bound to the blocks that it was answered from; errors as of `respond`."""
     limits = limits or Limits()
     for state in request.datasets or ():
         service.catalogue.find(state.id)  # or the name of it in the query would be called unknown
     with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
-        table = answer.read_all()
-        inputs = answer.inputs
+        table, inputs = answer.read_all(), answer.inputs
     if limits.rows is not None and table.num_rows > limits.rows:
         raise ResultTooLarge(
             f"The answer has more than {limits.rows} rows", hint="Ask for it page by page, with skip and limit."
         )
-    return output_of(table, request), request.bound_to(inputs)
-
-
-def output_of(table: pa.Table, request: Request) -> dict[str, Any]:
-    """Rows as a question wants them."""
-    layout, form = request.data_format, request.schema_format
-    output = {"data": laid_out(table, layout), "dataFormat": layout.value}
-    if form is not None:
-        output |= {"schema": written(table.schema, form), "schemaFormat": form.value}
-    return output
+    return Answered(table, request.bound_to(inputs))

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.codec.tree import TreeError, from_tree, to_tree
-from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId
 from odfpy.dataset.proof import Proof
 from odfpy.engine.control import Control
 from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, MalformedData, NotFound, UnsupportedVersion
 from odfpy.query.commitments import Commitment, InvalidCommitment, hash_of
 from odfpy.query.request import DatasetState, Request
-from odfpy.query.response import Limits, answered
+from odfpy.query.response import Limits, ask
 from odfpy.query.service import QueryService
 
 VERSION: Final = 1
@@ -173,15 +172,15 @@ def verify_answer(
     request = document.check_signature(signer)
     for state in request.datasets or ():
         _require(service, state)
-    output, bound = answered(service, request, control, limits)
+    answer = ask(service, request, control=control, limits=limits, is_checked=True)
     pinned = {(state.id, state.block_hash) for state in request.datasets or ()}
-    for state in bound.datasets or ():
+    for state in answer.request.datasets or ():
         if (state.id, state.block_hash) not in pinned:
             raise MalformedAnswer(
                 f"The signed question does not say as of which block it reads {state.alias}",
                 hint="Such an answer binds nobody: ask for one with a proof.",
             )
-    actual, expected = hash_of(output), document.commitment.output_hash
+    actual, expected = hash_of(answer.output()), document.commitment.output_hash
     if actual != expected:
         raise VerificationFailed(
             "OutputMismatch",
@@ -233,8 +232,3 @@ def _is_cut(data: bytes, error: BaseException) -> bool:
     """Whether a text begins as JSON does, and ends too early."""
     is_json = data.lstrip()[:1] in (b"{", b"[")
     return is_json and isinstance(error, json.JSONDecodeError) and error.pos >= len(data.decode("utf-8", "replace")) - 1
-
-
-def bound_blocks(request: Request) -> dict[str, Multihash]:
-    """The datasets that a question is bound to, by name, and their blocks."""
-    return {state.alias: state.block_hash for state in request.datasets or () if state.block_hash is not None}

@@ -17,7 +17,7 @@ from odfpy.query.plan import plan
 from odfpy.query.reproducible import depends_on_more
 from odfpy.query.request import DEFAULT_LIMIT, Include
 from odfpy.query.request import Request as Question
-from odfpy.query.response import Limits, respond
+from odfpy.query.response import Limits, ask
 from odfpy.query.service import QueryService
 from odfpy.query.verification import CommittedAnswer, VerificationFailed, verify_answer
 from odfpy.serving.access import AnyCaller, Caller, datasets_of
@@ -116,7 +116,8 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
         if known is not None:
             return known
         key = request.app.state.node_key() if Include.PROOF in question.include else None
-        tree, bound = respond(service, question, key, control=control, limits=limits)
+        answer = ask(service, question, control=control, limits=limits)
+        tree, bound = answer.tree(key), answer.request
         more = _link(bound, tree) if with_link else {}
         return reply(request, tree, _tag(bound) if is_lasting else None, more)
 

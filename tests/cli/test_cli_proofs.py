@@ -1,0 +1,189 @@
+"""`odf sql --commit` and `odf verify-result`, and what is said of an answer that somebody has changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odfpy.dataset.identity import KeyPair
+
+Odf = Callable[..., Any]
+QUERY = 'select id, name from "com.example.rates" where id > 1 order by "offset"'
+
+
+@pytest.fixture
+def answer(workspace: Path, odf: Odf) -> Path:
+    done = odf("sql", "--engine", "datafusion", "-c", QUERY, "--commit", "answer.json", "-o", "csv")
+    assert done.code == 0, done.err
+    assert done.out.splitlines() == ["id,name", "2,b", "3,c"]
+    assert "2 rows, signed by did:key:" in done.err
+    return workspace / "answer.json"
+
+
+def change(file: Path, *path: str | int, to: Any) -> None:
+    """Change a part of a document."""
+    tree = place = json.loads(file.read_text())
+    for key in path[:-1]:
+        place = place[key]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    file.write_text(json.dumps(tree))
+
+
+def test_an_answer_can_be_checked(answer: Path, odf: Odf) -> None:
+    done = odf("verify-result", "answer.json")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[0] == "answer.json: the answer is what me has signed, and comes out again"
+    found = odf("verify-result", "answer.json", "--key", "me", "-o", "json").json
+    assert found["ok"]
+    assert found["query"] == QUERY
+    assert [one["name"] for one in found["datasets"]] == ["com.example.rates"]
+
+
+def test_what_is_written_later_does_not_matter(answer: Path, odf: Odf) -> None:
+    line = b'{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}'
+    assert odf("ingest", "com.example.rates", "--stdin", stdin=line).code == 0
+    assert odf("verify-result", "answer.json").code == 0
+    assert odf("rename", "com.example.rates", "com.example.others").code == 0
+    assert odf("verify-result", "answer.json").code == 0, "the dataset is found by its id"
+
+
+def test_without_its_rows_it_can_be_checked_all_the_same(answer: Path, odf: Odf) -> None:
+    change(answer, "output", to=None)
+    change(answer, "version", to=None)
+    assert odf("verify-result", "answer.json").code == 0
+
+
+HASH = "f1620" + "0" * 64
+OTHER = KeyPair(b"\x01" * 32)
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "code", "says"),
+    [
+        (("input", "query"), "select 1", "E720", "inputHash"),
+        (("input", "limit"), 1, "E720", "inputHash"),
+        (("input", "datasets", 0, "blockHash"), HASH, "E720", "inputHash"),
+        (("input", "datasets", 0, "alias"), "else", "E720", "inputHash"),
+        (("subQueries",), [{}], "E720", "subQueriesHash"),
+        (("output", "data", 0, "name"), "B", "E720", "outputHash"),
+        (("output", "schema", "fields", 0, "name"), "B", "E720", "outputHash"),
+        (("commitment", "outputHash"), HASH, "E720", "Verification equation"),
+        (("commitment", "inputHash"), HASH, "E720", "inputHash"),
+        (("proof", "verificationMethod"), str(OTHER.actor), "E720", "Verification equation"),
+        (("proof", "proofValue"), "u" + "A" * 86, "E720", "Verification equation"),
+        (("proof", "proofValue"), "?", "E720", "Verification equation"),
+        (("proof", "type"), "Ed25519Signature2018", "E720", "Verification equation"),
+        (("proof",), None, "E721", "it has no proof"),
+        (("commitment", "inputHash"), "f16", "E721", "commitment.inputHash"),
+        (("subQueries",), {}, "E721", "subQueries: expected a list"),
+        (("more",), 1, "E721", "no part 'more'"),
+        (("version",), 2, "E204", "version 2"),
+    ],
+)
+def test_each_part_is_bound(answer: Path, odf: Odf, path: tuple[str | int, ...], to: Any, code: str, says: str) -> None:
+    change(answer, *path, to=to)
+    done = odf("verify-result", "answer.json")
+    assert done.code == 1
+    assert done.says.startswith("error: answer.json: ")
+    assert says in done.says
+    assert f"({code})" in done.says
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not JSON"),
+        (b"hello", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[]", "not an object"),
+        (b"[" * 100_000, "JSON"),
+    ],
+)
+def test_files_that_are_none(answer: Path, odf: Odf, content: bytes, says: str) -> None:
+    answer.write_bytes(content)
+    done = odf("verify-result", "answer.json")
+    assert done.code == 1
+    assert says in done.says
+    assert "(E721)" in done.says
+
+
+def test_a_file_that_ends_too_early(answer: Path, odf: Odf) -> None:
+    content = answer.read_bytes()
+    for size in (1, len(content) // 2, len(content) - 3):
+        answer.write_bytes(content[:size])
+        done = odf("verify-result", "answer.json")
+        assert done.code == 1
+        assert "ends too early" in done.says
+    assert "No such file" in odf("verify-result", "nothing.json").says
+
+
+def test_the_signer_can_be_demanded(answer: Path, odf: Odf) -> None:
+    done = odf("verify-result", "answer.json", "--key", str(OTHER.actor))
+    assert done.code == 1
+    assert "(E723)" in done.says
+    assert "No key is trusted" in odf("verify-result", "answer.json", "--key", "alice").says
+
+
+def test_what_is_not_there_any_more(answer: Path, odf: Odf, workspace: Path) -> None:
+    odf("reset", "com.example.rates", "0", "--yes")
+    odf("gc", "--yes")
+    done = odf("verify-result", "answer.json")
+    assert done.code == 1
+    assert "does not contain a block" in done.says
+    assert "com.example.rates has no block" in done.says
+    odf("delete", "com.example.upper", "com.example.rates", "--yes")
+    done = odf("verify-result", "answer.json")
+    assert "cannot be found" in done.says
+    assert "com.example.rates (did:odf:" in done.says
+
+
+def signed(answer: Path, **changes: Any) -> None:
+    """The same answer with something else in it, signed anew by somebody."""
+    from odfpy.codec.tree import to_tree
+    from odfpy.query.commitments import Commitment
+
+    tree = {**json.loads(answer.read_text()), **changes}
+    commitment = Commitment.to(tree["input"], tree["output"])
+    tree |= {"commitment": to_tree(commitment), "proof": to_tree(commitment.signed_by(OTHER))}
+    answer.write_text(json.dumps(tree))
+
+
+def test_a_false_answer_is_found_out(answer: Path, odf: Odf) -> None:
+    output = json.loads(answer.read_text())["output"]
+    output["data"][0]["name"] = "B"
+    signed(answer, output=output)
+    done = odf("verify-result", "answer.json")
+    assert done.code == 1
+    assert "output hash different from expected" in done.says
+
+
+def test_an_answer_that_names_no_blocks_binds_nobody(answer: Path, odf: Odf) -> None:
+    request = json.loads(answer.read_text())["input"]
+    del request["datasets"]
+    signed(answer, input=request)
+    assert "as of which block it reads com.example.rates" in odf("verify-result", "answer.json").says
+
+
+def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> None:
+    for query in ("select now()", 'select name from "com.example.rates" where id > 1'):
+        done = odf("sql", "--engine", "datafusion", "-c", query, "--commit", "answer.json")
+        assert done.code == 1
+        assert "No proof can be given of this answer" in done.says
+        assert not (workspace / "answer.json").exists()
+    assert odf("sql", "-c", "select 1; select 2", "--commit", "answer.json").code == 2
+
+
+def test_answers_of_the_engine_named_spark_without_it(workspace: Path, odf: Odf) -> None:
+    done = odf(
+        "sql", "-c", "select id, name from `com.example.rates` order by `offset` desc limit 2", "--commit", "a.json"
+    )
+    assert done.code == 0, done.err
+    assert json.loads((workspace / "a.json").read_text())["input"]["queryDialect"] == "SqlSpark"
+    assert odf("verify-result", "a.json").code == 0
