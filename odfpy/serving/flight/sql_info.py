@@ -85,7 +85,7 @@ _NUMBERS: Final = {
     522: 0b11,  # GROUP BY
     525: 0b111,  # grammar: extended
     526: 0b001,  # SQL-92: entry level
-    528: 2,  # outer joins: all
+    528: 0b110,  # outer joins: all (as bits: that is how the JDBC driver reads it)
     533: 0,  # schemas and catalogs are not named in procedures, indexes and privileges
     534: 0,
     535: 0,  # positioned commands
