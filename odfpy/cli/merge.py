@@ -1,4 +1,4 @@
-"""`odf diff` and `odf merge`: what is staged on a branch, and taking it over or not."""
+"""`odf merge`: taking over what is staged on a branch, or not."""
 
 from __future__ import annotations
 
@@ -8,84 +8,16 @@ import typer
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.branch import complete_branches
-from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.grammar import Form, Name, command, group, session_of
 from odfpy.cli.results import plural
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.branches import BranchDiff, MergeResult
+    from odfpy.coordinator.branches import MergeResult
 
 commands = group("Staged events.")
 
 Branch = Annotated[str, typer.Argument(help="The branch.", metavar="BRANCH", autocompletion=complete_branches)]
-
-
-@command(
-    commands,
-    "odf diff com.example.rates staging",
-    "odf diff com.example.rates staging --rows 100",
-    "odf diff com.example.rates staging -o json",
-)
-def diff(
-    context: typer.Context,
-    name: Name,
-    branch: Branch,
-    rows: Annotated[str, typer.Option("--rows", "-n", help="How many of its rows to show.", metavar="N")] = "10",
-    form: Form = None,
-) -> None:
-    """Show what a branch would add to a dataset: blocks, rows, and what these do by key."""
-    session = session_of(context)
-    output = session.output_as(form)
-    limit = whole_number(rows, "--rows") or 0
-    found = session.workspace.diff(name, branch)
-    if not output.for_people:
-        output.tree(_diff_tree(found))
-        return
-    for line in _lines(found):
-        output.text(line)
-    if found.num_records and limit:
-        output.text()
-        output.arrow(session.workspace.staged_rows(found, limit))
-        if found.num_records > limit:
-            output.say(f"{plural(found.num_records - limit, 'more row')}; --rows shows more")
-
-
-def _lines(found: BranchDiff) -> list[str]:
-    lines = [f"{found.handle}: {found.branch} parted from the head at block {found.base_number}"]
-    if not found.blocks:
-        return [*lines, "It has nothing that the head lacks"]
-    if found.head_blocks:
-        lines.append(f"The head has gone on by {plural(len(found.head_blocks), 'block')}")
-    lines.append(f"It would add {plural(found.num_records, 'record')} in {plural(len(found.blocks), 'block')}:")
-    lines += [
-        f"  block {one.block.sequence_number} {one.hash} {type(one.block.event).__name__}" for one in found.blocks
-    ]
-    if found.keys is not None:
-        lines.append(f"By key: {found.keys.new} new, {found.keys.changed} changed, {found.keys.gone} gone")
-    return lines
-
-
-def _diff_tree(found: BranchDiff) -> dict[str, Any]:
-    keys = found.keys
-    return {
-        "dataset": str(found.handle),
-        "branch": found.branch,
-        "head": str(found.head),
-        "tip": str(found.tip),
-        "base": str(found.base),
-        "baseNumber": found.base_number,
-        "blocks": [
-            {
-                "blockHash": str(one.hash),
-                "sequenceNumber": one.block.sequence_number,
-                "event": type(one.block.event).__name__,
-            }
-            for one in found.blocks
-        ],
-        "headBlocks": len(found.head_blocks),
-        "records": found.num_records,
-        "keys": None if keys is None else {"new": keys.new, "changed": keys.changed, "gone": keys.gone},
-    }
 
 
 @command(

@@ -103,11 +103,23 @@ class Output:
         right = {number for number in range(len(columns)) if is_number(row[number] for row in rows)}
         values = ([plain(cell) for cell in row] for row in rows)
         if self.form is Format.TABLE:
-            self._table(columns, [[_cell(cell) for cell in row] for row in values], right)
+            self._table(columns, [[cell(value) for value in row] for row in values], right)
         elif self.form is Format.CSV:
             self._csv(columns, values)
         else:
             self.tree([dict(zip(columns, row, strict=True)) for row in values])
+
+    def flow(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Rows of plain values that are made as they are printed, where the form allows for that."""
+        from odfpy.data.plain_values import plain
+
+        if self.form is Format.CSV:
+            self._csv(columns, ([plain(value) for value in row] for row in rows))
+        elif self.form is Format.NDJSON:
+            for row in rows:
+                self.tree(dict(zip(columns, map(plain, row), strict=True)))
+        else:
+            self.rows(columns, list(rows))
 
     def arrow(self, table: pa.Table) -> None:
         """The rows of an Arrow table."""
@@ -160,7 +172,7 @@ class Output:
 
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([_cell(cell) for cell in row] for row in rows)
+        writer.writerows([cell(value) for value in row] for row in rows)
 
 
 def _records(tree: Any) -> list[dict[str, Any]]:
@@ -186,7 +198,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A plain value in a table or in CSV."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from odfpy.coordinator.references import find_block
 from odfpy.coordinator.storage import Storage
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import InvalidValue, UsageError
+from odfpy.errors import InvalidValue, NotYetThen, UsageError
 from odfpy.query.dialects import Dialect
 
 
@@ -55,10 +55,16 @@ def moment(storage: Storage, name: str, text: str) -> str:
     Raises:
         BlockNotFound: there is none, with a suggestion.
         InvalidValue: it was to be a time.
+        NotYetThen: the dataset had not begun by then.
     """
+    dataset = storage.look(name)
     try:
-        return str(Timestamp.parse(text))
+        time = Timestamp.parse(text)
     except InvalidValue:
         if ":" in text or text.count("-") > 1:  # meant as one
             raise
-    return str(find_block(storage.look(name), text))
+        return str(find_block(dataset, text))
+    began = dataset.chain.in_order()[0].block.system_time
+    if began > time:
+        raise NotYetThen(f"{name} was not there yet at {time}", hint=f"It began at {began}; ask for a later time.")
+    return str(time)

@@ -14,6 +14,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.coordinator.compare import Comparison
     from odfpy.coordinator.export import Exported
     from odfpy.data.row_files import RowFileOptions
     from odfpy.query.service import QueryService
@@ -113,3 +114,19 @@ class Questions(Housekeeping):
             overwrite=overwrite,
         )
         return export(self.query_service, query, options, progress)
+
+    def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
+        """What has changed in the state of a dataset between two moments.
+
+        Args:
+            ref: the dataset.
+            old: a system time, a block, a tag or a branch.
+            new: another one.
+            key: columns by which rows are known; the primary key of the dataset if empty.
+
+        Raises:
+            BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is none.
+        """
+        from odfpy.coordinator.compare import compare
+
+        return compare(self.storage, self.query_service, ref, old, new, key)

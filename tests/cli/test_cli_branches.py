@@ -54,7 +54,7 @@ def test_tags_are_made_used_and_deleted(odf: Odf, workspace: Path):
         (["branch", NAME, "a/b"], "Not a name for a branch: 'a/b'"),
         (["branch", NAME, "x", "--delete"], "has no branch x"),
         (["diff", NAME, "x"], "has no branch x"),
-        (["diff", NAME], "Missing argument 'BRANCH'"),
+        (["diff", NAME], "Missing argument 'BRANCH|A'"),
         (["diff", NAME, "x", "--rows", "many"], "--rows wants a whole number"),
         (["merge", NAME, "x"], "has no branch x"),
         (["merge", NAME, "x", "--drop", "--ff-only"], "Either --drop or --ff-only"),
