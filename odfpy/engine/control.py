@@ -36,7 +36,8 @@ class Control:
             on_progress: hears now and then how the engine gets on.
             within: something larger; when that is stopped, so is this.
         """
-        self.on_progress = on_progress or (None if within is None else within.on_progress)
+        inherited = None if within is None else within.on_progress
+        self.on_progress: Callable[[Progress], None] | None = on_progress or inherited
         self._within = within
         self._lock = threading.Lock()
         self._why: OdfError | None = None

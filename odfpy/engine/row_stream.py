@@ -69,10 +69,9 @@ class Spooled:
         try:
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._growing, "r"))
         except BaseException as error:
+            why = self._growing.why(error)
             self.close()
-            if isinstance(error, Exception):  # an interruption stays one
-                self._growing.fail(error)
-            raise
+            raise why from (None if why is error else error)
         self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -84,8 +83,8 @@ class Spooled:
                 self._growing.finish()
                 return
             except Exception as error:
-                self._growing.fail(error)
-                raise
+                why = self._growing.why(error)
+                raise why from (None if why is error else error)
             if batch.num_rows:
                 yield batch
 
@@ -155,13 +154,17 @@ class _Growing(io.RawIOBase):
         if self.error is not None:
             raise self.error
 
-    def fail(self, error: BaseException) -> None:
-        """Raise why there is nothing to read: what the writer says comes first."""
-        self._control.check()
-        if self.error is not None and self.error is not error:
-            raise self.error from None
+    def why(self, error: BaseException) -> BaseException:
+        """What to tell when reading has failed: that it was stopped, or what the writer says, comes first."""
+        if not isinstance(error, Exception):
+            return error  # an interruption
+        if self._control.is_stopped:
+            return self._control.why
+        if self.error is not None:
+            return self.error
         if isinstance(error, EOFError | OSError | ValueError):
-            raise EngineError(f"The engine's result cannot be read: {error}") from error
+            return EngineError(f"The engine's result cannot be read: {error}")
+        return error
 
     def close(self) -> None:
         if self._file is not None:
