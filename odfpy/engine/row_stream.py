@@ -68,7 +68,7 @@ class Spooled:
         self._thread.start()
         try:
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._growing, "r"))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  raised again, or what it stands for
             why = self._growing.why(error)
             self.close()
             raise why from (None if why is error else error)
@@ -82,7 +82,7 @@ class Spooled:
             except StopIteration:
                 self._growing.finish()
                 return
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  as above
                 why = self._growing.why(error)
                 raise why from (None if why is error else error)
             if batch.num_rows:
