@@ -89,6 +89,7 @@ class _Hop:
     _ways: dict[int, int] = field(default_factory=dict)
     _origins: tuple[ColumnOrigin, ...] = ()
     _searches: int = 3
+    _inputs: dict[DatasetId, StoredRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = StoredRows(self.dataset)
@@ -97,6 +98,7 @@ class _Hop:
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}
         last = run_of[self.offsets[-1]]
+        _ = last.inputs  # which may be gone: that is told before the engine is asked
         analysis = self.datasets.analyze(self.dataset, last.set_transform)
         self.steps = () if analysis is None else analysis.steps
         is_temporal = bool(last.set_transform.transform.temporal_tables)
@@ -178,8 +180,7 @@ class _Hop:
         run = self._run_of(row.offset)
         data = run.event.new_data
         first = row.offset if data is None else data.offset_interval.start
-        same = (one for one in self.rows.read(range(first, row.offset)) if one.key == row.key)
-        return sum(question.sign(one) == question.sign(row) for one in same)
+        return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
 
     def _traced_row(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> TracedRow:
         made_of = self._made_of.get(row.offset)
@@ -241,7 +242,7 @@ class _Hop:
         """The rows that came with a run and take back some of those that were cited."""
         found = set()
         for number, item in enumerate(run.inputs):
-            rows = StoredRows(item.dataset)
+            rows = self._inputs.setdefault(item.dataset.handle.id, StoredRows(item.dataset))
             keys = {row.key for row in rows.read(sorted(offset for source, offset in cited if source == number))}
             interval = item.interval
             if keys and interval.new_offset is not None:

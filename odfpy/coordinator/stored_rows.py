@@ -102,6 +102,15 @@ class StoredRows:
                     return found.offset
         return None
 
+    def same_before(self, row: StoredRow, first: int) -> Iterator[StoredRow]:
+        """The rows from an offset on, up to one of them, that say the same as that one."""
+        time = row.values[self.dataset.state.vocab.event_time_column]
+        for item in overlapping(self.slices, first, row.offset):
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            for found in self.of_table(self._of_time(path, time)):
+                if first <= found.offset < row.offset and found.key == row.key:
+                    yield found
+
     def taking_back(self, keys: Collection[Key], first: int, last: int) -> list[int]:
         """Of the rows from one offset to another, those that take back rows that say the same as some."""
         import pyarrow as pa
