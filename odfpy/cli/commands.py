@@ -26,7 +26,7 @@ COMMANDS = {
     "tail": ("query", "Print the last rows of a dataset."),
     "sql": ("query", "Query datasets with SQL, or start a shell."),
     "export": ("export", "Write a dataset, or the answer to a query, to files."),
-    "provenance": ("provenance", "Tell where a row comes from: which rows of its inputs made it, down to the sources."),
+    "provenance": ("provenance", "Tell where a row comes from, down to its sources."),
     "verify": ("verify", "Check every hash and every rule, and replay every transform."),
     "verify-result": ("proofs", "Check an answer with a proof: that it is what was signed, and comes out again."),
     "clone": ("transfer", "Copy a dataset into a workspace of its own, a new folder."),

@@ -59,7 +59,7 @@ def provenance(
         ),
     ] = "on",
 ) -> None:
-    """Tell where a row comes from: which rows of its inputs made it, down to the sources."""
+    """Tell where a row comes from, down to its sources: which rows of its inputs made it."""
     from odfpy.provenance.graph import dot, html
     from odfpy.provenance.report import graph, lines, tree
 
