@@ -195,6 +195,7 @@ def top(workspace: Workspace) -> Workspace:
     texts = (
         root("two", "{kind: Append}"),
         derivative("top", "two", FIRST_TWO, "spark"),
+        derivative("same", "two", "select event_time, 'all' as name from source where id >= 0", "spark"),
         derivative("other", "two", "select event_time, id, name from source"),
     )
     workspace.add([one for text in texts for one in load_snapshots(text, "manifest")])
@@ -209,6 +210,13 @@ def test_a_row_that_another_one_has_pushed_out_names_it(top: Workspace) -> None:
     answer = top.provenance("top", 2)
     assert (cited(answer.row), causes(answer.row), answer.row.takes_back) == ([0], [3], 0)
     assert answer.check is Check.CONFIRMED
+
+
+def test_rows_that_say_the_same_are_told_apart_by_their_place(top: Workspace) -> None:
+    assert set(lines(top, "same")) == {f"{offset} +A 1 all" for offset in range(5)}
+    for offset in (1, 3):
+        answer = top.provenance("same", offset, check=False)
+        assert (cited(answer.row), answer.row.ways) == ([offset], 2 if offset < 2 else 3)
 
 
 def test_rows_of_other_engines_are_not_traced(top: Workspace) -> None:
