@@ -30,7 +30,7 @@ from odfpy.http.url import Origin, without_user
 from odfpy.query.dialects import dialect_named, with_parameters
 from odfpy.query.question import Query
 from odfpy.query.request import MOST_ROWS
-from odfpy.repository.credentials import advice, authorization, check_token
+from odfpy.repository.credentials import advice, authorization, check_token, server_of
 from odfpy.repository.login import LoginRefused
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class RestSource:
             InvalidValue: not a URL; or not a token.
         """
         base = url.rstrip("/")
+        server_of(base)  # sees whether it is a URL
         known = authorization(base) if token is None else f"Bearer {check_token(token, 'token')}"
 
         def authorize(_: Origin) -> str | None:
@@ -129,8 +130,10 @@ class RestSource:
             facts = self._of(name, "", _facts)
             wanted = urlencode({"include": "schema,vocab,info", "schemaFormat": "OdfJson"})
             return self._of(name, f"/metadata?{wanted}", lambda tree: _with_metadata(facts, tree))
-        except DatasetNotFound as error:
+        except (DatasetNotFound, LoginRefused) as error:  # who may not see a dataset is not told whether it is there
             names = [one.name for one in self.datasets()]
+            if name in names:
+                raise
             hint = did_you_mean(name, names, otherwise=f"It has: {', '.join(names)}." if names else error.hint)
             raise DatasetNotFound(f"No dataset {name!r} at {self.place}", hint=hint) from error
 

@@ -23,7 +23,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Plain values as an array; structures are objects, or lists of their parts.
 
     Raises:
-        ValueError, TypeError, ArithmeticError, pa.ArrowException: they are not of that type.
+        InvalidValue, ValueError, TypeError, ArithmeticError, pa.ArrowException: they are not of that type.
     """
     if pa.types.is_struct(kind):
         return _structures(values, kind)

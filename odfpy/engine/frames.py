@@ -11,8 +11,8 @@ from odfpy.engine.spark.handed import handed_type
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame as DataFrame
-    from pyspark.sql import SparkSession as SparkSession
+    from pyspark.sql import DataFrame as DataFrame  # noqa: PLC0414  for those who call this
+    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414
 
 
 def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFrame:
@@ -32,11 +32,12 @@ def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFra
             "There is no Spark session for the DataFrame",
             hint="Pass one, to_spark(session), or make one first: SparkSession.builder.getOrCreate().",
         )
+    from odfpy.engine.spark.types import struct_of, to_spark
+
     columns = [_as_spark_has_it(field, column) for field, column in zip(table.schema, table.columns, strict=True)]
-    fields = [
-        pa.field(field.name, column.type, field.nullable) for field, column in zip(table.schema, columns, strict=True)
-    ]
-    return session.createDataFrame(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+    kinds = [(name, to_spark(column.type)) for name, column in zip(table.column_names, columns, strict=True)]
+    schema = struct_of((name, kind) for name, kind in kinds if kind is not None)
+    return session.createDataFrame(pa.Table.from_arrays(columns, names=table.column_names), schema)
 
 
 def _active() -> SparkSession | None:

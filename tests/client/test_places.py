@@ -1,0 +1,217 @@
+"""What is the same wherever the datasets are: in a workspace, behind REST, behind Flight."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.connecting import RATES, SCREAMED
+
+import odfpy
+from odfpy.client.connection import Connection
+from odfpy.client.rows import Rows
+from odfpy.errors import (
+    DatasetNotFound,
+    InvalidQuery,
+    InvalidValue,
+    SchemaError,
+    TransferError,
+    UnknownTable,
+    UsageError,
+)
+
+
+def names(rows: Rows) -> list[str]:
+    return sorted(rows.table.column("name").to_pylist())
+
+
+# --- SQL ---
+
+
+def test_sql_gives_rows_with_their_types(connection: Connection, here: Connection) -> None:
+    query = f'SELECT * FROM "{RATES}" ORDER BY "offset"'
+    found = connection.sql(query).to_arrow()
+    assert found.to_pylist() == here.sql(query).to_arrow().to_pylist()
+    assert found.schema.field("event_time").type == pa.timestamp("ms", "UTC")
+    assert found.num_rows == 5
+
+
+def test_sql_gives_rows_to_pandas_and_polars(connection: Connection) -> None:
+    rows = connection.sql(f'SELECT id, name FROM "{RATES}" WHERE op = 0 ORDER BY id')
+    assert rows.to_pandas().to_dict("list") == {"id": [1, 2, 3], "name": ["EUR 10", "<b>&amp;", "USD 5"]}
+    assert rows.to_polars().to_dict(as_series=False) == rows.to_pandas().to_dict("list")
+    assert pa.table(rows) == rows.to_arrow()
+    assert len(rows) == 3
+
+
+def test_values_take_the_places_of_parameters(connection: Connection) -> None:
+    text = f'SELECT name FROM "{RATES}" WHERE id = ? AND name <> ? AND op IN (0, 3)'
+    assert names(connection.sql(text, [1, "EUR 10"])) == ["EUR 12"]
+
+
+def test_a_limit_cuts_what_comes(connection: Connection) -> None:
+    assert len(connection.sql(f'SELECT * FROM "{RATES}"', limit=2)) == 2
+    assert len(connection.sql(f'SELECT * FROM "{RATES}"', limit=0)) == 0
+
+
+def test_batches_come_without_being_kept(connection: Connection) -> None:
+    rows = connection.prepare(f'SELECT id FROM "{RATES}"')
+    assert sum(batch.num_rows for batch in rows.batches()) == 5
+    assert repr(rows) == f'<rows of SELECT id FROM "{RATES}", not asked for yet>'
+
+
+def test_the_dialect_may_be_that_of_spark(connection: Connection) -> None:
+    assert connection.sql(f"SELECT count(*) AS n FROM `{RATES}`", engine="spark").to_arrow().to_pylist() == [{"n": 5}]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("selec 1", InvalidQuery, "selec"),
+        (f'SELECT nam FROM "{RATES}"', InvalidQuery, "nam"),
+        ('SELECT * FROM "com.example.rate"', UnknownTable, "com.example.rate"),
+        ("DROP TABLE x", InvalidQuery, "DROP"),
+    ],
+)
+def test_wrong_queries_are_told_where_they_are_asked(
+    connection: Connection, text: str, error: type[odfpy.OdfError], said: str
+) -> None:
+    with pytest.raises(odfpy.OdfError, match=said) as caught:
+        connection.sql(text)
+    # Over REST only messages come, without the codes of the errors.
+    assert isinstance(caught.value, error) or (connection.place.startswith("http") and said in caught.value.message)
+
+
+# --- Datasets ---
+
+
+def test_datasets_by_name(connection: Connection) -> None:
+    assert sorted(one.name for one in connection) == [RATES, SCREAMED]
+    found = connection[RATES]
+    assert found.num_records == 5
+    assert found.schema is not None
+    assert found.schema.names == ("offset", "op", "system_time", "event_time", "id", "name")
+    assert RATES in repr(found)
+
+
+def test_an_unknown_dataset_is_told_with_a_suggestion(connection: Connection) -> None:
+    with pytest.raises(DatasetNotFound, match=r"com\.example\.rate") as caught:
+        _ = connection["com.example.rate"]
+    assert caught.value.hint == f"Did you mean {RATES}?"
+
+
+def test_a_dataset_as_it_is_and_was(connection: Connection) -> None:
+    rates = connection[RATES]
+    assert len(rates.changelog()) == 5
+    assert names(rates.current()) == ["<b>&amp;", "EUR 12", "USD 5"]
+    assert names(rates.current("op")) == ["EUR 12", "USD 5"]
+    assert names(rates.as_of("2024-01-03")) == ["<b>&amp;", "EUR 10"]
+    assert names(rates.at(1)) == ["<b>&amp;", "EUR 10"]
+    assert names(rates.at(3).as_of("2024-01-03")) == ["<b>&amp;", "EUR 10"]
+    assert names(rates.at(3).as_of("2024-01-06")) == ["<b>&amp;", "EUR 12"]
+    assert rates.tail(2).table.column("name").to_pylist() == ["EUR 12", "USD 5"]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2024-01-06",
+        date(2024, 1, 6),
+        datetime(2024, 1, 6),  # noqa: DTZ001  without a zone, it is in UTC
+        datetime(2024, 1, 6, 1, tzinfo=timezone.utc),
+    ],
+)
+def test_times_may_be_texts_and_values(connection: Connection, time: Any) -> None:
+    assert names(connection[RATES].as_of(time)) == ["<b>&amp;", "EUR 12"]
+
+
+def test_as_at_takes_times_and_blocks(connection: Connection, workspace: odfpy.Workspace) -> None:
+    second = next(block for block in workspace.log(RATES) if block.block.sequence_number == 4)
+    for moment in (second.hash, str(second.hash), second.block.system_time, str(second.block.system_time)):
+        assert names(connection[RATES].at(moment)) == ["<b>&amp;", "EUR 12"]
+
+
+def test_what_is_no_time_is_said_to_be_none(connection: Connection) -> None:
+    rates = connection[RATES]
+    for ask in (lambda: rates.as_of("soon"), lambda: rates.at(-1), lambda: rates.at(1.5), lambda: rates.at(True)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidValue):
+            ask()
+
+
+def test_rows_per_day(connection: Connection) -> None:
+    assert connection[RATES].rows_per_day() == {date(2024, 1, 1): 3, date(2024, 1, 5): 1, date(2024, 1, 9): 1}
+
+
+# --- What only some places tell ---
+
+
+def test_watermark_and_lineage_are_told_by_workspaces_and_servers(urls: dict[str, str]) -> None:
+    for name in ("workspace", "rest"):
+        connection = odfpy.connect(urls[name])
+        assert connection[RATES].watermark == "2024-01-09T00:00:00Z"
+        assert connection[RATES].kind == "Root"
+        assert str(connection[RATES].id).startswith("did:odf:")
+        lineage = connection[SCREAMED].lineage()
+        assert lineage.names() == [SCREAMED, RATES]
+        assert repr(lineage) == f"{SCREAMED}  derivative\n  {RATES}  root"
+
+
+def test_what_a_place_cannot_tell_is_said(urls: dict[str, str]) -> None:
+    for name in ("rest", "flight"):
+        connection = odfpy.connect(urls[name], engine="datafusion")
+        with pytest.raises(UsageError, match="where rows come from"):
+            connection[SCREAMED].provenance(0)
+        with pytest.raises(UsageError, match="as at 2024") as caught:
+            connection.sql("SELECT 1", as_at="2024-01-01")
+        assert caught.value.hint is not None
+        assert "odf_as_at" in caught.value.hint
+    with pytest.raises(UsageError, match="derived from"):
+        odfpy.connect(urls["flight"])[RATES].lineage()
+
+
+def test_a_frame_of_spark_needs_a_session(here: Connection) -> None:
+    with pytest.raises(UsageError, match="no Spark session") as caught:
+        here.sql("SELECT 1").to_spark()
+    assert caught.value.hint is not None
+    assert "to_spark(session)" in caught.value.hint
+
+
+def test_polars_takes_no_two_columns_of_one_name(here: Connection) -> None:
+    rows = here.sql(f'SELECT id, name FROM "{RATES}"', limit=1)
+    rows.table = rows.table.rename_columns(["a", "a"])
+    with pytest.raises(SchemaError, match="'a'"):
+        rows.to_polars()
+
+
+# --- Places ---
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "said"),
+    [
+        ("ftp://127.0.0.1", UsageError, "ftp://"),
+        ("https://a b", InvalidValue, "URL"),
+        ("http://127.0.0.1:1", TransferError, r"127\.0\.0\.1:1"),
+        ("grpc://127.0.0.1:1", TransferError, r"127\.0\.0\.1:1"),
+    ],
+)
+def test_places_that_are_none(place: str, error: type[odfpy.OdfError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        odfpy.connect(place).sql("SELECT 1")
+
+
+def test_a_folder_without_a_workspace(tmp_path: Path) -> None:
+    with pytest.raises(odfpy.OdfError, match="No workspace"):
+        odfpy.connect(tmp_path)
+    with pytest.raises(UsageError, match="token"):
+        odfpy.connect(tmp_path, token="abc")
+
+
+def test_a_token_that_is_none_is_refused_without_being_shown(urls: dict[str, str]) -> None:
+    for name in ("rest", "flight"):
+        with pytest.raises(odfpy.OdfError, match="does not allow that") as caught:
+            odfpy.connect(urls[name], token="never-seen-before").sql("SELECT 1", engine="datafusion")
+        assert "never-seen-before" not in f"{caught.value} {caught.value.hint}"
