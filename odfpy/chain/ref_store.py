@@ -92,10 +92,10 @@ def parse_reference(data: bytes, where: str) -> Multihash:
         ) from error
 
 
-def moved(name: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
-    """The error of a lost race."""
+def moved(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
+    """The error of a lost race; `where` is as `RefStore.describe` says."""
     return ConcurrentUpdate(
-        f"The reference {name!r} has been moved by somebody else: expected {expected}, found {found}",
+        f"Somebody else has moved {where}: expected {expected}, found {found}",
         hint="Nothing of yours was committed; run the command again.",
     )
 
@@ -122,7 +122,7 @@ class LocalRefStore(RefStore):
             with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
-                    raise moved(name, expected, found)
+                    raise moved(self.describe(name), expected, found)
                 replace_file(path, str(new).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
@@ -131,11 +131,11 @@ class LocalRefStore(RefStore):
         path = self.folder / check_name(name)
         try:
             if not self.folder.is_dir():
-                raise moved(name, expected, None)
+                raise moved(self.describe(name), expected, None)
             with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
-                    raise moved(name, expected, found)
+                    raise moved(self.describe(name), expected, found)
                 path.unlink()
                 sync_folder(self.folder)
         except OSError as error:
@@ -189,14 +189,14 @@ class MemoryRefStore(RefStore):
         with self._lock:
             found = self.get(name)
             if found != expected:
-                raise moved(name, expected, found)
+                raise moved(self.describe(name), expected, found)
             self._references[name] = new
 
     def delete(self, name: str, expected: Multihash) -> None:
         with self._lock:
             found = self.get(name)
             if found != expected:
-                raise moved(name, expected, found)
+                raise moved(self.describe(name), expected, found)
             del self._references[name]
 
     def names(self) -> Iterator[str]:

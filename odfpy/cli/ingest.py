@@ -11,7 +11,7 @@ import typer
 
 from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_sources, group, session_of
 from odfpy.cli.plans import tell_plans
-from odfpy.cli.results import report
+from odfpy.cli.results import NO_DATASETS, report
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def pull(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names, ids, patterns, repository/name or URLs.", metavar="NAME", autocompletion=complete_sources
+            help="Names, ids, patterns, repository/name (or a pattern) or URLs.",
+            metavar="NAME",
+            autocompletion=complete_sources,
         ),
     ] = None,
     all_: All = False,
@@ -99,7 +101,8 @@ def pull(
             return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
         if follow:
             return _follow(session, names or [], how, output)
-        return report(workspace.pull(names or (), branch=branch, tags=tags or (), **how), output, session.progress)
+        results = workspace.pull(names or (), branch=branch, tags=tags or (), **how)
+        return report(results, output, session.progress, if_none=NO_DATASETS)
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run

@@ -25,12 +25,20 @@ _FATES = {
 }
 
 
-def report(results: Iterable[PullResult], output: Output, progress: ProgressLine) -> int:
-    """Tell each result as it comes; gives back the exit code. NDJSON comes line by line, other forms at the end."""
+NO_DATASETS = "Nothing to do: no datasets in this workspace"
+
+
+def report(results: Iterable[PullResult], output: Output, progress: ProgressLine, *, if_none: str = "") -> int:
+    """Tell each result as it comes, or `if_none` when there was none; gives back the exit code.
+
+    NDJSON comes line by line, other forms at the end.
+    """
     codes = {0}
     trees = []
+    nothing = True
     try:
         for result in results:
+            nothing = False
             progress.clear()
             if result.error is not None:
                 codes.add(result.error.exit_code)
@@ -46,6 +54,8 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
     finally:  # what is done is done, and a program wants to know of it too
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree(trees)
+    if nothing and if_none and output.for_people:
+        output.say(if_none)
     return 1 if 1 in codes else max(codes)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, complete_repositories, group, session_of
-from odfpy.cli.results import report
+from odfpy.cli.results import NO_DATASETS, report
 
 commands = group("Datasets from and to other places.")
 
@@ -93,4 +93,4 @@ def push(
         tags=tags or (),
         progress=session.progress,
     )
-    return report(results, output, session.progress)
+    return report(results, output, session.progress, if_none=NO_DATASETS)

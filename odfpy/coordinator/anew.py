@@ -47,7 +47,7 @@ def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor,
     history = {hashed.hash for hashed in after.chain.iter_blocks()}
     dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(made.old_head)} - history
     diverged = ", ".join(map(str, downstream_of(storage, after, dropped).diverged))
-    notes = (f"made again: {reason.message}", *told_elsewhere(after))
+    notes = (f"made again: {reason.message}", *told_elsewhere(after, dropped))
     return replace(
         result,
         outcome=PullOutcome.UPDATED,

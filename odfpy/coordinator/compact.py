@@ -193,7 +193,7 @@ def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactR
         blocks=(len(blocks), after[0]),
         slices=(slices, after[1]),
         downstream=downstream_of(dataset.storage, dataset, dropped),
-        notes=told_elsewhere(dataset),
+        notes=told_elsewhere(dataset, dropped),
     )
 
 

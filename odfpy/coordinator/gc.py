@@ -11,7 +11,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -109,7 +109,7 @@ class GarbageCollector:
 
     def _dataset(self, dataset: StoredDataset) -> list[Useless]:
         dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
-        with dataset.writing():
+        with self._locked(dataset.writing()):
             try:
                 found = list(self._useless(dataset))
             except OdfError as error:
@@ -135,9 +135,10 @@ class GarbageCollector:
     # --- What belongs to none ---
 
     def _workspace(self) -> list[Useless]:
-        with self.storage.editing():  # nobody makes a dataset meanwhile, whose cache would be taken for an orphan
+        with self._locked(
+            self.storage.editing()
+        ):  # nobody makes a dataset meanwhile, whose cache would be taken for an orphan
             folders = {path.name for path in self.storage.entries()}
-            caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
             found = self._removed([*_caches(orphans), *_scratch(self.storage)])
@@ -146,8 +147,24 @@ class GarbageCollector:
     def _incoming(self) -> Iterator[Useless]:
         """Copies from elsewhere that were begun, and that nobody is at."""
         for path in _children(self.storage.incoming):
-            with suppress(DatasetLocked), writer_lock(self.storage.run / "locks" / path.name, f"The copy in {path}"):
+            lock = writer_lock(self.storage.run / "locks" / path.name, f"The copy in {path}")
+            with suppress(DatasetLocked), self._locked(lock):
                 yield from self._removed(list(_caches([path])))
+
+    @contextmanager
+    def _locked(self, lock: AbstractContextManager[object]) -> Iterator[None]:
+        """Hold a lock. Who only looks goes without where nobody can lock anything: where nothing can be written.
+
+        Raises:
+            DatasetLocked: somebody else holds it.
+        """
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock)
+            except OdfError as error:
+                if isinstance(error, DatasetLocked) or not self.options.dry_run:
+                    raise
+            yield
 
     def _removed(self, found: list[Useless]) -> list[Useless]:
         if not self.options.dry_run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from odfpy.coordinator.anew import bring_up_to_date
 from odfpy.coordinator.commit import timed, unchanged
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.references import staging
+from odfpy.coordinator.references import staging, without
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -33,8 +34,10 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias, is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
+from odfpy.http.url import without_user
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.repository.open import is_path
+from odfpy.repository.reference_transfer import ReferenceNotThere
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext
@@ -104,13 +107,22 @@ class Puller:
         for ref in remote:
             yield from self._pull_remote(ref)
         failed: set[DatasetId] = set()
-        for dataset in Lineage(self.storage).in_order(local, with_inputs=self.options.recursive):
+        chosen = Lineage(self.storage).in_order(local, with_inputs=self.options.recursive)
+        several = len(chosen) > 1
+        skipped: Counter[ReferenceName] = Counter()
+        for dataset in chosen:
             result = self._pull_unless_blocked(dataset, failed)
             if result.error is not None:
                 failed.add(dataset.handle.id)
             yield result
-            if result.error is None:
-                yield from self._pull_tags(dataset)
+            for name in self.options.tags if result.error is None else ():
+                tagged = self._pull_tag(dataset, name, skip=several)
+                skipped[name] += tagged.outcome is PullOutcome.SKIPPED
+                yield tagged
+        for name, count in skipped.items():
+            if count and count == len(chosen) - len(failed):
+                missing = ReferenceNotThere(f"None of the {len(chosen)} datasets is a copy of one with a {name}")
+                yield PullResult(name=str(name), outcome=PullOutcome.FAILED, error=missing)
 
     # --- What to pull ---
 
@@ -140,11 +152,9 @@ class Puller:
 
     def is_remote(self, ref: str) -> bool:
         """Whether a reference names a dataset in another place."""
-        if is_pattern(ref) or ref.startswith("did:odf:"):
-            return False
         if is_url(ref) or is_path(ref):
             return True
-        if "/" not in ref:
+        if is_pattern(ref) or ref.startswith("did:odf:") or "/" not in ref:
             return False
         try:
             self.storage.get(ref)
@@ -189,7 +199,8 @@ class Puller:
         result = timed(ref, partial(self._pull_new, ref))
         yield result
         if result.error is None and self.options.tags:
-            yield from self._pull_tags(self.storage.get(result.name))
+            copy = self.storage.get(result.name)
+            yield from (self._pull_tag(copy, name) for name in self.options.tags)
         if result.error is None and self.options.recursive:
             yield from self._pull_inputs(result.name, ref)
 
@@ -212,17 +223,26 @@ class Puller:
             if result.error is None:
                 wanted += self.remotes.missing_inputs(self.storage.get(result.name), ref)
 
-    def _pull_tags(self, dataset: StoredDataset) -> Iterator[PullResult]:
-        for name in self.options.tags:
-            yield timed(f"{dataset.handle} {name}", partial(self._pull_tag, dataset, name))
+    def _pull_tag(self, dataset: StoredDataset, name: ReferenceName, *, skip: bool = False) -> PullResult:
+        """A tag of a copy; `skip` those that are no copies, and those whose place does not have it."""
 
-    def _pull_tag(self, dataset: StoredDataset, name: ReferenceName) -> PullResult:
-        url = self.remotes.pull_url(dataset)
-        if url is None:
-            raise UsageError("only copies have a place that tags can be pulled from", hint=f"odf tag {dataset.handle}")
-        force, progress = self.options.force, self.progress
-        with dataset.writing() as locked:
-            return self.remotes.pull_reference(locked, url, name, force=force, progress=progress)
+        def pull() -> PullResult:
+            url = self.remotes.pull_url(dataset)
+            if url is None and skip:
+                return without(dataset, name, "it is no copy")
+            if url is None:
+                hint = f"odf tag {dataset.handle}"
+                raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
+            force, progress = self.options.force, self.progress
+            with dataset.writing() as locked:
+                try:
+                    return self.remotes.pull_reference(locked, url, name, force=force, progress=progress)
+                except ReferenceNotThere:
+                    if not skip:
+                        raise
+                    return without(dataset, name, f"{without_user(url)} has no {name}")
+
+        return timed(f"{dataset.handle} {name}", pull)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
         return self.remotes.clone(

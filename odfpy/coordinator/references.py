@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD, is_name
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, UsageError, did_you_mean
@@ -126,6 +128,33 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
             f"{dataset.handle} has no {reference}", hint=did_you_mean(name, names, otherwise=otherwise)
         )
     return target
+
+
+# --- Of several datasets ----------------------------------------------------------------------------------------------
+
+
+def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
+    """Whether a dataset has a branch or tag, be it a damaged one."""
+    return name.reference in DatasetLayout.local(dataset.folder).refs.names()
+
+
+def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceName]) -> None:
+    """See that each branch or tag is one of at least one of some datasets.
+
+    Raises:
+        NoSuchReference: one is not.
+    """
+    for name in names:
+        if not any(has_reference(dataset, name) for dataset in datasets):
+            raise NoSuchReference(
+                f"None of the {len(datasets)} datasets has a {name}",
+                hint=f"`odf {name.kind.value} NAME` lists those of a dataset.",
+            )
+
+
+def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult:
+    """The result for a dataset without a branch or tag that is brought along with several."""
+    return PullResult(name=f"{dataset.handle} {name}", outcome=PullOutcome.SKIPPED, notes=(why,))
 
 
 # --- Which block is meant --------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import DatasetNotFound, InvalidValue, UsageError
+from odfpy.errors import DatasetNotFound, InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.open import is_path, normalize_url
@@ -101,9 +101,16 @@ class Remotes:
         return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
-        self, dataset: StoredDataset, reference: ReferenceName, *, force: bool, progress: ProgressSink
+        self,
+        dataset: StoredDataset,
+        reference: ReferenceName,
+        to: str | None,
+        *,
+        several: bool,
+        force: bool,
+        progress: ProgressSink,
     ) -> PullResult:
-        """Bring a branch or tag to where the dataset has been pushed last.
+        """Bring a branch or tag to where the dataset has been pushed; see `push`.
 
         Raises:
             ReferenceNotThere: the dataset has none of that name.
@@ -115,7 +122,7 @@ class Remotes:
                 f"{name}: there is no {reference} here",
                 hint=f"`odf {reference.kind.value} {name}` lists what there is.",
             )
-        url = resolve_remote(self.aliases(dataset).list("push")[0], self.registry)
+        url = resolve_remote(self._target(dataset, to, several=several), self.registry)
         reporter = _reporter(name, f"pushing {reference}", progress)
         result = send_reference(layout, url, reference, force=force, progress=reporter)
         return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
@@ -189,23 +196,33 @@ class Remotes:
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)
-        latest = next(iter(aliases.list("push")), None)
-        target = latest if to is None else self._target(dataset, to, several=several)
-        if target is None:
-            raise UsageError(f"{name} has not been pushed anywhere yet", hint="Say where with --to.")
+        target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
         result = send_dataset(
             dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
         )
-        aliases.add("push", target)
-        _seen_heads(dataset.folder).remember(url, result.new_head)
         pushed = _result(name, result, lambda: dataset.reloaded().state)
-        return pushed if to is not None else replace(pushed, notes=(f"to {without_user(target)}", *pushed.notes))
+        notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
+        try:
+            aliases.add("push", target)
+            _seen_heads(dataset.folder).remember(url, result.new_head)
+        except OdfError as error:  # what was to be done is done
+            notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
+        return replace(pushed, notes=notes)
 
-    def _target(self, dataset: StoredDataset, to: str, *, several: bool) -> str:
+    def _target(self, dataset: StoredDataset, to: str | None, *, several: bool) -> str:
+        if to is None:
+            latest = next(iter(self.aliases(dataset).list("push")), None)
+            if latest is None:
+                raise UsageError(f"{dataset.handle} has not been pushed anywhere yet", hint="Say where with --to.")
+            return latest
         name = dataset.handle.alias.name
         if is_url(to) or is_path(to):
             return f"{normalize_url(to)}/{name}" if several or to.endswith("/") else to
+        if "://" in to:
+            raise UsageError(
+                f"Not a place: {to!r}", hint="After :// there is a host, a bucket or a path: s3://bucket/folder/"
+            )
         if not to.strip():
             raise UsageError("--to wants a place", hint="A repository, repository/name, a path or a URL.")
         return to if "/" in to else f"{to}/{name}"

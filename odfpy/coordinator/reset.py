@@ -73,7 +73,7 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
         num_blocks=len(dropped),
         num_records=max(0, dataset.state.num_records - after.num_records),
         downstream=downstream_of(dataset.storage, dataset, dropped),
-        notes=told_elsewhere(dataset),
+        notes=told_elsewhere(dataset, dropped),
     )
 
 

@@ -117,14 +117,29 @@ class Downstream:
         return self.diverged + self.further
 
 
-def told_elsewhere(dataset: StoredDataset) -> tuple[str, ...]:
-    """Remarks on who still has the old history: other references, and copies in other places."""
-    others = [str(ReferenceName.parse(name) or name) for name in dataset.layout.refs.names() if name != HEAD]
+def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
+    """Remarks on who still has the old history: other references, and copies in other places.
+
+    Args:
+        dataset: whose history changes, or has changed.
+        dropped: the blocks that are not in it any more.
+    """
+    names = [name for name in dataset.layout.refs.names() if name != HEAD]
+    others = [str(ReferenceName.parse(name) or name) for name in names if _holds(dataset, name, dropped)]
     aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
     notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in aliases.list("push")]
     notes += [f"{place}, where it is pulled from, keeps the old history" for place in aliases.list("pull")]
     return tuple(notes)
+
+
+def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
+    """Whether a reference leads to blocks that the head loses; one that is damaged may."""
+    try:
+        target = dataset.layout.refs.get(name)
+        return target is not None and any(one.hash in dropped for one in dataset.chain.iter_blocks(target))
+    except OdfError:
+        return True
 
 
 def downstream_of(storage: Storage, dataset: StoredDataset, dropped: set[Multihash]) -> Downstream:

@@ -124,7 +124,7 @@ class Workspace(Questions):
         """Bring datasets up to date, in dependency order.
 
         Args:
-            refs: names, ids, patterns, remote references (`repository/name`), URLs.
+            refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
             all: every dataset of the workspace.
             recursive: also what they are derived from.
             force: fetch sources again; overwrite copies that have diverged.
@@ -202,7 +202,9 @@ class Workspace(Questions):
     def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
         """What to pull, and what cannot even be named."""
         if not all:
-            return [*refs], []
+            from odfpy.coordinator.remote_patterns import expanded
+
+            return list(expanded(refs, self.storage, self.repositories)), []
         named, nameless = self.storage.scan()
         return [str(dataset.handle.id) for dataset in named], nameless
 
@@ -329,23 +331,33 @@ class Workspace(Questions):
             recursive: also what they are derived from.
             force: overwrite a copy that has diverged.
             public: let everybody read what is new on a node.
-            branches: also these branches.
-            tags: also these tags.
+            branches: also these branches; of several datasets, those that have them.
+            tags: also these tags, the same.
             progress: is told how far the work is.
+
+        Raises:
+            NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
+        from odfpy.coordinator.references import has_reference, require_in_one, without
+
         check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
         datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
         several = len(datasets) > 1
         extras = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in branches]
         extras += [ReferenceName.of(ReferenceKind.TAG, name) for name in tags]
+        if several:
+            require_in_one(datasets, extras)
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
             push = partial(self.remotes.push, dataset, to, several=several, force=force, public=public)
             result = timed(str(dataset.handle), partial(push, progress=progress))
             yield result
             for name in extras if result.error is None else ():
-                send = partial(self.remotes.push_reference, dataset, name, force=force, progress=progress)
-                yield timed(f"{dataset.handle} {name}", send)
+                if several and not has_reference(dataset, name):
+                    yield without(dataset, name, f"it has no {name}")
+                    continue
+                send = partial(self.remotes.push_reference, dataset, name, to, several=several, force=force)
+                yield timed(f"{dataset.handle} {name}", partial(send, progress=progress))
 
         return chain(map(_damaged, nameless), chain.from_iterable(map(pushed, datasets)))

@@ -94,7 +94,7 @@ class NodeRefStore(HttpRefStore):
         url = f"{self._base}/{check_name(name)}?block={new}"
         with _put(self._client, url, b"", condition) as answer:
             if answer.status == _MOVED:
-                raise moved(name, expected, self.get(name))
+                raise moved(self.describe(name), expected, self.get(name))
             _require_ok(answer)
 
 

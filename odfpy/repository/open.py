@@ -81,7 +81,7 @@ def _scheme(text: str) -> str:
 def _local_path(text: str) -> Path:
     if not text.lower().startswith("file:"):
         try:
-            return Path(text).expanduser().absolute()
+            return _without_up(Path(text).expanduser().absolute())
         except RuntimeError as error:
             raise InvalidValue(f"Not a path: {text!r} ({error})") from error
     parts = urlsplit(text)
@@ -90,7 +90,12 @@ def _local_path(text: str) -> Path:
         raise InvalidValue(f"Not a file URL: {text!r}", hint="file URLs have three slashes: file:///folder/name")
     if parts.query or parts.fragment:
         raise InvalidValue(f"Not a file URL: {text!r}", hint="Write %3F for a question mark and %23 for a hash.")
-    return Path(path)
+    return _without_up(Path(path))
+
+
+def _without_up(path: Path) -> Path:
+    """The path without `..`, so that a place has one name; what is a link otherwise stays as it was written."""
+    return path.resolve() if ".." in path.parts else path
 
 
 def smart_base(url: str) -> str | None:

@@ -16,6 +16,7 @@ from odfpy.errors import (
     AlreadyExists,
     InvalidValue,
     MalformedManifest,
+    OdfError,
     RepositoryNotFound,
     TransferError,
     UsageError,
@@ -146,7 +147,7 @@ class Aliases:
             InvalidValue: not a remote reference, path or URL.
         """
         remote = normalize_remote(remote)
-        others = tuple(known for known in self.list(kind) if known != remote)
+        others = tuple(known for known in self.list(kind) if _normal(known) != remote)
         self._save(kind, (remote, *others))
         return remote
 
@@ -158,11 +159,11 @@ class Aliases:
         """
         remote = normalize_remote(remote)
         known = self.list(kind)
-        if remote not in known:
+        if remote not in map(_normal, known):
             raise UsageError(
                 f"No {kind} alias {remote}", hint=did_you_mean(remote, known, otherwise="`odf show` lists them.")
             )
-        self._save(kind, tuple(item for item in known if item != remote))
+        self._save(kind, tuple(item for item in known if _normal(item) != remote))
 
     def _load(self) -> _AliasesDocument:
         return load_document(self._path, "DatasetAliases", _AliasesDocument) or _AliasesDocument()
@@ -172,6 +173,14 @@ class Aliases:
             document = self._load()
             changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
             save_document(self._path, "DatasetAliases", changed)
+
+
+def _normal(remembered: str) -> str:
+    """A place that an earlier release may have remembered in another form."""
+    try:
+        return normalize_remote(remembered)
+    except OdfError:
+        return remembered
 
 
 def normalize_remote(text: str) -> str:

@@ -268,11 +268,15 @@ def test_who_may_only_read_can_read_and_is_told_of_the_rest(odf: Odf, workspace:
     for path in workspace.rglob("*"):
         path.chmod(0o555 if path.is_dir() else 0o444)
     workspace.chmod(0o555)
+    writable = tmp_path / "writable"
+    writable.mkdir()
+    writable.chmod(0o777)
+    talking = [f"push {NAME} --to {writable}/mine", "gc --dry-run"]
     reading = ["list", f"tail {NAME}", f"show {NAME}", f"log {NAME}", f"verify {NAME} --integrity", "config list"]
     before = {path: path.read_bytes() for path in workspace.rglob("*") if path.is_file()}
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, str(tmp_path / "other"), str(workspace)],
-        input="\n".join([*reading, *REFUSED]),
+        input="\n".join([*reading, *talking, *REFUSED]),
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "XDG_CONFIG_HOME": str(tmp_path / "none")},
         capture_output=True,
         text=True,
@@ -282,6 +286,9 @@ def test_who_may_only_read_can_read_and_is_told_of_the_rest(odf: Odf, workspace:
     told = done.stderr.partition("---\n")[2]
     for command in reading:
         assert f"{command}\n0\n" in told, told
+    for command in talking:
+        assert told.partition(f"{command}\n")[2].partition("\n0\n")[1], told
+    assert "note: this place could not be remembered for the next time: Cannot write" in told
     for command, words in REFUSED.items():
         message = told.partition(f"{command}\n")[2].partition("\n1\n")[0]
         assert message.startswith("error: "), told

@@ -172,3 +172,9 @@ def test_references_of_others_are_no_tags(workspace: Workspace):
     assert ReferenceName.parse("theirs") is None
     assert names(workspace) == [("v1", 3)]
     assert rows(workspace, "root@theirs") == rows(workspace, "root")
+
+
+def test_only_tags_that_hold_what_is_lost_are_told_of(workspace: Workspace) -> None:
+    assert workspace.plan_reset("root", "3").notes == ()
+    workspace.create_reference("root", TAG, "v2")
+    assert workspace.plan_reset("root", "3").notes == ("the old history stays for tag v2, until that is deleted",)

@@ -206,9 +206,9 @@ class BucketRefStore(RefStore):
                 content = self._expect(name, expected)
             else:
                 if not is_certain and (found := self.get(name)) != new:
-                    raise moved(name, expected, found)
+                    raise moved(self.describe(name), expected, found)
                 return
-        raise moved(name, expected, self.get(name))
+        raise moved(self.describe(name), expected, self.get(name))
 
     def delete(self, name: str, expected: Multihash) -> None:
         content = self._expect(name, expected)
@@ -224,7 +224,7 @@ class BucketRefStore(RefStore):
                     self._expect(name, expected)
             else:
                 return
-        raise moved(name, expected, self.get(name))
+        raise moved(self.describe(name), expected, self.get(name))
 
     def names(self) -> Iterator[str]:
         listing = self._bucket.list(self._folder)
@@ -237,7 +237,7 @@ class BucketRefStore(RefStore):
         content = self._content(name)
         found = self._parsed(name, content)
         if found != expected:
-            raise moved(name, expected, found)
+            raise moved(self.describe(name), expected, found)
         return content
 
     def _content(self, name: str) -> Content | None:

@@ -1,0 +1,97 @@
+"""`odf push` and `odf pull` between a workspace and other places, as a person uses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cli.conftest import Odf
+
+NAME = "com.example.rates"
+
+
+def test_a_tag_goes_along_from_the_datasets_that_have_it(odf: Odf, workspace: Path) -> None:
+    assert odf("tag", NAME, "v1", "1").code == 0
+    pushed = odf("push", "com.example.%", "--tag", "v1", "--to", "./mirror/")
+    assert pushed.code == 0
+    assert f"{NAME} tag v1: updated" in pushed.err
+    assert "com.example.cities tag v1: skipped" in pushed.err
+    assert "note: it has no tag v1" in pushed.err
+    (told,) = (
+        one for one in odf("push", "com.example.%", "--tag", "v1", "-o", "json").json if "cities t" in one["name"]
+    )
+    assert (told["outcome"], told["error"]) == ("skipped", None)
+
+    nowhere = odf("push", "com.example.%", "--tag", "v2", "--to", "./other/")
+    assert (nowhere.code, (workspace / "other").exists()) == (1, False)
+    assert "datasets has a tag v2 (E655)" in nowhere.says
+    assert odf("push", NAME, "--tag", "v2").code == 1
+
+
+def test_a_tag_comes_along_to_the_copies_that_can_have_it(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert odf("tag", NAME, "v1", "1").code == 0
+    assert odf("push", "com.example.%", "--tag", "v1", "--to", f"{tmp_path}/mirror/").code == 0
+    assert odf("init", str(tmp_path / "copies")).code == 0
+    monkeypatch.chdir(tmp_path / "copies")
+    for name in (NAME, "com.example.cities"):
+        assert odf("pull", f"{tmp_path}/mirror/{name}").code == 0
+    pulled = odf("pull", "--all", "--tag", "v1")
+    assert pulled.code == 0
+    assert f"{NAME} tag v1: updated" in pulled.err
+    assert "com.example.cities tag v1: skipped" in pulled.err
+    nowhere = odf("pull", "--all", "--tag", "v2")
+    assert nowhere.code == 1
+    assert "None of the 2 datasets is a copy of one with a tag v2" in nowhere.err
+
+
+def test_nothing_to_do_is_said(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert odf("init", str(tmp_path / "empty")).code == 0
+    monkeypatch.chdir(tmp_path / "empty")
+    for command in (["pull", "--all"], ["push", "--all", "--to", "./x/"]):
+        done = odf(*command)
+        assert (done.code, done.err) == (0, "Nothing to do: no datasets in this workspace\n")
+        assert odf(*command, "-o", "json").json == []
+
+
+def test_a_pattern_over_a_repository(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = tmp_path / "mirror"
+    assert odf("push", "com.example.%", "--to", f"{mirror}/").code == 0
+    there = sorted(path.name for path in mirror.iterdir())
+    assert len(there) > 1
+    assert odf("init", str(tmp_path / "copies")).code == 0
+    monkeypatch.chdir(tmp_path / "copies")
+    refused = odf("pull", "mirror/com.%")
+    assert refused.code == 1
+    assert "No dataset fits the pattern 'mirror/com.%', and no repository is called 'mirror'" in refused.says
+    assert odf("repo", "add", "mirror", str(mirror)).code == 0
+    planned = odf("pull", "mirror/com.%", "--dry-run")
+    assert all(name in planned.out + planned.err for name in there)
+    assert odf("pull", "mirror/com.%").code == 0
+    assert sorted(one["name"] for one in odf("list", "-o", "json").json) == there
+    assert odf("pull", f"{mirror}/com.example.%").err.count("up to date") == len(there)
+    assert odf("pull", f"file://{mirror}/%rates").err.count("up to date") == 1
+    assert "No dataset of mirror fits the pattern 'org.%'" in odf("pull", "mirror/org.%").says
+    assert odf("pull", "mirror/com.%", "--as", "x").code == 2
+
+
+def test_a_place_has_one_name(odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    (workspace / "below").mkdir()
+    for to in ("./pushed", "./below/../pushed", f"file://{workspace}/below/../pushed"):
+        assert odf("push", NAME, "--to", to).code == 0
+    texts = [path.read_text() for path in workspace.glob(".odf/datasets/*/info/aliases.yaml")]
+    (text,) = (text for text in texts if "pushed" in text)
+    assert (text.count("pushed"), ".." in text) == (1, False)
+
+
+@pytest.mark.parametrize("place", ["s3://", "https://", "odf+http://"])
+def test_a_scheme_alone_is_no_place(place: str, odf: Odf, workspace: Path) -> None:
+    refused = odf("push", NAME, "--to", place)
+    assert f"Not a place: {place!r}" in refused.says
+    assert "s3://bucket/folder" in refused.err
