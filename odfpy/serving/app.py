@@ -23,7 +23,7 @@ from odfpy import __version__
 from odfpy.coordinator.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
-from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_query, simple, smart
+from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_ingest, rest_query, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.errors import add_handlers
@@ -32,6 +32,7 @@ from odfpy.serving.heads import Heads
 from odfpy.serving.limits import BoundedBodies
 from odfpy.serving.logs import Metrics, Observed
 from odfpy.serving.reach import Reaches
+from odfpy.serving.rest_ingest import Ingests
 from odfpy.serving.settings import ServeSettings
 
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
@@ -43,6 +44,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     smart.router,
     events.router,
     rest_dataset.router,
+    rest_ingest.router,
     catalog.dataset,
 )
 """What there is of each dataset."""
@@ -67,6 +69,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.metrics = Metrics()
     app.state.gate = QueryGate(settings)
     app.state.engines = workspaces[0].engines
+    app.state.ingests = Ingests({workspace.storage.root: workspace.engines for workspace in workspaces})
     app.state.node_key = partial(answer_key, workspaces[0].storage)
     app.add_middleware(BoundedBodies, max_body=settings.max_body)
     app.add_middleware(Observed, metrics=app.state.metrics)

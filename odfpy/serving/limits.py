@@ -1,4 +1,4 @@
-"""Bodies of requests have a limit, before anything is made of them. Objects at signed URLs have one of their own."""
+"""Bodies of requests have a limit, before anything is made of them. What is streamed to the disk has one of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.repository.smart_transfer.signed_urls import KINDS
+
+INGEST = "ingest"
+"""The last part of the paths at which data comes in."""
 
 
 class BoundedBodies:
@@ -17,7 +20,7 @@ class BoundedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a connection."""
-        if scope["type"] != "http" or scope["path"].rpartition("/")[0].rpartition("/")[2] in KINDS:
+        if scope["type"] != "http" or _is_streamed(scope["path"]):
             await self._app(scope, receive, send)
             return
         count = 0
@@ -31,3 +34,9 @@ class BoundedBodies:
             return message
 
         await self._app(scope, counted, send)
+
+
+def _is_streamed(path: str) -> bool:
+    """Whether it is that of an object at a signed URL, or of data to ingest."""
+    before, _, last = path.rpartition("/")
+    return before.rpartition("/")[2] in KINDS or last == INGEST
