@@ -61,6 +61,21 @@ def test_versions_are_cited(kind: str, quick: Tuned, tmp_path: Path) -> None:
     assert found["+A 2024-01-04T00:00 2 2"] == {(0, 1), (1, 1)}
 
 
+def test_of_a_log_with_corrections_all_entries_of_the_key_are_cited(quick: Tuned, tmp_path: Path) -> None:
+    eur = ["+A 2024-01-01T00:00 eur 1", "+A 2024-01-03T00:00 eur 2", "-C 2024-01-03T00:00 eur 2"]
+    rates = [*eur, "+C 2024-01-03T00:00 eur 5", "+A 2024-01-02T00:00 usd 7"]
+    rows = {"facts": [parsed("+A 2024-01-04T00:00 2 eur", FACTS)], "rates": [parsed(one, RATES) for one in rates]}
+    marks = {"facts": "2024-01-09T00:00", "rates": "2024-01-09T00:00"}
+    steps = [(None, AS_OF.format(kind=""))]
+    case = Case("as of", "", steps, {"facts": FACTS, "rates": RATES}, {}, [Pull(rows, marks)])
+    traces = Traces(quick, case, tmp_path, (TemporalTable("rates", ("cur",)),))
+    traces.arrive(case.pulls[0])
+    ((text, (cited, *_)),) = traces.traced()
+    assert text == "+A 2024-01-04T00:00 2 5"
+    assert cited == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 3)}
+    assert text in traces.result(cited)
+
+
 def holds(traces: Traces, *, others: bool = True) -> list[tuple[str, frozenset[tuple[int, int]]]]:
     """The laws, for some rows of the result; gives back all rows with the first way in which each is made."""
     found = traces.traced()

@@ -38,7 +38,6 @@ class _Window:
         self.made: list[Node] = []
         call = self.build.aggregate(self.build.expression("aggregate.CollectList", ids.of(below)))
         self.all = self._beside(call, self.build.rows_until("UnboundedFollowing"))
-        self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
         self.one = ids.catalyst.integer(1)
         self.count = self.build.expression("Size", self.all)
 
@@ -50,6 +49,10 @@ class _Window:
 
     def annotated(self) -> Node:
         functions = items(self.plan.windowExpressions())
+        if not self.order:  # then all functions look at whole partitions
+            whole = self.build.window([*functions, *self.made], self.partition, [], self.below)
+            return self.ids.with_ids(columns(self.plan), self.build.expression("Flatten", self.all), whole)
+        self.place = self._beside(self.build.expression("RowNumber"), self.build.rows_until("CurrentRow"))
         places = [self._places(one.child()) for one in functions if one.name() != _ONLY_ORDER]
         plan = self.build.window([*functions, *self.made], self.partition, self.order, self.below)
         first = self._of("Least", [self.place, *(one.first for one in places)])
