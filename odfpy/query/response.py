@@ -85,11 +85,10 @@ def ask(
         ResultTooLarge: there is more than there may be.
         OdfError: as `QueryService.run`, and while its rows are read.
     """
+    limits = limits or Limits()
+    require_datasets(service, request)
     if Include.PROOF in request.include and not is_checked:
         check_reproducible(service, request)
-    limits = limits or Limits()
-    for state in request.datasets or ():
-        service.catalogue.find(state.id)  # or the name of it in the query would be called unknown
     with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
         table, inputs = answer.read_all(), answer.inputs
     if limits.rows is not None and table.num_rows > limits.rows:
@@ -97,3 +96,13 @@ def ask(
             f"The answer has more than {limits.rows} rows", hint="Ask for it page by page, with skip and limit."
         )
     return Answered(table, request.bound_to(inputs))
+
+
+def require_datasets(service: QueryService, request: Request) -> None:
+    """See that the datasets of a question are there: later, their names in the query would be called unknown.
+
+    Raises:
+        DatasetNotFound: one is not.
+    """
+    for state in request.datasets or ():
+        service.catalogue.find(state.id)

@@ -17,7 +17,7 @@ from odfpy.query.plan import plan
 from odfpy.query.reproducible import depends_on_more
 from odfpy.query.request import DEFAULT_LIMIT, Include
 from odfpy.query.request import Request as Question
-from odfpy.query.response import Limits, ask
+from odfpy.query.response import Limits, ask, require_datasets
 from odfpy.query.service import QueryService
 from odfpy.query.verification import CommittedAnswer, VerificationFailed, verify_answer
 from odfpy.serving.access import AnyCaller, Caller, datasets_of
@@ -109,6 +109,7 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
     service, limits = _service(request, caller), _limits(request)
 
     def work(control: Control) -> Response:
+        require_datasets(service, question)
         planned = plan(service.catalogue, question.question())
         is_lasting = not depends_on_more(planned)
         tag = _tag(question.bound_to(planned.inputs)) if is_lasting else None
