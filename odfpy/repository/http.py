@@ -22,6 +22,7 @@ from odfpy.chain.side_files import check_path
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.resume import Download, TransferInterrupted
 from odfpy.http.url import without_user
 from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.side_files import RemoteSideFiles
@@ -47,10 +48,11 @@ def http_dataset(base: str, client: HttpClient | None = None) -> DatasetLayout:
 
     Args:
         base: the folder of the dataset on the server; a user name and password in it are sent with each request.
-        client: the connections to use; its errors must be `TransferError`. The default one shows servers the tokens
+        client: the connections to use; its errors must be `TransferError`, and `TransferInterrupted` where objects are
+            to be asked for again. The default one shows servers the tokens
             that are kept for them.
     """
-    client = client or HttpClient(TransferError, authorize=authorization)
+    client = client or HttpClient(TransferError, interrupted=TransferInterrupted, authorize=authorization)
     base = base.rstrip("/")
     return DatasetLayout(
         HttpRefStore(f"{base}/refs", client),
@@ -175,12 +177,16 @@ class HttpObjectStore(ObjectStore):
         raise TransferError(f"{without_user(self._base)}: a static file server cannot list its objects")
 
     def open(self, name: Multihash) -> BinaryIO:
-        answer = self._client.get(self._url(name), max_size=self._limit)
-        if answer.status in _ABSENT:
-            answer.close()
-            raise self._missing(name)
-        _require_ok(answer)
-        return cast("BinaryIO", answer)
+        def ask(headers: dict[str, str]) -> HttpResponse:
+            return self._client.get(self._url(name), headers, max_size=self._limit)
+
+        def require(answer: HttpResponse) -> None:
+            if answer.status in _ABSENT:
+                answer.close()
+                raise self._missing(name)
+            _require_ok(answer)
+
+        return cast("BinaryIO", Download(ask, require, self.describe(name)))
 
     def size(self, name: Multihash) -> int:
         answer = self._head(name)

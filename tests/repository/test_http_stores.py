@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
 from support.fixtures import KAMU
-from support.static_server import StaticServer, send, static_server
+from support.static_server import Special, StaticServer, cut_after, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
@@ -90,3 +91,68 @@ def test_size_that_is_not_told(remote: DatasetLayout, server: StaticServer):
     server.special[str(ABSENT)] = lambda handler: send(handler, b"", Content_Length=None)
     with pytest.raises(TransferError, match="does not say how large"):
         remote.data.size(ABSENT)
+
+
+# --- Connections that break -------------------------------------------------------------------------------------------
+
+
+def breaking(content: bytes, *cuts: int, ranges: bool = True) -> Special:
+    """Gives each answer only up to the next of some places, and the last one whole; 0 stands for an overloaded moment."""
+    left = list(cuts)
+
+    def answer(handler: SimpleHTTPRequestHandler) -> None:
+        begin = int((handler.headers.get("Range") or "bytes=0-")[6:-1]) if ranges else 0
+        end = left.pop(0) if left else len(content)
+        if end == 0:
+            send(handler, b"", status=503)
+            return
+        headers = {"Content_Range": f"bytes {begin}-{len(content) - 1}/{len(content)}"} if begin else {}
+        length = len(content) - begin
+        send(handler, content[begin:end], status=206 if begin else 200, Content_Length=length, **headers)
+        handler.close_connection = True
+
+    return answer
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_download_goes_on_where_it_broke_off(server: StaticServer, remote: DatasetLayout, ranges: bool):
+    content = bytes(range(256)) * 1000
+    name = Multihash.of(content)
+    server.special[f"/data/{name}"] = breaking(content, 100_000, 0, ranges=ranges)
+    target = DatasetLayout.in_memory().data
+    with remote.data.open(name) as stream:
+        target.insert_stream(stream, name, size=len(content))
+    assert target.size(name) == len(content)
+    assert [h.get("Range") for h in server.headers] == [None, "bytes=100000-", "bytes=100000-"]
+
+
+def test_a_download_is_given_up_when_it_breaks_again_and_again(server: StaticServer, remote: DatasetLayout):
+    name = Multihash.of(content := b"x" * 1000)
+    server.special[f"/data/{name}"] = breaking(content, *range(1, 900))
+    with remote.data.open(name) as stream, pytest.raises(TransferError, match=r"tried 4 times") as caught:
+        stream.read(-1)
+    assert caught.value.hint == "Run the command again."
+
+
+def test_a_server_that_goes_on_elsewhere_is_found_out(server: StaticServer, remote: DatasetLayout):
+    name = Multihash.of(content := b"x" * 1000)
+
+    def wrong(handler: SimpleHTTPRequestHandler) -> None:
+        if "Range" in handler.headers:
+            send(handler, content[5:], status=206, Content_Range="bytes 5-999/1000")
+        else:
+            cut_after(content, 10)(handler)
+
+    server.special[f"/data/{name}"] = wrong
+    with remote.data.open(name) as stream, pytest.raises(TransferError, match="does not go on at byte 10"):
+        stream.read(-1)
+
+
+def test_a_download_that_waits_to_try_again_can_be_stopped(server: StaticServer, remote: DatasetLayout):
+    name = Multihash.of(content := b"x" * 1000)
+    server.special[f"/data/{name}"] = breaking(content, 1, 2, 3)
+    stream = remote.data.open(name)
+    assert stream.read(1) == b"x"
+    stream.close()
+    with pytest.raises(TransferError):
+        stream.read(1)

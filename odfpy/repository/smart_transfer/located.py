@@ -18,6 +18,7 @@ from odfpy.chain.object_store import ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.resume import Download
 from odfpy.http.url import parse_url
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import TransferUrl
@@ -99,12 +100,19 @@ class Downloads(LocatedObjects):
 
     def open(self, name: Multihash) -> BinaryIO:
         url, headers = self._request(name)
-        answer = self._client.get(url, headers, max_size=self.size(name), label=self.describe(name))
-        if answer.status in _ABSENT:
-            raise ObjectNotFound(f"Missing object: {self._problem(name, answer)}")
-        if answer.status != 200:
-            raise TransferError(self._problem(name, answer), hint="Run the command again: URLs expire after a while.")
-        return cast("BinaryIO", answer)
+        where = self.describe(name)
+
+        def ask(more: dict[str, str]) -> HttpResponse:
+            return self._client.get(url, {**headers, **more}, max_size=self.size(name), label=where)
+
+        def require(answer: HttpResponse) -> None:
+            if answer.status in _ABSENT:
+                raise ObjectNotFound(f"Missing object: {self._problem(name, answer)}")
+            if answer.status != 200:
+                hint = "Run the command again: URLs expire after a while."
+                raise TransferError(self._problem(name, answer), hint=hint)
+
+        return cast("BinaryIO", Download(ask, require, where))
 
 
 class Uploads(LocatedObjects):

@@ -18,6 +18,7 @@ from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.extras import needs_extra
 from odfpy.http.client import HttpClient
 from odfpy.http.connection import hint, reason
+from odfpy.http.resume import TransferInterrupted
 from odfpy.http.url import without_user
 from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.http import http_dataset
@@ -126,7 +127,7 @@ class _Talk:
         self._reference = reference
         self._here = here
         self._progress = progress
-        self._client = HttpClient(TransferError)
+        self._client = HttpClient(TransferError, interrupted=TransferInterrupted)
         self._moved = 0
         self._giving: _Giving | None = None
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
