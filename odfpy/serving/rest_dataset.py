@@ -23,7 +23,7 @@ from odfpy.query.schema_formats import SchemaFormat, written
 from odfpy.serving.access import AnyCaller, Readable
 from odfpy.serving.errors import Refused
 from odfpy.serving.replies import not_modified, reply, tag_of
-from odfpy.serving.rest_models import AnyDataFormat, AnySchemaFormat, OutputModel, Rows, answers
+from odfpy.serving.rest_models import NOT_MODIFIED, AnyDataFormat, AnySchemaFormat, OutputModel, Rows, answers
 
 router = APIRouter(tags=["queries"])
 
@@ -33,7 +33,7 @@ AsOfBlock = Annotated[
 ]
 
 
-@router.get("/tail", response_model=OutputModel, responses=answers(400, 401, 404, 422, 429, 503))
+@router.get("/tail", response_model=OutputModel, responses={**NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)})
 async def tail(
     request: Request,
     caller: AnyCaller,
@@ -111,7 +111,7 @@ class MetadataAnswer(BaseModel):
     output: MetadataModel
 
 
-@router.get("/metadata", response_model=MetadataAnswer, responses=answers(400, 401, 404, 422))
+@router.get("/metadata", response_model=MetadataAnswer, responses={**NOT_MODIFIED, **answers(400, 401, 404, 422)})
 def metadata(
     request: Request,
     dataset: Readable,

@@ -158,4 +158,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
         503: "The server has too much to do, or the query took too long.",
     }
     found: dict[int | str, dict[str, Any]] = {one: {"description": why[one], "model": RefusalModel} for one in statuses}
-    return {304: {"description": "The client has it."}, **found} if 404 in statuses else found
+    return found
+
+
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it."}}

@@ -24,6 +24,7 @@ from odfpy.serving.access import AnyCaller, Caller, datasets_of
 from odfpy.serving.errors import Refused
 from odfpy.serving.replies import not_modified, reply, tag_of
 from odfpy.serving.rest_models import (
+    NOT_MODIFIED,
     QUERY,
     AnswerModel,
     AnyDataFormat,
@@ -39,7 +40,7 @@ from odfpy.serving.visible import VisibleDatasets
 
 router = APIRouter(tags=["queries"])
 
-_ANSWERS = answers(400, 401, 404, 422, 429, 503)
+_ANSWERS = {**NOT_MODIFIED, **answers(400, 401, 404, 413, 422, 429, 503)}
 _NOT_OK: dict[str, Any] = {
     "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
     "model": VerdictModel | RefusalModel,
@@ -85,7 +86,7 @@ async def get_query(
     return await _answer(request, caller, _parsed(tree), with_link=True)
 
 
-@router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 422, 429, 503), 400: _NOT_OK})
+@router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 413, 422, 429, 503), 400: _NOT_OK})
 async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
     tree = body.model_dump(mode="json", exclude_unset=True)
