@@ -1,7 +1,7 @@
 """The kill harness at length: SIGKILL at every step, and at random moments, of whatever changes files.
 
-    python benchmarks/kills.py            1 000 kills
-    python benchmarks/kills.py 250        about as many
+    python benchmarks/kills.py            a few, as `make bench` does
+    python benchmarks/kills.py 1000       about as many, which takes long
     python benchmarks/kills.py --no-spark leaves out the processes of Spark
 
 It runs `tests/crash/test_killed_*.py` with more kills of each kind (`ODF_KILLS`): of a command, before each of its
@@ -27,7 +27,7 @@ KINDS = 25
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kills", nargs="?", type=int, default=1000, help="about how many")
+    parser.add_argument("kills", nargs="?", type=int, default=25, help="about how many; 25 by default")
     parser.add_argument("--no-spark", action="store_true", help="leave out queries that Spark runs")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

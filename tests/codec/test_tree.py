@@ -156,6 +156,14 @@ MISTAKES = {
     "list where a mapping belongs": (
         {**POLLING, "fetch": ["Url"]}, "fetch: expected a mapping, found a list", None,
     ),
+    "schema in the older form": (
+        {**POLLING, "read": {"kind": "Csv", "schema": ["id BIGINT"]}}, "read.schema: expected a mapping, found a list",
+        "A list of columns such as `id BIGINT` belongs under the key `ddlSchema`.",
+    ),
+    "schema without fields": (
+        {**POLLING, "read": {"kind": "Csv", "schema": [{"name": "id"}]}}, "read.schema: expected a mapping, found a list",
+        "Write the list under `schema: {fields: [...]}`, or columns such as `id BIGINT` under `ddlSchema`.",
+    ),
     "nothing in a list": (
         {**POLLING, "merge": {"kind": "Ledger", "primaryKey": ["a", None]}},
         "merge.primaryKey[1]: expected text, found nothing", None,
