@@ -13,6 +13,7 @@ The dataset's id is the public key of its owner: `ActorId.owner_of(dataset_id)` 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ MAX_SIZE: Final = 16 * 1024
 MAX_SIGNATURES: Final = 16
 
 _VERSION: Final = 1
+_WEB_PAGE: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head|\?xml|!--)", re.IGNORECASE)
 
 
 class ForgedSignature(IntegrityError, code="E650"):
@@ -183,7 +185,8 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
 
 def _malformed(where: str, problem: str) -> MalformedSignature:
     return MalformedSignature(
-        f"Damaged signatures: {where}: {problem}", hint="Without the file the block is an unsigned one."
+        f"Signatures cannot be read: {where}: {problem}",
+        hint="`odf verify --repair` fetches those of a workspace again. Without the file the block is an unsigned one.",
     )
 
 
@@ -191,8 +194,19 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def says_signed(side: SideFiles) -> bool:
-    """Whether a place has signatures: one look, so that places without any cost no more than that."""
-    return HEAD.encode() in (side.read(HEAD_PATH, MAX_SIZE) or b"")  # others may answer with a page of theirs
+    """Whether a place has signatures: one look, so that places without any cost no more than that.
+
+    A web page in their place is that of a server which answers so to whatever it does not have.
+
+    Raises:
+        MalformedSignature: there is something else, so that nobody can tell.
+    """
+    data = side.read(HEAD_PATH, MAX_SIZE)
+    if data is None or _WEB_PAGE.match(data):
+        return False
+    if HEAD.encode() not in data:
+        raise _malformed(side.describe(HEAD_PATH), f"not {HEAD}")
+    return True
 
 
 def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> SignedBlock | None:

@@ -81,8 +81,24 @@ def test_the_head_is_signed_apart_and_an_older_head_is_none():
     assert says_signed(layout.side)
     assert read_head_signatures(layout.side, ID, LAST) == signed(kind=HEAD)
     assert read_head_signatures(layout.side, ID, SECOND) is None
-    layout.side.write(HEAD_PATH, b"<html>not found</html>")
-    assert not says_signed(layout.side)
+
+
+@pytest.mark.parametrize(
+    "page", [b"<html>not found</html>", b"\n<!DOCTYPE html>...", b"\xef\xbb\xbf<?xml version='1.0'?>"]
+)
+def test_a_web_page_in_the_place_of_signatures_is_none(page: bytes):
+    side = with_file(page, HEAD_PATH).side
+    assert side is not None
+    assert not says_signed(side)
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b'{"error": "not found"}', b"{HeadSignature", b"<", b"\xff\xfe"])
+def test_what_is_neither_signatures_nor_a_web_page_cannot_be_read(text: bytes):
+    """Who cannot read them must not take all for unsigned."""
+    side = with_file(text, HEAD_PATH).side
+    assert side is not None
+    with pytest.raises(MalformedSignature, match=r"Signatures cannot be read: refs/head\.sig"):
+        says_signed(side)
 
 
 def changed(how: Callable[[Any], None]) -> bytes:
