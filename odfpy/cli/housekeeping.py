@@ -354,5 +354,6 @@ def rename(
 ) -> None:
     """Give a dataset another name; its id stays, and so do datasets derived from it."""
     session = session_of(context)
-    old = session.workspace.resolve(name)
-    session.output.say(f"{old} is now {session.workspace.rename(name, new_name)}")
+    workspace = session.workspace
+    old = name if workspace.storage.has_lost_its_name(name) else workspace.resolve(name)
+    session.output.say(f"{old} is now {workspace.rename(name, new_name)}")

@@ -33,7 +33,7 @@ _CHUNK = 64 * 1024
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
-class TransferInterrupted(TransferError):
+class TransferInterrupted(TransferError, code="E614"):
     """A connection broke off, or nothing came in time; another try may succeed."""
 
 

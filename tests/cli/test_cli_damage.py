@@ -117,8 +117,9 @@ def test_a_dataset_that_lost_its_name(case: str, odf: Odf, workspace: Path) -> N
         assert "does not hold the name" in done.err
         assert "com.example.cities" in done.out + done.err
 
-    shutil.rmtree(folder / "info" / "alias", ignore_errors=True)
-    (folder / "info" / "alias").write_text(f"{NAME}\n")
+    assert odf("rename", f"did:odf:{folder.name}", "com.example.cities").code == 1
+    named = odf("rename", f"did:odf:{folder.name}", NAME)
+    assert (named.code, named.err) == (0, f"did:odf:{folder.name} is now {NAME}\n")
     assert odf("list").code == 0
 
 
