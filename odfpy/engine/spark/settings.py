@@ -70,8 +70,6 @@ TUNING: Final[dict[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     # Nothing is kept in Hive, and nothing is written where the process was started.
     "spark.sql.catalogImplementation": "in-memory",
-    # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty.
-    "spark.buffer.pageSize": "4m",
     # A warm engine lives long: what pulls have left over does not fill all the heap before it is let go, and of what is
     # past little is kept.
     "spark.cleaner.periodicGC.interval": "5min",
