@@ -32,7 +32,7 @@ _ELSEWHERE: Final = frozenset(
     """now today curdate rand randn random uuid gen_random_uuid monotonically_increasing_id spark_partition_id shuffle
     input_file_name input_file_block_start input_file_block_length current_date current_timestamp current_time localtime
     localtimestamp current_user session_user user current_database current_catalog current_schema current_timezone
-    version unix_timestamp randstr uniform""".split()  # noqa: SIM905
+    version unix_timestamp randstr uniform aes_encrypt""".split()  # noqa: SIM905
 )
 """Functions of something else than the data."""
 
@@ -43,12 +43,13 @@ _MOVING_WORDS: Final = ("now", "today", "yesterday", "tomorrow")
 _BY_ORDER: Final = frozenset(
     """array_agg string_agg listagg group_concat collect_list collect_set first last any_value first_value last_value
     nth_value mode max_by min_by arg_max arg_min approx_distinct approx_median approx_percentile_cont
-    approx_count_distinct percentile_approx approx_percentile approx_top_k""".split()  # noqa: SIM905
+    histogram_numeric approx_count_distinct percentile_approx approx_percentile approx_top_k""".split()  # noqa: SIM905
 )
 """Aggregates that depend on the order of rows."""
 
 _PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 _FRACTIONS: Final = ("Sum", "Avg")
+_ADDS: Final = re.compile(r"(try_)?(sum|avg|mean|std|var|regr|corr|covar|kurtosis|skewness)", re.IGNORECASE)
 _FULL_HASH: Final = re.compile(r"f16[0-9a-f]{60,}")
 _ORDER: Final = "End the query with ORDER BY the offset of its dataset, all that it groups by, or all its columns."
 
@@ -102,11 +103,12 @@ def _of_something_else(planned: Plan) -> Iterator[tuple[str, str]]:
     try:
         tokens = planned.dialect.tokens(planned.text)
     except TokenError:
+        yield "it cannot be told what it is of", "Write it in simpler terms."
         return
     hint = "Take the value from a column, or write it as a constant."
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         word, is_call = token.text.lower(), after is not None and after.token_type.name == "L_PAREN"
-        is_word = token.token_type.name not in ("STRING", "IDENTIFIER")
+        is_word = token.token_type.name != "STRING" and (is_call or token.token_type.name != "IDENTIFIER")
         is_moving = token.token_type.name == "STRING" and word.strip() in _MOVING_WORDS and _is_time(before)
         if is_moving or (is_word and word in (_ELSEWHERE if is_call else _WITHOUT_PARENTHESES)):
             yield f"{token.text} is not the same each time{_place(planned, token)}", hint
@@ -217,9 +219,12 @@ class _Reader:
     def _sums_of_fractions(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
         from sqlglot import exp
 
+        calls = [*tree.find_all(exp.AggFunc), *tree.find_all(exp.Anonymous)]
         hint = "Make it CAST(... AS DECIMAL(38, 9)) before it is summed up, or ask DataFusion (SqlDataFusion)."
-        for call in tree.find_all(exp.AggFunc):
+        for call in calls:
             name = type(call).__name__
+            if isinstance(call, exp.Anonymous) and not _ADDS.match(call.name):
+                continue
             if name in ("Count", "Min", "Max", "CountIf", *_PEERS, "RowNumber", "Lag", "Lead", "Ntile"):
                 continue
             if name not in _FRACTIONS or not self._is_exact(call):

@@ -64,6 +64,7 @@ async def get_query(
     query: Annotated[str, Query(max_length=10_000, examples=[QUERY])],
     queryDialect: Annotated[str, Query(max_length=100)] = "SqlDataFusion",  # noqa: N803
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
+    format_: Annotated[AnyDataFormat | None, Query(alias="format", description="The same as dataFormat.")] = None,
     schemaFormat: AnySchemaFormat | None = None,  # noqa: N803
     include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema, with commas.")] = "",
     datasets: Annotated[
@@ -76,7 +77,7 @@ async def get_query(
     tree = {
         "query": query,
         "queryDialect": queryDialect,
-        "dataFormat": dataFormat.value,
+        "dataFormat": (format_ or dataFormat).value,
         "include": [one.strip() for one in include.split(",") if one.strip()],
         "skip": skip,
         "limit": limit,

@@ -102,6 +102,8 @@ def test_of_these_there_are_none(workspace: Workspace, query: str) -> None:
         ("select sum(c_f64) from types where c_i32 > 3", False),
         ("select sum(cast(c_f64 as decimal(38, 3))) from types where c_i32 > 3", True),
         ("select sum(amount / 3) from trades where id > 3", False),
+        ("select side, try_sum(cast(amount as double)) from trades group by side order by side", False),
+        ("select `uuid`() as u", False),
         ("select stddev(id) from trades where id > 3", False),
         ("select max(c_f64) from types where c_i32 > 3", True),
         ("select date 'today' as t", False),

@@ -268,10 +268,10 @@ def test_wrong_parameters(server: DatasetServer) -> None:
         answer = ask(f"{server.url}/{path}")
         assert answer.status == 400
         assert answer.json["message"]
-    assert (
-        ask(f"{server.url}/query?query=select+1+as+one&format=x&include=proof,schema&schemaFormat=odf-json").status
-        == 200
-    )
+    asked = "query=select+1+as+one&format=json-aoa&include=proof,schema&schemaFormat=odf-json"
+    answer = ask(f"{server.url}/query?{asked}")
+    assert answer.json["output"]["data"] == [[1]]
+    assert answer.json["input"]["include"] == ["Input", "Proof", "Schema"]
 
 
 def test_the_other_dialect(server: DatasetServer) -> None:
