@@ -61,6 +61,8 @@ HOMES = {
     "typer": ("cli",),
     "rich": ("cli",),
     "click": ("cli",),
+    "plotext": ("cli",),
+    "matplotlib": ("cli",),
     "shapefile": ("ingest/read/shapes",),
     "flatbuffers": ("codec",),
     "paho": ("ingest/fetch",),

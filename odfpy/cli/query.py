@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.errors import NotFound, UsageError
 
 commands = group("Data out.")
 
@@ -33,6 +35,7 @@ def tail(
     'odf sql -c "select count(*) from `com.example.rates`"',
     "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
     "odf sql -c 'select max(rate) from `com.example.rates`' --commit answer.json",
+    "odf sql -c 'select event_time, rate from `com.example.rates`' --plot",
 )
 def sql(
     context: typer.Context,
@@ -47,9 +50,15 @@ def sql(
     commit: Annotated[
         str | None, typer.Option(help="With -c: also write the answer with a proof to a file.", metavar="FILE")
     ] = None,
+    script: Annotated[
+        str | None, typer.Option(help="Run the statements of a file; - for standard input.", metavar="FILE")
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the answer: the first column across.")] = False,
+    png: Annotated[str | None, typer.Option(help="Draw it to a PNG file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
     """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
+    from odfpy.cli.answers import Showing
     from odfpy.cli.shell import Shell
     from odfpy.query.tables import split_statements
 
@@ -59,9 +68,24 @@ def sql(
 
         commit_answer(session, query, engine, whole_number(limit, "--limit"), commit, session.output_as(form))
         return
-    shell = Shell(session.workspace, session.output_as(form), engine, whole_number(limit, "--limit"))
-    if query is None and sys.stdin.isatty():
+    if query is not None and script is not None:
+        raise UsageError("Either --command or --script")
+    showing = Showing(engine, whole_number(limit, "--limit"), plot=plot, png=png)
+    shell = Shell(session.workspace, session.output_as(form), showing)
+    if query is None and script is None and sys.stdin.isatty():
         shell.interact()
         return
-    for statement in split_statements(sys.stdin.read() if query is None else query):
+    for statement in split_statements(_script(script) if query is None else query):
         shell.run(statement)
+
+
+def _script(file: str | None) -> str:
+    """The text of a file, or of standard input."""
+    if file in (None, "-"):
+        return sys.stdin.read()
+    try:
+        return Path(str(file)).read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFound(f"Cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is no text in UTF-8") from error

@@ -113,8 +113,8 @@ def states(workspace: Workspace, name: str) -> list[list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = []
     log = workspace.tail(name, 10_000).to_pylist()
     for at, row in enumerate(log):
-        row = {**row, "event_time": row["event_time"].strftime("%Y-%m-%dT%H:%M:%SZ")}
-        cells = {key: row[key] for key in ("event_time", "id", "name")}
+        time = row["event_time"].strftime("%Y-%m-%dT%H:%M:%SZ")
+        cells = {"event_time": time, "id": row["id"], "name": row["name"]}
         if row["op"] in (0, 3):
             rows.append(cells)
         else:

@@ -1,0 +1,186 @@
+"""How answers are shown: as rows in some form, through a pager, as a chart; with the time that they took."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.cli.output import Format, Output
+from odfpy.cli.results import plural
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.query.answer import Answer
+
+SHOWN: Final = 10_000
+"""Rows of a table that a person at the shell is shown, unless a limit is asked for."""
+
+_STREAMED: Final = (Format.CSV, Format.NDJSON)
+
+
+@dataclass
+class Showing:
+    """How answers are shown.
+
+    Attributes:
+        engine: which engine answers, the default one if None.
+        limit: rows at most.
+        timing: whether to say how long it took.
+        pager: whether what does not fit the screen goes through a pager.
+        plot: whether answers are drawn.
+        png: the file that they are drawn to.
+        interactive: whether somebody looks at them who can ask again.
+    """
+
+    engine: str | None = None
+    limit: int | None = None
+    timing: bool = False
+    pager: bool = False
+    plot: bool = False
+    png: str | None = None
+    interactive: bool = False
+
+    def run(self, workspace: Workspace, statement: str, output: Output) -> None:
+        """Run a statement and show what comes.
+
+        Raises:
+            OdfError: as the engine says.
+        """
+        from odfpy.query.service import Query
+
+        begun = time.monotonic()
+        most = self._most(output)
+        one_more = most is not None and most != self.limit  # which tells whether there are more
+        asked = Query(statement, self.engine or "spark", limit=most + 1 if most is not None and one_more else most)
+        with workspace.query_service.run(asked) as answer:
+            rows = _Rows(answer, most)
+            if self.plot or self.png is not None:
+                self._draw(answer, rows, output)
+                seconds = time.monotonic() - begun
+            elif output.form in _STREAMED:
+                output.flow(answer.schema.names, rows)
+                seconds = time.monotonic() - begun
+            else:
+                found = list(rows)
+                seconds = time.monotonic() - begun
+                with paged(enabled=self.pager):
+                    output.rows(answer.schema.names, found)
+        if rows.is_cut:
+            output.say(f"These are the first {most} rows; `odf export` writes all of them to a file")
+        if self.timing:
+            output.say(f"({plural(rows.count, 'row')}, {seconds:.3f} s)")
+
+    def _most(self, output: Output) -> int | None:
+        from odfpy.cli.plot import MOST_POINTS
+
+        bounds = [self.limit]
+        if self.plot or self.png is not None:
+            bounds.append(MOST_POINTS)
+        elif self.interactive and output.form is Format.TABLE and self.limit is None:
+            bounds.append(SHOWN)
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def _draw(self, answer: Answer, rows: _Rows, output: Output) -> None:
+        import pyarrow as pa
+
+        from odfpy.cli.plot import chart_of, draw, write_png
+
+        chart = chart_of(pa.Table.from_batches(rows.batches(), answer.schema))
+        if self.png is not None:
+            write_png(chart, Path(self.png))
+            output.say(f"Wrote {self.png}")
+        else:
+            output.text(draw(chart))
+
+
+class _Rows:
+    """The rows of an answer as plain values, up to a number of them.
+
+    Attributes:
+        count: how many there were so far.
+        is_cut: whether there were more.
+    """
+
+    def __init__(self, answer: Answer, most: int | None) -> None:
+        self.count = 0
+        self.is_cut = False
+        self._answer = answer
+        self._most = most
+
+    def batches(self) -> Iterator[Any]:
+        """The rows as Arrow has them."""
+        for batch in self._answer:
+            room = batch.num_rows if self._most is None else self._most - self.count
+            self.is_cut = self.is_cut or batch.num_rows > room
+            self.count += min(room, batch.num_rows)
+            if room:
+                yield batch.slice(0, room)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        import pyarrow as pa
+
+        from odfpy.data.plain_values import columns_of
+
+        for batch in self.batches():
+            yield from zip(*columns_of(pa.Table.from_batches([batch])), strict=True)
+
+
+# --- The pager -------------------------------------------------------------------------------------------------------
+
+
+class _Screen(io.StringIO):
+    """What goes to a terminal, kept until it is known how long it is."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def paged(*, enabled: bool) -> Iterator[None]:
+    """Let what is printed go through a pager, if it is longer than the screen."""
+    command = _pager() if enabled and sys.stdout.isatty() else None
+    if command is None:
+        yield
+        return
+    screen = _Screen()
+    with redirect_stdout(screen):
+        yield
+    text = screen.getvalue()
+    if text.count("\n") < shutil.get_terminal_size().lines or not _page(command, text):
+        sys.stdout.write(text)
+
+
+def _pager() -> list[str] | None:
+    """`ODF_PAGER`, `PAGER`, or `less`; None where that is `cat`, or empty."""
+    wanted = next((os.environ[name] for name in ("ODF_PAGER", "PAGER") if name in os.environ), "less")
+    try:
+        words = shlex.split(wanted)
+    except ValueError:
+        return None
+    return None if words in ([], ["cat"]) or shutil.which(words[0]) is None else words
+
+
+def _page(command: list[str], text: str) -> bool:
+    """Show a text by a pager; False if there is none. Ctrl-C is the pager's own affair."""
+    sys.stdout.flush()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        environment = {"LESS": "FRSX", **os.environ}
+        with suppress(BrokenPipeError):  # whoever reads has enough of it
+            subprocess.run(command, input=text, env=environment, text=True, check=False)
+    except OSError:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True
