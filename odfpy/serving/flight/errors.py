@@ -16,11 +16,12 @@ import pyarrow.flight as fl
 
 from odfpy.errors import (
     DatasetNotFound,
+    EngineError,
+    EngineNotFound,
     EngineUnavailable,
-    IntegrityError,
-    InternalError,
     InvalidQuery,
     NotFound,
+    ObjectNotFound,
     OdfError,
     QueryCancelled,
     QueryTimedOut,
@@ -96,12 +97,12 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
     (DatasetNotFound, NotThere),
     (ReadOnly, Unimplemented),
     (NotSupported, Unimplemented),
-    (IntegrityError, fl.FlightInternalError),
-    (InternalError, fl.FlightInternalError),
+    (ObjectNotFound, fl.FlightInternalError),
     (NotFound, NotThere),
     *((kind, InvalidArgument) for kind in (FlightSqlError, InvalidQuery, UnsupportedQuery, ResultTooLarge)),
-    *((kind, InvalidArgument) for kind in (SchemaError, UsageError)),
+    *((kind, InvalidArgument) for kind in (EngineNotFound, SchemaError, UsageError)),
 )
+"""The first that fits; whatever has none is a fault of the server."""
 
 
 @contextmanager
@@ -120,6 +121,8 @@ def as_flight(error: BaseException) -> Exception:
     status, text = fl.FlightInternalError, "The server could not do that; its log says why"
     if isinstance(error, OdfError):
         found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
+        if type(error) is EngineError:  # the data does not fit the query
+            found = InvalidArgument
         if found is not status:
             status, text = found, _sentence(error)
         else:

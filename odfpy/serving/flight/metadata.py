@@ -15,12 +15,11 @@ from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.slice import slice_schema
 from odfpy.errors import OdfError
 from odfpy.serving.flight.messages import name_of
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA
 from odfpy.serving.flight.sql_info import sql_info
 from odfpy.serving.flight.types import type_info
 from odfpy.serving.visible import VisibleDatasets
 
-CATALOG: Final = "odf"
-DB_SCHEMA: Final = "odf"
 TABLE: Final = "TABLE"
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from odfpy.data.arrow import to_arrow
+from odfpy.query.dialects import with_parameters
 from odfpy.query.plan import Plan
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+_MARK: Final = "odf parameter "
 
 
 def parameter_schema(found: Plan) -> pa.Schema:
@@ -22,13 +26,14 @@ def parameter_schema(found: Plan) -> pa.Schema:
 
     if not found.num_parameters:
         return pa.schema([])
-    types: list[pa.DataType] = [pa.string()] * found.num_parameters
-    tree = found.dialect.tree(found.query.text.strip().rstrip(";"))
-    places = [] if tree is None else [one for one in tree.dfs() if isinstance(one, exp.Placeholder)]
-    if len(places) == found.num_parameters:
-        columns = _columns(found)
-        types = [_type(place, columns) for place in places]
-    return pa.schema([pa.field(str(number), kind) for number, kind in enumerate(types, start=1)])
+    types: dict[str, pa.DataType] = {f"{_MARK}{number}": pa.string() for number in range(1, found.num_parameters + 1)}
+    text = found.query.text.rstrip().rstrip(";")
+    tree = found.dialect.tree(with_parameters(text, found.dialect, [*types]))
+    columns = _columns(found)
+    for literal in tree.find_all(exp.Literal) if tree is not None else ():
+        if literal.name in types:
+            types[literal.name] = _type(literal, columns)
+    return pa.schema([pa.field(name.removeprefix(_MARK), kind) for name, kind in types.items()])
 
 
 def _columns(found: Plan) -> dict[str, pa.DataType]:
@@ -36,13 +41,11 @@ def _columns(found: Plan) -> dict[str, pa.DataType]:
     return {field.name: field.type for schema in schemas if schema is not None for field in to_arrow(schema)}
 
 
-def _type(place: exp.Placeholder, columns: dict[str, pa.DataType]) -> pa.DataType:
+def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
     from sqlglot import exp
 
     parent = place.parent
     if isinstance(parent, exp.Limit | exp.Offset):
         return pa.int64()
-    if isinstance(parent, exp.Predicate | exp.Condition):
-        names = [one.name for one in parent.iter_expressions() if isinstance(one, exp.Column)]
-        return next((columns[name] for name in names if name in columns), pa.string())
-    return pa.string()
+    names = [one.name for one in parent.iter_expressions() if isinstance(one, exp.Column)] if parent else []
+    return next((columns[name] for name in names if name in columns), pa.string())

@@ -23,6 +23,7 @@ from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
+from odfpy.serving.flight.names import without_catalog
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions
 from odfpy.serving.flight.statements import Planned, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
@@ -68,7 +69,8 @@ class _Asking:
 
     def question(self, text: str) -> Question:
         """What he asks."""
-        return Question(text, dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name)
+        dialect = dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
+        return Question(without_catalog(text, dialect), dialect)
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -162,17 +164,16 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _run(self, context: Any, asking: _Asking, ticket: Ticket) -> Batches:
         control = CallControl(context, self._settings.flight_timeout)
+        began = time.monotonic()
         with ExitStack() as stack:
             stack.callback(self.running.end, control)
             self.running.begin(ticket.name, control)
-            began = time.monotonic()
             with self.running.working():
-                answer = stack.enter_context(asking.service.run(ticket.query(None), control))
-            batches = Batches(answer, self.running, control, stack.pop_all())
-        token = asking.middleware.session.caller.token
-        fields = {"path": answer.path, "peer": context.peer(), "token": token.name if token else None}
-        batches.on_close(lambda: log("query", rows=batches.num_rows, seconds=_since(began), **fields))
-        return batches
+                answer = stack.enter_context(asking.service.run(ticket.query(), control))
+            token = asking.middleware.session.caller.token
+            fields = {"path": answer.path, "peer": context.peer(), "token": token.name if token else None}
+            tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
+            return Batches(answer, self.running, control, stack.pop_all(), tell)
 
     @_guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:

@@ -126,13 +126,29 @@ class Batches:
         num_rows: rows that went out.
     """
 
-    def __init__(self, answer: Answer, running: Running, control: CallControl, resources: ExitStack) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        running: Running,
+        control: CallControl,
+        resources: ExitStack,
+        on_end: Callable[[int], object],
+    ) -> None:
+        """
+        Args:
+            answer: the answer.
+            running: where it counts.
+            control: of the answer.
+            resources: closed at the end, and with them the answer. They may not lead to this: whoever drops it ends it.
+            on_end: is told the number of rows that went out.
+        """
         self.schema: pa.Schema = answer.schema
         self.num_rows = 0
         self._rows = iter(answer)
         self._running = running
         self._control = control
         self._resources = resources
+        self._on_end: Callable[[int], object] | None = on_end
         self._left: Iterator[pa.RecordBatch] = iter(())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -162,14 +178,13 @@ class Batches:
             batch = next(self._rows)
         return fitting(batch, self.schema)
 
-    def on_close(self, callback: Callable[[], object]) -> None:
-        """Have something called at the end."""
-        self._resources.callback(callback)
-
     def close(self) -> None:
         """Make no more of them."""
         self._control.leave()
         self._resources.close()
+        if self._on_end is not None:
+            self._on_end(self.num_rows)
+            self._on_end = None
 
     def __del__(self) -> None:
         self.close()

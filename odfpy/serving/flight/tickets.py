@@ -62,7 +62,7 @@ class Ticket:
     skip: int = 0
     limit: int | None = None
 
-    def query(self, timeout: float | None) -> Query:
+    def query(self) -> Query:
         """For the query service."""
         asked = self.question
         return Query(
@@ -71,7 +71,6 @@ class Ticket:
             self.pins,
             self.skip,
             self.limit,
-            timeout=timeout,
             parameters=asked.parameters,
         )
 
@@ -81,13 +80,13 @@ class Ticket:
             "name": self.name,
             "query": self.question.text,
             "dialect": self.question.dialect,
-            "parameters": _packed(self.question.parameters),
+            "parameters": _packed(self.question.parameters) or None,
             "pins": {str(key): str(value) for key, value in self.pins.items()},
             "skip": self.skip,
             "limit": self.limit,
         }
         text = json.dumps(
-            {key: value for key, value in document.items() if value not in ("", {}, None)}, separators=(",", ":")
+            {key: value for key, value in document.items() if value not in ({}, None)}, separators=(",", ":")
         )
         return wrap(message("TicketStatementQuery", statement_handle=text.encode()))
 
