@@ -16,6 +16,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.damage import damage_of
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.repair_beside import ReferenceRepair, restored_signatures
@@ -27,7 +28,11 @@ from odfpy.files import put_aside
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
 from odfpy.repository.open import open_dataset
+from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
+
+_MOST_TAGS = 20
+"""That are told of one place."""
 
 
 @dataclass
@@ -60,6 +65,7 @@ class Repair:
                 self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
             with suppress(OdfError):  # what is still wrong is told by the verification that follows
                 self._reached(name, seen)
+        self._tell_lost_tags()
 
     def _reached(self, reference: str, seen: set[Multihash]) -> None:
         """All that a reference reaches, and that was not seen before."""
@@ -81,6 +87,20 @@ class Repair:
             except OdfError as error:
                 self._tell(f"Nothing can be fetched from {place}: {error.message}", type(error), error.hint)
         return found
+
+    def _tell_lost_tags(self) -> None:
+        """Tags that have been pushed and are not here: deleted or lost, which only a person knows."""
+        here = set(self.dataset.layout.refs.names())
+        pushed_to = self.remotes.aliases(self.dataset).list("push")
+        for place, layout in (known for known in self._places if known[0] in pushed_to):
+            with suppress(OdfError):  # not all places can be listed
+                found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
+                for name in found[:_MOST_TAGS]:
+                    self._tell(
+                        f"{place} has {name}, which is not here",
+                        ReferenceNotThere,
+                        f"If it was lost: odf tag {self.dataset.handle} {name.name} {layout.refs.get(name.reference)}",
+                    )
 
     def _blocks(self, head: Multihash, seen: set[Multihash]) -> list[HashedBlock]:
         """The blocks from one on, each good when this returns; those that were seen are left out."""
@@ -132,3 +152,8 @@ class Repair:
         self.findings.append(
             Finding(severity=Severity.WARNING, check="repair", message=message, file=file, hint=hint, code=cause.code)
         )
+
+
+def _tag(reference: str) -> ReferenceName | None:
+    name = ReferenceName.parse(reference)
+    return name if name is not None and name.kind is ReferenceKind.TAG else None

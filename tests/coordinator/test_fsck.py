@@ -177,6 +177,17 @@ def test_a_damaged_tag_spoils_no_other_and_comes_again(how: str, workspace: Work
     assert [path.name[:7] for path in file.parent.glob(".aside*")] == [".aside-"] * (how == "a folder")
 
 
+def test_a_tag_that_is_gone_may_have_been_deleted_and_is_told(workspace: Workspace) -> None:
+    file = push_tag(workspace) / "refs" / "tag.v2"
+    block = file.read_text()
+    file.unlink()
+    report = verified(workspace, "root", repair=True)
+    (finding,) = report.findings
+    assert (report.ok, report.repaired, finding.severity) == (True, (), Severity.WARNING)
+    assert "has tag v2, which is not here" in finding.message
+    assert finding.hint == f"If it was lost: odf tag root v2 {block}"
+
+
 @pytest.mark.parametrize("how", DAMAGE)
 @pytest.mark.parametrize("signed", [True, False])
 def test_a_lost_head_comes_again_where_it_was(how: str, signed: bool, workspace: Workspace) -> None:
