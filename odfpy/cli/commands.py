@@ -28,7 +28,7 @@ COMMANDS = {
     "export": ("export", "Write a dataset, or the answer to a query, to files."),
     "provenance": ("provenance", "Tell where a row comes from, down to its sources."),
     "verify": ("verify", "Check every hash and every rule, and replay every transform."),
-    "verify-result": ("proofs", "Check an answer with a proof: that it is what was signed, and comes out again."),
+    "verify-result": ("proofs", "Check an answer with a proof, whether it is what was signed, and comes out again."),
     "clone": ("transfer", "Copy a dataset into a workspace of its own, a new folder."),
     "push": ("transfer", "Copy datasets to a repository."),
     "search": ("search", "Look for datasets in repositories, by name; without TEXT, list all."),

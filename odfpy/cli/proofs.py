@@ -71,7 +71,7 @@ def verify_result(
     ] = None,
     form: Form = None,
 ) -> None:
-    """Check an answer with a proof: that it is what was signed, and comes out again."""
+    """Check an answer with a proof, whether it is what was signed, and comes out again."""
     from odfpy.coordinator.keys import UserKeys
     from odfpy.query.verification import CommittedAnswer, verify_answer
 

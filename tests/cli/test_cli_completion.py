@@ -48,7 +48,7 @@ def offered(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> objec
     ("line", "words"),
     [
         ("odf ", [*COMMANDS, "help"]),
-        ("odf ver", ["verify", "version"]),
+        ("odf ver", ["verify", "verify-result", "version"]),
         ("odf inspect li", ["lineage"]),
         ("odf show com.example.", [*ROOTS, "com.example.upper"]),
         ("odf show com.example.rates ", []),
