@@ -17,11 +17,15 @@ from odfpy.engine.contract import (
     AnalyzeResponse,
     SqlRequest,
     SqlResponse,
+    SqlResponseSuccess,
     TransformRequest,
     TransformResponse,
 )
+from odfpy.engine.control import Control
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.registry import Engine, EngineRegistry
+from odfpy.engine.responses import as_error
+from odfpy.engine.row_stream import RowStream, Spooled
 from odfpy.engine.spark.operations import analyze, sql, transform
 from odfpy.engine.spark.provenance.operation import trace
 from odfpy.engine.spark.session import version_of
@@ -54,6 +58,14 @@ class SparkHere:
 
     def sql(self, request: SqlRequest) -> SqlResponse:
         return sql(self.spark, request)
+
+    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+        def write() -> None:
+            response = self.sql(request)
+            if not isinstance(response, SqlResponseSuccess):
+                raise as_error(response)
+
+        return Spooled(Path(request.output_path), write, control)
 
     def trace(self, request: TraceRequest) -> TraceResponse:
         return trace(self.spark, request)
