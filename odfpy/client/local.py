@@ -21,8 +21,8 @@ class LocalSource:
 
     @property
     def place(self) -> str:
-        """The folder."""
-        return str(self.workspace.root)
+        """The folder by its name alone: what notebooks show goes to others."""
+        return f"workspace {self.workspace.root.name}"
 
     def ask(self, query: Query) -> AbstractContextManager[Stream]:
         """See `Source`."""

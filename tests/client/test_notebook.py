@@ -1,0 +1,29 @@
+"""The notebook of the documentation runs, and shows what is written down in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from support.notebook import NOTEBOOK, recorded, run, shown
+
+
+@pytest.fixture
+def quiet_home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of Jupyter's is that of whoever runs the tests, or left with him."""
+    for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+
+
+@pytest.mark.usefixtures("quiet_home")
+def test_the_notebook_shows_what_comes_of_it() -> None:
+    before = recorded()
+    assert shown(run(recorded())) == shown(before)
+
+
+def test_the_notebook_is_small_and_knows_no_machine() -> None:
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert len(text) < 40_000
+    assert not re.search(r"/(?:tmp|home|root|Users|var|work)/|file:|<script|src=", text)
+    assert set(recorded().metadata) == {"kernelspec"}

@@ -1,0 +1,68 @@
+"""The notebook of the documentation, run from its folder by a kernel of its own.
+
+python tests/support/notebook.py    runs it, and writes down what it shows
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
+_PATIENCE = 120
+"""Seconds that a cell, or the start of the kernel, may take on a machine that is busy."""
+_TRIES = 3
+"""Jupyter chooses ports before its kernel takes them: somebody else may have been faster."""
+
+
+def recorded() -> Any:
+    """The notebook as it is in the repository."""
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+def run(notebook: Any) -> Any:
+    """The notebook with what its cells show now.
+
+    Raises:
+        CellExecutionError: a cell has failed.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _run(deepcopy(notebook))
+        except RuntimeError:  # the kernel has not started; what fails in a cell is no such error
+            continue
+    return _run(notebook)
+
+
+def _run(notebook: Any) -> Any:
+    client = NotebookClient(
+        notebook,
+        timeout=_PATIENCE,
+        startup_timeout=_PATIENCE,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(NOTEBOOK.parent)}},
+    )
+    return client.execute()
+
+
+def shown(notebook: Any) -> list[list[Any]]:
+    """What the cells show, one list each; errors as what people see of them."""
+    return [[_shown(output) for output in cell.get("outputs", [])] for cell in notebook.cells]
+
+
+def _shown(output: Any) -> Any:
+    if output.output_type == "error":
+        return "".join(output.traceback)
+    return output.text if output.output_type == "stream" else dict(output.data)
+
+
+if __name__ == "__main__":
+    done = run(recorded())
+    done.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    nbformat.write(done, NOTEBOOK)
