@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from odfpy.files import make_folder
 from odfpy.query.commitments import hash_of
+from odfpy.serving.access import datasets_of
 
 _SMALLEST: Final = 1000
+_LARGEST_HELD: Final = 256 * 1024
+_PIECE: Final = 128 * 1024
 _NOT_MODIFIED: Final = 304
 _PART: Final = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*")
 _CODECS: Final = ("zstd", "gzip")
@@ -48,7 +54,21 @@ def reply(request: Request, tree: Any, tag: str | None = None, more: Mapping[str
 
         body = pa.compress(body, codec=codec, asbytes=True)
         headers["Content-Encoding"] = codec
-    return Response(body, media_type="application/json", headers=headers)
+    if len(body) <= _LARGEST_HELD:
+        return Response(body, media_type="application/json", headers=headers)
+    headers["Content-Length"] = str(len(body))
+    return StreamingResponse(_from_disk(request, body), media_type="application/json", headers=headers)
+
+
+def _from_disk(request: Request, body: bytes) -> Iterator[bytes]:
+    """A large answer, in pieces as the client takes them: a hundred slow clients must not hold it all in memory."""
+    folder = datasets_of(request).storages[0].run
+    make_folder(folder)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(body)
+        del body
+        file.seek(0)
+        yield from iter(partial(file.read, _PIECE), b"")
 
 
 def _headers(tag: str | None) -> dict[str, str]:

@@ -50,8 +50,8 @@ class ServeSettings:
     max_queries: int = 256
     max_queries_each: int = 128
     query_timeout: float = 60.0
-    max_rows: int = 1_000_000
-    max_answer: int = 64 * 1024**2
+    max_rows: int = 100_000
+    max_answer: int = 32 * 1024**2
     patience: float = 60.0
     keep_alive: float = 30.0
     grace: float = 30.0
