@@ -86,7 +86,13 @@ def diff(
 
 
 def _staged(session: Session, output: Output, name: str, branch: str, limit: int) -> bool:
-    found = session.workspace.diff(name, branch)
+    from odfpy.coordinator.references import NoSuchReference
+
+    try:
+        found = session.workspace.diff(name, branch)
+    except NoSuchReference as error:
+        hint = f"`odf diff {name} {branch} head` compares moments: times, blocks, tags."
+        raise NoSuchReference(error.message, hint=f"{error.hint} {hint}" if error.hint else hint) from error
     if not output.for_people:
         output.tree(_staged_tree(found))
         return bool(found.blocks)
