@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _DIALECT: Final = "adbc.flight.sql.rpc.call_header.odf-dialect"
 _AUTHORIZATION: Final = "adbc.flight.sql.authorization_header"
-_TIMEOUTS: Final = ("adbc.flight.sql.rpc.timeout_seconds.query", "adbc.flight.sql.rpc.timeout_seconds.fetch")
+_TIMEOUTS: Final = tuple(f"adbc.flight.sql.rpc.timeout_seconds.{call}" for call in ("query", "fetch", "update"))
 _DRIVERS_WORDS: Final = re.compile(r"^\w+: \[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
 _KINDS: Final[dict[str, type[OdfError]]] = {
     "NOT_FOUND": DatasetNotFound,
@@ -173,6 +173,8 @@ class FlightSource:
             return TransferError(
                 f"Cannot reach {self.place}: {said}", hint="Is it a Flight port (odf serve --flight-port)?"
             )
+        if kind is QueryTimedOut:
+            return QueryTimedOut(f"{self.place}: the query took longer than it may", hint="Give it a longer timeout.")
         return told(said, kind)
 
 

@@ -21,6 +21,7 @@ from odfpy.errors import (
     InvalidQuery,
     InvalidValue,
     OdfError,
+    QueryTimedOut,
     TransferError,
     UsageError,
     did_you_mean,
@@ -43,8 +44,8 @@ _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
 _PAGE: Final = 1000
 _MOST_BYTES: Final = 1 << 32
-_PATIENCE: Final = 3600.0
-"""Seconds to wait for an answer: the server knows how long queries may take."""
+_PATIENCE: Final = 600.0
+"""Seconds to wait for an answer, if nobody says anything else."""
 
 
 class NotAnAnswer(TransferError, code="E750"):
@@ -102,7 +103,10 @@ class RestSource:
         }
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self.header}
         url = f"{self.base}/query"
-        response = self.client.post(url, json.dumps(asked).encode(), headers, max_size=_MOST_BYTES)
+        client = self.client
+        if query.timeout is not None:  # the server hears of it by the end of the connection, and stops the query
+            client = HttpClient(TransferError, interrupted=QueryTimedOut, timeout=query.timeout)
+        response = client.post(url, json.dumps(asked).encode(), headers, max_size=_MOST_BYTES)
         yield _Gathered(self._understood(response, _table))
 
     def as_at(self, query: Query, moment: Moment) -> Query:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -9,14 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.connecting import RATES, SCREAMED
+from support.static_server import static_server
 
 import odfpy
 from odfpy.client.connection import Connection
+from odfpy.client.rest import NotAnAnswer
 from odfpy.client.rows import Rows
 from odfpy.errors import (
     DatasetNotFound,
     InvalidQuery,
     InvalidValue,
+    QueryTimedOut,
     SchemaError,
     TransferError,
     UnknownTable,
@@ -189,6 +194,14 @@ def test_polars_takes_no_two_columns_of_one_name(here: Connection) -> None:
 # --- Places ---
 
 
+@pytest.fixture
+def static_page(tmp_path: Path) -> Iterator[str]:
+    """The URL of a server that is no node: it has a page for whatever is asked."""
+    (tmp_path / "datasets").write_text("<html>hello</html>")
+    with static_server(tmp_path) as server:
+        yield server.url
+
+
 @pytest.mark.parametrize(
     ("place", "error", "said"),
     [
@@ -201,6 +214,18 @@ def test_polars_takes_no_two_columns_of_one_name(here: Connection) -> None:
 def test_places_that_are_none(place: str, error: type[odfpy.OdfError], said: str) -> None:
     with pytest.raises(error, match=said):
         odfpy.connect(place).sql("SELECT 1")
+
+
+def test_a_server_that_says_nothing_is_waited_for_as_long_as_one_likes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        connection = odfpy.connect(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(QueryTimedOut):
+            connection.sql("SELECT 1", timeout=0.2)
+
+
+def test_an_answer_that_is_none(static_page: str) -> None:
+    with pytest.raises(NotAnAnswer, match="cannot be understood"):
+        list(odfpy.connect(static_page))
 
 
 def test_a_folder_without_a_workspace(tmp_path: Path) -> None:
