@@ -132,6 +132,12 @@ def test_transactions_are_refused(served: Served):
         assert rows(cursor, "select 1") == [(1,)]
 
 
+def test_adbc_names_the_dialect_by_a_header(served: Served):
+    options = {"adbc.flight.sql.rpc.call_header.odf-dialect": "spark"}
+    with closing(adbc.connect(served.url, options, autocommit=True)) as client, closing(client.cursor()) as cursor:
+        assert rows(cursor, f"select name from `{OPEN}` limit 1") == [("a",)]
+
+
 # --- kamu ---
 
 
