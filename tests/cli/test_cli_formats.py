@@ -25,6 +25,7 @@ PRINTING: dict[str, tuple[list[str], int]] = {
     "log": (["log", "com.example.rates"], 4),
     "tail": (["tail", "com.example.rates"], 3),
     "sql": (SQL, 3),
+    "export": (["export", "com.example.rates", "--to", "rates.parquet", "--overwrite"], 1),
     "pull": (["pull", "com.example.rates", "com.example.upper"], 2),
     "push": (["push", "com.example.rates", "--to", "./pushed"], 1),
     "ingest": (["ingest", "com.example.rates", "more.ndjson"], 1),
