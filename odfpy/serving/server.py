@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
+import os
 import resource
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -60,8 +63,16 @@ def serve(
         if flight_port is not None:
             from odfpy.serving.flight.beside import serving_flight
 
-            beside = serving_flight(workspaces, host=host, port=flight_port, tls=tls, settings=settings)
-            flight = stack.enter_context(beside)
+            flight = stack.enter_context(
+                serving_flight(
+                    workspaces,
+                    host=host,
+                    port=flight_port,
+                    tls=tls,
+                    settings=settings,
+                    on_stuck=lambda: atexit.register(_leave),
+                )
+            )
         _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
         server.run([listener])
 
@@ -169,6 +180,14 @@ def listen(host: str, port: int) -> socket.socket:
 def _url_of(listener: socket.socket, tls: Tls | None) -> str:
     host, port = listener.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _leave() -> None:
+    """End the process, whoever in it waits for clients that take nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)
 
 
 def _allow_open_files(count: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -17,7 +17,13 @@ from odfpy.serving.tls import CannotServe, Tls
 
 @contextmanager
 def serving_flight(
-    workspaces: Sequence[Workspace], *, host: str, port: int, tls: Tls | None, settings: ServeSettings
+    workspaces: Sequence[Workspace],
+    *,
+    host: str,
+    port: int,
+    tls: Tls | None,
+    settings: ServeSettings,
+    on_stuck: Callable[[], object] = lambda: None,
 ) -> Iterator[str]:
     """Answer questions over Flight SQL inside of the block; gives the URL.
 
@@ -27,6 +33,7 @@ def serving_flight(
         port: port to listen at; 0 for any that is free.
         tls: certificate and key; without them nothing is encrypted.
         settings: limits and times. At the end, queries under way are stopped.
+        on_stuck: called at the end if a client neither takes rows nor goes away: then gRPC waits for it without end.
 
     Raises:
         CannotServe: it cannot listen there.
@@ -46,12 +53,15 @@ def serving_flight(
     try:
         yield url
     finally:
-        _end(server, settings.grace)
+        if not _ended(server, settings.grace):
+            log("clients cut off")
+            on_stuck()
 
 
-def _end(server: FlightSqlServer, grace: float) -> None:
+def _ended(server: FlightSqlServer, grace: float) -> bool:
     """End the server; clients that take no rows are not waited for longer than that many seconds."""
     server.running.stop()
     ending = threading.Thread(target=server.shutdown, name="flight-end", daemon=True)
     ending.start()
     ending.join(grace)
+    return not ending.is_alive()
