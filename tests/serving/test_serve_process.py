@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.flight as fl
 import pytest
 from support.certificates import self_signed
+from support.flight import query
 from support.serving import PATIENCE, ask, put, workspace_at
 from support.small_datasets import add_slice, image
 
@@ -133,3 +135,17 @@ def test_certificates_that_are_of_no_use_are_told(home: Path) -> None:
     for options in ([certificate, other], [home / "text.pem", key], [home / "missing.pem", key]):
         words = ["-w", str(workspace.root), "serve", "--port", "0", "--tls-cert", str(options[0]), "--tls-key"]
         assert run([*words, str(options[1])]) in (1, 2)
+
+
+def test_it_ends_though_a_client_of_flight_sql_takes_no_rows(home: Path) -> None:
+    workspace, _, _ = served(home)
+    with odf_serve(workspace, "--flight-port", "0", "--grace", "1") as running:
+        assert running.process.stdout
+        address = running.process.stdout.readline().removeprefix("Flight SQL at ").strip()
+        with closing(fl.connect(address)) as client:
+            endless = query("select * from generate_series(1, 100000000000)")
+            reader = client.do_get(client.get_flight_info(endless).endpoints[0].ticket)
+            reader.read_chunk()
+            code, events, _ = running.end()
+    assert code == 0
+    assert "clients cut off" in [event["event"] for event in events]
