@@ -9,11 +9,12 @@ import queue
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.control import Control
-from odfpy.errors import EngineError, QueryCancelled
+from odfpy.errors import EngineError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,9 @@ _POLL_SECONDS: Final = 0.005
 _LONGEST_POLL: Final = 0.05
 _END_SECONDS: Final = 20.0
 _AHEAD: Final = 2
+_INTERRUPTIONS: Final = 8
+"""After so many a thread is left behind: it ends with what native code is at."""
+_BETWEEN_INTERRUPTIONS: Final = 0.25
 
 
 class RowStream(Protocol):
@@ -186,6 +190,10 @@ def _plain_file(path: str, flags: int) -> int:
     raise EngineError(f"The engine has left something that is not a file: {path}")
 
 
+class Interruption(BaseException):
+    """What is raised in a thread that nobody waits for any more."""
+
+
 class Beside:
     """Rows that a thread of their own makes, a few batches ahead of who reads them; it can be stopped in native code.
 
@@ -225,10 +233,15 @@ class Beside:
                 continue
 
     def _work(self) -> None:
+        with suppress(Interruption):  # one that comes when all is done
+            self._make_all()
+
+    def _make_all(self) -> None:
         last: BaseException | None = None
         try:
             for batch in self._make():
                 self._hand_over(batch)
+                self._control.check()
         except BaseException as error:  # noqa: BLE001  whoever reads gets it
             last = error
         self._is_over.set()
@@ -245,15 +258,22 @@ class Beside:
             return
 
     def _interrupt(self) -> None:
-        """Raise an exception in the thread: DataFusion looks for one now and then, and drops its work."""
+        """Raise an exception in the thread: DataFusion looks for one now and then, and drops its work. Where it comes
+        while a callback runs, it may be taken for the callback's and be lost.
+        """
         if self._thread.ident is not None and not self._is_over.is_set():
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident), ctypes.py_object(QueryCancelled)
+                ctypes.c_ulong(self._thread.ident), ctypes.py_object(Interruption)
             )
 
     def close(self) -> None:
         """See `RowStream`."""
-        if self._thread.ident is not None:
-            if self._thread.is_alive():
-                self._control.cancel()
-            self._thread.join(_END_SECONDS)
+        if self._thread.ident is None:
+            return
+        if self._thread.is_alive():
+            self._control.cancel()
+        for _ in range(_INTERRUPTIONS):
+            self._thread.join(_BETWEEN_INTERRUPTIONS)
+            if not self._thread.is_alive():
+                return
+            self._interrupt()

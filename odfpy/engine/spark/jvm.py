@@ -53,10 +53,12 @@ _OPTIONS: Final = (
     "-XX:-UsePerfData",
     # What a start needs anyway, so that it is not spent collecting garbage.
     "-Xms256m",
+    # Otherwise the part for new objects grows to gigabytes before anything is let go; a pull needs tens of megabytes.
+    "-XX:MaxNewSize=512m",
     "-XX:MetaspaceSize=256m",
     # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
     # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
-    "-Dspark.buffer.pageSize=4m",
+    "-Dspark.buffer.pageSize=1m",
     # The optimizing compiler works for what is really hot. With the usual limits it spends as much time of the two
     # cores of a small machine on the start as the start itself takes.
     "-XX:Tier4InvocationThreshold=500000",
