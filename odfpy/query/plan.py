@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _STATEMENTS: Final = """
-    add alter analyze attach begin cache call commit copy create deallocate declare delete drop execute grant import
-    insert load lock merge msck optimize pragma prepare refresh replace reset revoke rollback set truncate uncache
-    update use vacuum
+    add alter analyze attach begin cache call comment commit copy create deallocate declare delete desc describe drop
+    execute explain grant import insert kill load lock merge msck optimize pragma prepare refresh replace reset revoke
+    rollback set show truncate uncache unset update use vacuum
 """.split()  # noqa: SIM905
 _EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
 
@@ -158,8 +158,7 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
     places = parameter_places(text, dialect)
     missing = 0 if is_bound else max(0, len(places) - len(query.parameters))
     shown = with_parameters(text, dialect, (*query.parameters, *[None] * missing))
-    if not shown.strip():
-        raise InvalidQuery("There is no query", hint="Write a SELECT.")
+    _check_is_one(shown, dialect)
     _check_reads(shown)
     plain, projections = find_projections(shown, dialect)
     finder = _Finder(catalogue, query, SourceText(shown))
@@ -169,6 +168,23 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
     looked_up = [(Reference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+
+
+def _check_is_one(text: str, dialect: Dialect) -> None:
+    """Say in the same words for every engine that there is nothing, or a second statement."""
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = dialect.tokens(text)
+    except TokenError:
+        return  # the engine says what is wrong
+    kinds = [token.token_type.name for token in tokens]
+    if all(kind == "SEMICOLON" for kind in kinds):
+        raise InvalidQuery("There is no query", hint="Write a SELECT.")
+    for token, before in zip(tokens[1:], kinds, strict=False):
+        if before == "SEMICOLON" and token.token_type.name != "SEMICOLON":
+            where = SourceText(text).at(token.start, token.end + 1)
+            raise InvalidQuery(f"A second statement begins{where}", hint="Ask one SELECT at a time.")
 
 
 def _check_reads(text: str) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CONSTANTS: Final = "Arguments are constants: names and times in quotes, offsets as numbers."
 _A_TIME: Final = "Write it in quotes, as '2024-03-01T12:00:00Z' or '2024-03-01'."
+_A_BLOCK: Final = "Write the hash, number, tag or branch of a block in quotes, or an offset as a number."
+_A_MOMENT: Final = "Write a time as '2024-03-01T12:00:00Z', a block or tag in quotes, an offset as a number from 0 on."
 _FORMS: Final = {
     "odf_changelog": "odf_changelog('dataset')",
     "odf_current": "odf_current('dataset' [, 'key column', ...])",
@@ -201,7 +203,11 @@ class _Reader:
             return None
         value = self._constant(ahead + 3)
         if not value:
-            return None
+            wrong = self._token(ahead + 3) or self._tokens[-1]
+            what = "version" if words[0].endswith("version") else "time"
+            raise self._wrong(
+                f"The {what} that is asked for is no constant", wrong, _A_BLOCK if what == "version" else _A_TIME
+            )
         self.at += ahead + 3 + len(value)
         if words[0] in ("timestamp", "system_time"):
             moment: Moment = AtTime(self._time(value))
@@ -238,6 +244,8 @@ class _Reader:
                 if argument[0].text.count("-") > 1 or ":" in argument[0].text:
                     return AtTime(self._time(argument))  # meant as one: say what is wrong with it
                 return AtBlock(argument[0].text)
+        if not (len(argument) == 2 and self._is_type(argument[0])):
+            raise self._wrong("A time, a block, a tag or an offset is expected", argument[0], _A_MOMENT)
         return AtTime(self._time(argument))
 
     def _time(self, argument: Sequence[Token]) -> Timestamp:

@@ -76,6 +76,9 @@ def simple_query(text: str, dialect: Dialect, offset: str) -> Simple | None:
     tree = dialect.tree(text)
     if not isinstance(tree, exp.Select) or not _has_only(tree, _PARTS):
         return None
+    commas = sum(token.token_type.name == "COMMA" for token in dialect.tokens(text))
+    if commas != len(tree.expressions) - 1:
+        return None  # sqlglot overlooks those too many, engines do not
     source = tree.args.get("from_")
     table = source.this if source is not None else None
     if not isinstance(table, exp.Table) or not _has_only(table, {"this", "db", "catalog", "alias"}):

@@ -23,8 +23,9 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
-from odfpy.query.dialects import DIALECTS, parameter_places, with_parameters
+from odfpy.query.dialects import DIALECTS, Dialect, parameter_places, with_parameters
 from odfpy.query.service import Query
+from odfpy.query.simple import simple_query
 
 NAME = "com.example.changes"
 CHANGES = f"""
@@ -365,6 +366,12 @@ CARET = {
     "SET a = 1": ("E501", "SET", "Only queries"),
     "SELECT idd FROM other WHERE 1 = 1": ("E501", "idd", "No field named idd"),
     "SELECT * FRM other": ("E501", "FRM", "Expected"),
+    "SELECT 1; SELECT 2": ("E501", "SELECT 2", "A second statement"),
+    "SHOW TABLES": ("E501", "SHOW", "Only queries"),
+    "DESCRIBE other": ("E501", "DESCRIBE", "Only queries"),
+    "SELECT * FROM other TIMESTAMP AS OF now()": ("E705", "now", "is no constant"),
+    "SELECT * FROM other VERSION AS OF": ("E705", "OF", "is no constant"),
+    "SELECT * FROM odf_as_at('other', -1)": ("E705", "-", "A time, a block, a tag or an offset"),
 }
 
 
@@ -378,6 +385,22 @@ def test_what_is_wrong_has_a_caret_under_it(workspace: Workspace, text: str) -> 
     *_, line, carets = raised.value.message.splitlines()
     assert line[carets.index("^") :].startswith(place), raised.value.message
     assert code == "E501" or raised.value.hint
+
+
+@pytest.mark.parametrize("text", ["", " ; ", "-- nothing", "/* nothing */ ;"])
+def test_no_query_is_none_with_comments_either(workspace: Workspace, text: str) -> None:
+    with pytest.raises(OdfError, match="There is no query"):
+        ask(workspace, text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT a, FROM t", "SELECT , a FROM t", "SELECT a FROM t,", "SELECT a FROM t ORDER BY offset, LIMIT 1"],
+)
+def test_a_comma_too_many_is_for_the_engine_to_find(dialect: Dialect, text: str) -> None:
+    assert simple_query(text.replace(", LIMIT", " LIMIT").replace(",", ""), dialect, "offset") is not None
+    assert simple_query(text, dialect, "offset") is None
 
 
 def test_a_block_of_another_dataset(workspace: Workspace) -> None:
