@@ -32,7 +32,7 @@ def tail(
 @command(
     commands,
     "odf sql",
-    'odf sql -c "select count(*) from `com.example.rates`"',
+    "odf sql -c 'select count(*) from `com.example.rates`'",
     "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
     "odf sql -c 'select max(rate) from `com.example.rates`' --commit answer.json",
     "odf sql -c 'select event_time, rate from `com.example.rates`' --plot",

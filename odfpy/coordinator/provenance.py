@@ -258,7 +258,8 @@ class _Hop:
 
     def _column(self, one: ColumnOrigin, run: Run) -> ColumnSource:
         dataset_id = run.event.query_inputs[one.input].dataset_id
-        return ColumnSource(one.column, dataset_id, one.source, one.is_copy, one.through)
+        name = str(self.datasets.storage.get(dataset_id).handle)
+        return ColumnSource(one.column, dataset_id, name, one.source, one.is_copy, one.through)
 
     # --- The check ---
 

@@ -44,7 +44,10 @@ class Control:
         self._callbacks: list[Callable[[], None]] = []
         self._timer: threading.Timer | None = None
         if timeout is not None:
-            late = QueryTimedOut(f"The query took longer than {timeout:g} s, and was stopped")
+            late = QueryTimedOut(
+                f"The query took longer than {timeout:g} s, and was stopped",
+                hint="Give it more time, or ask for less: a shorter time, fewer columns, a LIMIT.",
+            )
             self._timer = threading.Timer(timeout, self._stop, [late])
             self._timer.daemon = True
             self._timer.start()

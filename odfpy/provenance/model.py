@@ -91,6 +91,7 @@ class ColumnSource:
     Attributes:
         column: of the dataset.
         input: the input.
+        input_name: what that is called here; an answer that cites no row of it does not have it among its datasets.
         source: its column; None for one that it does not have by itself, such as `valid_to`.
         is_copy: whether the values are those of the input.
         through: the expressions on the way, from the output on.
@@ -98,6 +99,7 @@ class ColumnSource:
 
     column: str
     input: DatasetId
+    input_name: str
     source: str | None
     is_copy: bool
     through: tuple[str, ...]

@@ -32,15 +32,14 @@ def lines(answer: Provenance) -> Iterator[str]:
         for step in dataset.steps:
             yield f"  how    {step.alias or 'query'}: {step.query_class}, {step.reason}"
         for column in dataset.columns:
-            yield f"  where  {column.column}: {column_text(column, names)}"
+            yield f"  where  {column.column}: {column_text(column)}"
         if dataset.followed:
             yield f"  {_check_text(dataset)}"
 
 
-def column_text(one: ColumnSource, names: Mapping[DatasetId, str]) -> str:
+def column_text(one: ColumnSource) -> str:
     """Where a column comes from, in words."""
-    name = names.get(one.input, str(one.input))
-    where = f"{name}.{one.source}" if one.source is not None else name
+    where = f"{one.input_name}.{one.source}" if one.source is not None else one.input_name
     return f"copied from {where}" if one.is_copy else f"{' of '.join(one.through)} of {where}"
 
 
@@ -151,6 +150,7 @@ def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
             {
                 "column": one.column,
                 "input": str(one.input),
+                "inputName": one.input_name,
                 "source": one.source,
                 "copied": one.is_copy,
                 "through": list(one.through),

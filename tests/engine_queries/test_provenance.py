@@ -17,6 +17,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
+from odfpy.provenance import report
 from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Check, Provenance, TracedRow
 
@@ -107,6 +108,20 @@ def test_a_column_is_followed_by_itself(workspace: Workspace) -> None:
     answer = workspace.provenance("daily", 4, column="last", check=False)
     found = [(one.column, one.source, one.is_copy, one.through) for of in answer.datasets for one in of.columns]
     assert found == [("last", "id", False, ("max(source.id)",)), ("id", "id", True, ())]
+
+
+def test_an_input_of_which_no_row_is_cited_has_its_name_all_the_same(workspace: Workspace) -> None:
+    both = derivative(
+        "both", "one", "select event_time, id from source union all select event_time, id from more", "spark"
+    )
+    both = both.replace("alias: source}", "alias: source}, {datasetRef: kept, alias: more}")
+    workspace.add(load_snapshots(both, "manifest"))
+    pull(workspace)
+    (row, *_) = (offset for offset, line in enumerate(lines(workspace, "both")) if line.split()[3] == "1")
+    answer = workspace.provenance("both", row)
+    assert [one.name for one in answer.datasets] == ["both", "one"]
+    assert "where  id: copied from kept.id" in "\n".join(report.lines(answer))
+    assert {one["inputName"] for one in report.tree(answer)["datasets"][0]["columns"]} == {"one", "kept"}
 
 
 @pytest.mark.parametrize(
