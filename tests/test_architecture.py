@@ -37,10 +37,12 @@ PACKAGES = {
     "repository": VALUES | {"chain", "state", "http", "extras"},
     "query": VALUES | {"chain", "state", "engine"},
     "provenance": VALUES | {"chain", "state", "engine"},
-    "coordinator": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "provenance", "http", "sandbox"},
+    "coordinator": VALUES
+    | {"chain", "state", "engine", "ingest", "repository", "query", "provenance", "http", "sandbox"},
     "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
     "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras"},
-    "cli": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "serving", "extras", "(root)"},
+    "cli": VALUES
+    | {"chain", "engine", "query", "provenance", "coordinator", "repository", "serving", "extras", "(root)"},
     "client": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "http", "extras"},
     "(root)": VALUES | {"coordinator", "client"},
     "__main__": {"cli"},
