@@ -96,6 +96,6 @@ def verify_result(
         signed_by = document.proof.verification_method
         output.tree({"file": file, "ok": True, "signer": signed_by, "query": request.query, "datasets": datasets})
         return
-    output.text(f"{file}: the answer is what {keys.name_of(document.proof.signer)} has signed, and comes out again")
+    output.text(f"{file}: the answer is as it was signed by {keys.name_of(document.proof.signer)}, and comes out again")
     for dataset in datasets:
         output.text(f"  {dataset['name']} as of block {dataset['block']}")
