@@ -301,11 +301,8 @@ def _rows(files: list[Path], schema: DataSchema, state: ChainState) -> Iterator[
 
 
 def _check(file: Path, name: Multihash) -> None:
-    hasher = name.algorithm.hasher()
     with file.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            hasher.update(chunk)
-    found = Multihash(name.code, hasher.digest())
+        found = Multihash.of_stream(stream, name.algorithm)
     if found != name:
         raise HashMismatch(
             f"Damaged slice: {file} has the hash {found}; nothing was compacted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.chain.object_store import CHUNK, ObjectStore
+from odfpy.chain.object_store import ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 
@@ -35,13 +35,10 @@ def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None =
         found_size = store.size(name)
         if size is not None and found_size != size:
             return Damage(f"Damaged {what}: it has {found_size} bytes, the block says {size}", IntegrityError)
-        hasher = name.algorithm.hasher()
         with store.open(name) as stream:
-            while chunk := stream.read(CHUNK):
-                hasher.update(chunk)
+            found = Multihash.of_stream(stream, name.algorithm)
     except ObjectNotFound:
         return Damage(f"Missing {what}", ObjectNotFound)
     except (OdfError, OSError) as error:
         return Damage(f"Unreadable {what}: {error}", type(error) if isinstance(error, OdfError) else OdfError)
-    found = Multihash(name.code, hasher.digest())
     return None if found == name else Damage(f"Damaged {what}: its bytes have the hash {found}", HashMismatch)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.coordinator.results import Progress, ProgressSink, silent
-from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.multihash import Multihash
 from odfpy.data.row_files import RowFile, RowFileOptions
 from odfpy.data.row_folder import FileInFolder, RowFolder
 from odfpy.errors import AlreadyExists, ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
@@ -300,11 +300,8 @@ def _difference(folder: Path, one: Mapping[str, Any]) -> str | None:
     try:
         if path.stat().st_size != one["size"]:
             return f"{one['path']} has {path.stat().st_size} bytes and not {one['size']}"
-        hasher = SHA3_256.hasher()
         with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                hasher.update(piece)
+            found = Multihash.of_stream(file)
     except OSError as error:
         return f"{one['path']}: {error.strerror}"
-    found = Multihash(SHA3_256.code, hasher.digest())
     return None if str(found) == one["hash"] else f"{one['path']} has the hash {found}"

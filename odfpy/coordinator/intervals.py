@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from odfpy.chain.events import ExecuteTransformInput, SetTransform, TransformInput
+from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput, SetTransform, TransformInput
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
@@ -75,16 +75,24 @@ def move(inputs: Iterable[InputInterval]) -> bool:
     return any(item.interval.new_block_hash is not None for item in inputs)
 
 
-def check_history(dataset: StoredDataset, inputs: Iterable[InputInterval]) -> None:
-    """See that what a run has covered is still there, be it in the history of the inputs or beside it.
+def recorded_intervals(
+    dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
+) -> list[InputInterval]:
+    """What a run has covered of each input; it has to be there still, be it in the history of the input or beside it.
 
     Raises:
-        InputDiverged: it is not.
+        DatasetNotFound: an input is not in the workspace.
+        InputDiverged: what was covered is not there any more.
     """
-    for item in inputs:
-        last = item.interval.last_block_hash
-        if last is not None and last not in item.dataset.layout.blocks:
-            raise _diverged(dataset, item.dataset, last)
+    intervals = [
+        InputInterval(input_of(dataset.storage, declared), declared.alias or "", item)
+        for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
+    ]
+    for covered in intervals:
+        last = covered.interval.last_block_hash
+        if last is not None and last not in covered.dataset.layout.blocks:
+            raise _diverged(dataset, covered.dataset, last)
+    return intervals
 
 
 def _has_in_history(source: StoredDataset, block: Multihash) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import ExecuteTransform, SetTransform
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.intervals import InputInterval, check_history, input_of
+from odfpy.coordinator.intervals import InputInterval, recorded_intervals
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.transform import make_request, require_transform, with_history
 from odfpy.engine import contract
@@ -45,10 +45,7 @@ class Run:
             DatasetNotFound: an input is not in the workspace.
             InputDiverged: what was read is not in its history any more.
         """
-        pairs = zip(self.event.query_inputs, self.set_transform.inputs, strict=True)
-        found = [InputInterval(input_of(self.dataset.storage, one), one.alias or "", item) for item, one in pairs]
-        check_history(self.dataset, found)
-        return found
+        return recorded_intervals(self.dataset, self.set_transform, self.event)
 
     def request(self, scratch: Path) -> contract.TransformRequest:
         """The request of then, with the history of the inputs; what the engine had kept does not count."""

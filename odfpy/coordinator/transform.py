@@ -32,7 +32,7 @@ from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.evolution import extend_with_result, is_equivalent
-from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.multihash import Multihash
 from odfpy.data.primary_key import primary_key_of, with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -338,11 +338,8 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
 def _hash_checkpoint(path: Path) -> Checkpoint | None:
     if not path.is_file():
         return None
-    hasher = SHA3_256.hasher()
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            hasher.update(chunk)
-    return Checkpoint(Multihash(SHA3_256.code, hasher.digest()), path.stat().st_size)
+        return Checkpoint(Multihash.of_stream(file), path.stat().st_size)
 
 
 def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:

@@ -28,7 +28,7 @@ from odfpy.chain.rules import validated
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.damage import damage_of
-from odfpy.coordinator.intervals import InputInterval, check_history, input_of
+from odfpy.coordinator.intervals import recorded_intervals
 from odfpy.coordinator.remotes import Remotes
 from odfpy.coordinator.results import Finding, Progress, ProgressSink, Severity, VerifyReport, silent
 from odfpy.coordinator.signers import verify_signatures
@@ -298,11 +298,7 @@ def _replay(
 ) -> Path | None:
     """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
     set_transform = require_transform(this.dataset, before)
-    inputs = [
-        InputInterval(input_of(storage, declared), declared.alias or "", item)
-        for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
-    ]
-    check_history(this.dataset, inputs)
+    inputs = recorded_intervals(this.dataset, set_transform, event)
     with storage.scratch() as scratch:
         time = hashed.block.system_time
         request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from odfpy.errors import IntegrityError, InvalidValue
+
+_CHUNK = 1 << 20
+"""Bytes of a stream that are hashed at a time."""
 
 
 class Hasher(Protocol):
@@ -81,6 +84,14 @@ class Multihash:
         """Hash some bytes."""
         hasher = algorithm.hasher()
         hasher.update(data)
+        return cls(algorithm.code, hasher.digest())
+
+    @classmethod
+    def of_stream(cls, stream: BinaryIO, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
+        """Hash the bytes that are left in a stream, however many."""
+        hasher = algorithm.hasher()
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
         return cls(algorithm.code, hasher.digest())
 
     @classmethod

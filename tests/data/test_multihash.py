@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import hashlib
+import io
 
 import pytest
 from blake3 import blake3
@@ -32,6 +33,14 @@ FINAL_BASES = [base for base in multibase.table() if base.status == "final"]
 def test_of_bytes():
     assert str(Multihash.of(b"prev")) == "f1620" + hashlib.sha3_256(b"prev").hexdigest()
     assert str(Multihash.of(b"prev", BLAKE3)) == "f1e20" + blake3(b"prev").hexdigest()
+
+
+def test_of_a_stream_is_that_of_what_is_left_in_it():
+    content = bytes(range(256)) * 10_000
+    stream = io.BytesIO(b"read before" + content)
+    stream.seek(11)
+    assert Multihash.of_stream(stream) == Multihash.of(content)
+    assert Multihash.of_stream(io.BytesIO(content), BLAKE3) == Multihash.of(content, BLAKE3)
 
 
 def test_of_a_slice_is_a_private_algorithm():
