@@ -1,20 +1,19 @@
 """Queries of clients: so many at once, for so long, and no longer than the client is there.
 
 Queries run in threads of their own, never in those of other requests, and never on the event loop. Those for which
-there is no room wait for a while; when too many wait, more are refused (503), or already before, more of one client
-(429).
+there is no room wait for it, as long as their clients do and their time lasts (503); when too many wait, more are
+refused (503), or already before, more of one client (429).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
 import anyio
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from odfpy.engine.control import Control
@@ -40,8 +39,6 @@ from odfpy.query.reproducible import NotReproducible
 from odfpy.serving.access import Caller
 from odfpy.serving.errors import Refused
 from odfpy.serving.settings import ServeSettings
-
-__all__ = ["QueryGate", "refusal", "run_in_threadpool"]
 
 T = TypeVar("T")
 
@@ -70,11 +67,12 @@ class QueryGate:
 
     def __init__(self, settings: ServeSettings) -> None:
         self._settings = settings
-        self._limiter = anyio.CapacityLimiter(settings.running_queries)
+        self._room = anyio.Semaphore(settings.running_queries)
+        self._threads = anyio.CapacityLimiter(settings.running_queries)
         self._here: Counter[str] = Counter()
 
     async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
-        """Do a query's work in a thread; when the client goes away, or takes too long, it is stopped.
+        """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
 
         Raises:
             Refused: there is no room for it, or it is at fault.
@@ -82,7 +80,8 @@ class QueryGate:
         with self._entered(_name(request, caller)), Control(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
-                return await anyio.to_thread.run_sync(_told, work, control, limiter=self._limiter)
+                async with self._room_for(control):
+                    return await anyio.to_thread.run_sync(_told, work, control, limiter=self._threads)
             finally:
                 watcher.cancel()
                 with suppress(asyncio.CancelledError):
@@ -104,6 +103,25 @@ class QueryGate:
             if not self._here[who]:
                 del self._here[who]
 
+    @asynccontextmanager
+    async def _room_for(self, control: Control) -> AsyncIterator[None]:
+        """Wait for one of the queries that are worked on to end, but no longer than this one is wanted."""
+        loop, waiting = asyncio.get_running_loop(), anyio.CancelScope()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(waiting.cancel)
+
+        with waiting:
+            control.on_stop(stop)
+            await self._room.acquire()
+        if waiting.cancelled_caught:
+            message = f"The server has too much to do: the query has waited for {self._settings.query_timeout:g} s"
+            raise Refused(503, f"{message}\nTry again later.", _BUSY)
+        try:
+            yield
+        finally:
+            self._room.release()
+
 
 def _name(request: Request, caller: Caller) -> str:
     """Whose queries are counted together."""
@@ -119,8 +137,8 @@ async def _stop_when_gone(request: Request, control: Control) -> None:
 
 
 def _told(work: Callable[[Control], T], control: Control) -> T:
-    control.check()
     try:
+        control.check()
         return work(control)
     except OdfError as error:
         found = refusal(error)
