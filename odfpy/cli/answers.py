@@ -36,6 +36,7 @@ class Showing:
     Attributes:
         engine: which engine answers, the default one if None.
         limit: rows at most.
+        timeout: seconds that an answer may take.
         timing: whether to say how long it took.
         pager: whether what does not fit the screen goes through a pager.
         plot: whether answers are drawn.
@@ -45,6 +46,7 @@ class Showing:
 
     engine: str | None = None
     limit: int | None = None
+    timeout: float | None = None
     timing: bool = False
     pager: bool = False
     plot: bool = False
@@ -62,7 +64,8 @@ class Showing:
         begun = time.monotonic()
         most = self._most(output)
         one_more = most is not None and most != self.limit  # which tells whether there are more
-        asked = Query(statement, self.engine or "spark", limit=most + 1 if most is not None and one_more else most)
+        limit = most + 1 if most is not None and one_more else most
+        asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
         with workspace.query_service.run(asked) as answer:
             rows = _Rows(answer, most)
             if self.plot or self.png is not None:

@@ -14,23 +14,30 @@ from odfpy.errors import NotFound, OdfError, UsageError
 from odfpy.files import replace_file
 
 if TYPE_CHECKING:
+    from odfpy.cli.answers import Showing
     from odfpy.cli.output import Output
     from odfpy.cli.session import Session
 
 commands = group("Answers with proofs.")
 
 
-def commit_answer(
-    session: Session, query: str | None, engine: str | None, limit: int | None, file: str, output: Output
-) -> None:
+def commit_answer(session: Session, query: str | None, showing: Showing, file: str, output: Output) -> None:
     """Answer a query, write the answer with a proof to a file, and print its rows.
 
+    Args:
+        session: says whose datasets are asked.
+        query: the question.
+        showing: by which engine, how many rows, and how long it may take.
+        file: where to.
+        output: where the rows go.
+
     Raises:
-        UsageError: there is no query, or more than one.
+        UsageError: there is no query, or more than one, or no such file can be.
         NotReproducible: of this query there is no proof.
         OdfError: as the engine says; no file is written then.
     """
     from odfpy.coordinator.keys import answer_key
+    from odfpy.engine.control import Control
     from odfpy.query.dialects import dialect_named
     from odfpy.query.request import MOST_ROWS, Include, Request
     from odfpy.query.response import ask
@@ -40,14 +47,17 @@ def commit_answer(
     statements = split_statements(query or "")
     if len(statements) != 1:
         raise UsageError("--commit is for the answer to one query", hint='odf sql -c "select ..." --commit FILE')
+    if file in ("", "-") or Path(file).is_dir() or not Path(file).parent.is_dir():
+        raise UsageError(f"--commit wants a file in a folder that is there, not {file!r}")
     request = Request.to(
         statements[0],
-        engine=dialect_named(engine or "spark").name,
+        engine=dialect_named(showing.engine or "spark").name,
         include=(Include.PROOF, Include.SCHEMA),
-        limit=MOST_ROWS if limit is None else limit,
+        limit=MOST_ROWS if showing.limit is None else showing.limit,
     )
     workspace = session.workspace
-    answer = ask(workspace.query_service, request)
+    with Control(showing.timeout) as control:
+        answer = ask(workspace.query_service, request, control=control)
     document = CommittedAnswer.parse(answer.tree(answer_key(workspace.storage)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())
     output.arrow(answer.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
-from odfpy.errors import NotFound, UsageError
+from odfpy.errors import InvalidValue, NotFound, UsageError
 
 commands = group("Data out.")
 
@@ -47,6 +48,9 @@ def sql(
         ),
     ] = None,
     limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
+    timeout: Annotated[
+        str | None, typer.Option(help="How long it may take: seconds, or 90s, 5m, 1h.", metavar="TIME")
+    ] = None,
     commit: Annotated[
         str | None, typer.Option(help="With -c: also write the answer with a proof to a file.", metavar="FILE")
     ] = None,
@@ -63,20 +67,43 @@ def sql(
     from odfpy.query.tables import split_statements
 
     session = session_of(context)
+    if query is not None and script is not None:
+        raise UsageError("Either --command or --script")
+    showing = Showing(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)
+    output = session.output_as(form)
     if commit is not None:
         from odfpy.cli.proofs import commit_answer
 
-        commit_answer(session, query, engine, whole_number(limit, "--limit"), commit, session.output_as(form))
+        if script is not None or plot or png is not None:
+            raise UsageError("--commit goes with -c, and not with --script, --plot or --png")
+        commit_answer(session, query, showing, commit, output)
         return
-    if query is not None and script is not None:
-        raise UsageError("Either --command or --script")
-    showing = Showing(engine, whole_number(limit, "--limit"), plot=plot, png=png)
-    shell = Shell(session.workspace, session.output_as(form), showing)
+    shell = Shell(session.workspace, output, showing)
     if query is None and script is None and sys.stdin.isatty():
         shell.interact()
         return
     for statement in split_statements(_script(script) if query is None else query):
         shell.run(statement)
+
+
+def _seconds(text: str | None) -> float | None:
+    """The value of `--timeout`.
+
+    Raises:
+        UsageError: it is no time, or none at all.
+    """
+    from odfpy.data.duration import Duration
+
+    if text is None:
+        return None
+    try:
+        is_number = re.fullmatch(r"\d{1,9}(\.\d+)?", text, re.ASCII)
+        seconds = float(text) if is_number else Duration.parse(text).seconds
+    except InvalidValue:
+        seconds = 0
+    if not seconds:
+        raise UsageError(f"--timeout wants a time, not {text!r}", hint="Write seconds, as 30, or 90s, 5m, 1h.")
+    return seconds
 
 
 def _script(file: str | None) -> str:

@@ -45,4 +45,4 @@ def _moment(text: str) -> Moment:
     try:
         return AtTime(Timestamp.parse(text))
     except InvalidValue:
-        return AtBlock(text)
+        return AtBlock(text, or_time=True)

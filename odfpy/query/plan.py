@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.contract import SqlTable
 from odfpy.engine.source_text import SourceText
-from odfpy.errors import DatasetNotFound, InvalidQuery, InvalidValue, UnknownTable, did_you_mean
+from odfpy.errors import DatasetNotFound, InvalidQuery, InvalidValue, UnknownTable, WrongProjection, did_you_mean
 from odfpy.query.answer import Input, Path
 from odfpy.query.catalogue import Catalogue, Dataset
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
@@ -163,11 +163,25 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
     plain, projections = find_projections(shown, dialect)
     finder = _Finder(catalogue, query, SourceText(shown))
     tables = [(one, finder.found(Named(one.dataset, one.start, one.end))) for one in projections]
+    named = named_tables(plain, dialect.sqlglot)
+    _check_are_tables(projections, named, dialect.tree(plain) is not None, finder.source)
     taken = {one.table for one in projections}
-    others = [one for one in named_tables(plain, dialect.sqlglot) if one.text not in taken]
+    others = [one for one in named if one.text not in taken]
     looked_up = [(Reference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+
+
+def _check_are_tables(
+    projections: list[Reference], named: list[Named], is_understood: bool, source: SourceText
+) -> None:
+    """See that projections stand where tables do."""
+    for one in projections:
+        if is_understood and all(name.text != one.table for name in named):
+            raise WrongProjection(
+                f"A dataset as it was is a table, and no value{source.at(one.start, one.end)}",
+                hint=f"Write SELECT ... FROM {source.text[one.start : one.end]}.",
+            )
 
 
 def _check_is_one(text: str, dialect: Dialect) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.source_text import SourceText
-from odfpy.errors import InvalidValue, WrongProjection
+from odfpy.errors import InvalidValue, WrongProjection, did_you_mean
 from odfpy.query.dialects import Dialect
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _CONSTANTS: Final = "Arguments are constants: names and times in quotes, offsets
 _A_TIME: Final = "Write it in quotes, as '2024-03-01T12:00:00Z' or '2024-03-01'."
 _A_BLOCK: Final = "Write the hash, number, tag or branch of a block in quotes, or an offset as a number."
 _A_MOMENT: Final = "Write a time as '2024-03-01T12:00:00Z', a block or tag in quotes, an offset as a number from 0 on."
+_PREFIX: Final = "odf_"
 _FORMS: Final = {
     "odf_changelog": "odf_changelog('dataset')",
     "odf_current": "odf_current('dataset' [, 'key column', ...])",
@@ -49,9 +50,15 @@ class AtTime:
 
 @dataclass(frozen=True, slots=True)
 class AtBlock:
-    """As at a block: a hash, a tag, a branch, a number."""
+    """As at a block: a hash, a tag, a branch, a number.
+
+    Attributes:
+        text: the same as it was written.
+        or_time: whether a time might stand in its place, and the text is none.
+    """
 
     text: str
+    or_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +153,13 @@ class _Reader:
     def call(self) -> Reference | None:
         """`odf_current('ds')` and the like."""
         name = self._token(0)
-        if name is None or name.text.lower() not in _FORMS or not _is([self._token(1)], "L_PAREN"):
+        if name is None or not name.text.lower().startswith(_PREFIX) or not _is([self._token(1)], "L_PAREN"):
             return None
         self.at += 2
         function = name.text.lower()
+        if function not in _FORMS:
+            forms = did_you_mean(function, _FORMS, otherwise=f"There are {', '.join(_FORMS)}.")
+            raise self._wrong(f"There is no `{function}`", name, forms)
         arguments = list(self._arguments(function))
         if not arguments:
             raise self._wrong(f"`{function}` is of a dataset", name, f"Write {_FORMS[function]}.")
@@ -243,7 +253,7 @@ class _Reader:
             except InvalidValue:
                 if argument[0].text.count("-") > 1 or ":" in argument[0].text:
                     return AtTime(self._time(argument))  # meant as one: say what is wrong with it
-                return AtBlock(argument[0].text)
+                return AtBlock(argument[0].text, or_time=True)
         if not (len(argument) == 2 and self._is_type(argument[0])):
             raise self._wrong("A time, a block, a tag or an offset is expected", argument[0], _A_MOMENT)
         return AtTime(self._time(argument))

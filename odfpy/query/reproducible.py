@@ -263,11 +263,9 @@ def _is_one_row(select: exp.Select) -> bool:
     """Whether there is at most one row: totals of everything, or constants."""
     from sqlglot import exp
 
-    if any(select.args.get(part) for part in ("group", "joins", "laterals", "having")):
+    if select.args.get("group") or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
         return False
-    if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
-        return False
-    if select.args.get("from_") is None:
+    if not any(select.args.get(part) for part in ("from_", "joins", "laterals")):
         return True
     return any(
         call.find_ancestor(exp.Window, exp.Select) is select

@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.metadata_chain import sum_up
 from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.data.multihash import Multihash
-from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen
+from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen, UsageError
 from odfpy.query.answer import Input
 from odfpy.query.catalogue import Catalogue, Dataset
 from odfpy.query.references import AtBlock, AtOffset, AtTime, Moment
 from odfpy.query.statistics import last_row_at, system_times
+
+_TIMES: Final = "Write times as 2024-03-01T12:00:00Z or 2024-03-01."
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ class Resolved:
                         hint=f"It began at {began}; ask for a later time.",
                     )
                 return self._up_to_time(moment, known)
-            case AtBlock(text):
-                return self._up_to_block(find_block(self.catalogue, self.dataset, text, where))
+            case AtBlock(text, or_time):
+                return self._up_to_block(find_block(self.catalogue, self.dataset, text, where, or_time=or_time))
             case AtOffset(offset):
                 return self._up_to_offset(offset)
 
@@ -159,19 +162,30 @@ def resolve(catalogue: Catalogue, dataset: Dataset, pin: Multihash | None) -> Re
     return Resolved(catalogue, pinned, pinned.state, pin)
 
 
-def find_block(catalogue: Catalogue, dataset: Dataset, text: str, where: str) -> Multihash:
+def find_block(catalogue: Catalogue, dataset: Dataset, text: str, where: str, *, or_time: bool = False) -> Multihash:
     """The block that a text means.
+
+    Args:
+        catalogue: where the dataset is from.
+        dataset: whose block it is to be.
+        text: a hash, a tag, a branch, a number.
+        where: the place in the query, for messages.
+        or_time: whether it may have been meant as a time.
 
     Raises:
         BlockOfAnother: it is one of another dataset.
         NotFound: the dataset has no such block.
+        UsageError: several are meant.
     """
     try:
         return catalogue.find_block(dataset, text)
+    except UsageError as error:
+        raise UsageError(f"{error.message}{where}", hint=error.hint) from error
     except NotFound as error:
         owner = catalogue.owner(found) if (found := _hash(text)) is not None else None
         if owner is None:
-            raise type(error)(f"{error.message}{where}", hint=error.hint) from error
+            no_time, times = (", and it is no time", f"{_TIMES} ") if or_time else ("", "")
+            raise type(error)(f"{error.message}{no_time}{where}", hint=f"{times}{error.hint or ''}".strip()) from error
         name = dataset.handle.alias
         raise BlockOfAnother(
             f"Block {text} is of {owner}, and not of {name}{where}",

@@ -180,6 +180,35 @@ def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> N
     assert odf("sql", "-c", "select 1; select 2", "--commit", "answer.json").code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--commit", ""), "--commit wants a file"),
+        (("--commit", "-"), "--commit wants a file"),
+        (("--commit", "."), "--commit wants a file"),
+        (("--commit", "nowhere/a.json"), "--commit wants a file in a folder that is there"),
+        (("--commit", "a.json", "--plot"), "not with --script, --plot or --png"),
+        (("--timeout", "soon"), "--timeout wants a time, not 'soon'"),
+        (("--timeout", "0"), "--timeout wants a time, not '0'"),
+    ],
+)
+def test_requests_that_make_no_sense(workspace: Path, odf: Odf, arguments: tuple[str, ...], says: str) -> None:
+    done = odf("sql", "-c", "select 1 as a", *arguments)
+    assert done.code == 2
+    assert says in done.says
+    assert not (workspace / "nowhere").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--commit", "a.json")])
+def test_a_query_may_take_so_long_and_no_longer(workspace: Path, odf: Odf, more: tuple[str, ...]) -> None:
+    endless = "SELECT count(*) FROM range(100000000) a JOIN range(100000) b ON a.value % 7 < b.value % 5"
+    done = odf("sql", "--engine", "datafusion", "--timeout", "0.1", "-c", endless, *more)
+    assert done.code == 1
+    assert "took longer than 0.1 s" in done.says
+    assert not (workspace / "a.json").exists()
+    assert odf("sql", "--engine", "datafusion", "--timeout", "1h", "-c", "select 1 as a", *more).code == 0
+
+
 def test_answers_of_the_engine_named_spark_without_it(workspace: Path, odf: Odf) -> None:
     done = odf(
         "sql", "-c", "select id, name from `com.example.rates` order by `offset` desc limit 2", "--commit", "a.json"
