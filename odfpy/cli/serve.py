@@ -64,7 +64,8 @@ def serve(
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
         from odfpy.serving.tls import Tls
-    settings = ServeSettings(
+    settings = ServeSettings.configured(
+        session.workspace.config,
         base_url=base_url and checked_url(base_url),
         max_connections=whole_number(max_connections, "--max-connections", at_least=1) or 1,
         grace=whole_number(grace, "--grace") or 0,

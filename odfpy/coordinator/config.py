@@ -34,6 +34,7 @@ class Setting:
         default: value where nothing is set, None for none.
         description: one line for people.
         form: what texts are like: a regular expression, and the same in words.
+        least: the smallest of numbers.
     """
 
     key: str
@@ -41,17 +42,19 @@ class Setting:
     default: Value | None
     description: str
     form: tuple[str, str] = (".*", "text")
+    least: int = 0
 
     @property
     def values(self) -> str:
         """What values are, in words."""
-        return {str: self.form[1], int: "a whole number", bool: "true or false"}[self.type]
+        number = f"a whole number from {self.least} on" if self.least else "a whole number"
+        return {str: self.form[1], int: number, bool: "true or false"}[self.type]
 
     def accepts(self, value: object) -> bool:
         """Whether a value is one for this setting."""
         if isinstance(value, str) and not re.fullmatch(self.form[0], value):
             return False
-        return type(value) is self.type and not (isinstance(value, int) and value < 0)
+        return type(value) is self.type and not (isinstance(value, int) and value < self.least)
 
 
 _LANE = ("auto|local|spark", "auto, local or spark")
@@ -68,6 +71,24 @@ _SIGNERS = (
     "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
 )
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
+
+_SERVE = tuple(
+    Setting(f"serve.{name}", int, default, description, least=1)
+    for name, default, description in (
+        ("queryTimeout", 60, "Seconds that a query over HTTP may take, with the time that it waits"),
+        ("runningQueries", 4, "Queries over HTTP that are worked on at the same time"),
+        ("maxQueries", 256, "The same and those that wait; more are refused"),
+        ("maxQueriesEach", 128, "Those of one token, or one address without a token"),
+        ("maxRows", 100_000, "Rows that the answer to a query over HTTP may have"),
+        ("maxAnswer", 32 * 1024**2, "Bytes of Arrow data that it may have"),
+        ("maxObject", 64 * 1024**3, "Bytes that one pushed object, or the data of one ingest, may have"),
+        ("patience", 60, "Seconds that a client may let the server wait, or a query over Flight SQL its client"),
+        ("flightTimeout", 3600, "Seconds that a query over Flight SQL may take, with the time to fetch its rows"),
+        ("flightQueries", 256, "Answers over Flight SQL that may be open at the same time; more are refused"),
+        ("flightWorking", 8, "How many of these may be computed at the same time"),
+    )
+)
+"""Limits of `odf serve`; what each is about: `odfpy.serving.settings.ServeSettings`."""
 
 SETTINGS = {
     setting.key: setting
@@ -99,6 +120,7 @@ SETTINGS = {
         Setting("signatures.sign", bool, True, "Sign what is committed here with the key of the user"),
         Setting("signatures.require", str, None, "By whom copies must be signed; by nobody if not set", _SIGNERS),
         Setting("proofs.key", str, None, "File with the key that signs answers to queries; the user's key if not set"),
+        *_SERVE,
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
         Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),

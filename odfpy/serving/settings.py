@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
+from odfpy.coordinator.config import SETTINGS, Config
 from odfpy.errors import UsageError
 from odfpy.http.url import parse_url, without_user
 
@@ -17,8 +19,7 @@ class ServeSettings:
         max_connections: connections at the same time; more are refused with status 503.
         max_streams: subscriptions to events at the same time.
         max_message: bytes that one WebSocket message may have.
-        max_body: bytes that the body of any other request may have.
-        max_object: bytes that one pushed object, or one ingested file, may have.
+        max_object: bytes that one pushed object, or the data of one ingest, may have.
         max_body: bytes that the body of any other request may have.
         running_queries: queries that are worked on at the same time.
         max_queries: the same and those that wait; more are refused with status 503.
@@ -64,6 +65,23 @@ class ServeSettings:
     webhook_attempts: int = 12
     webhook_delay: float = 2.0
     webhook_longest_delay: float = 600.0
+
+    @classmethod
+    def configured(cls, config: Config, **chosen: Any) -> ServeSettings:
+        """As the settings of a workspace say.
+
+        Args:
+            config: the settings; those of servers are `serve.maxRows` and the like.
+            chosen: other attributes.
+        """
+        limits = {field.name: config.get(_key(field.name)) for field in fields(cls) if _key(field.name) in SETTINGS}
+        return cls(**limits, **chosen)
+
+
+def _key(name: str) -> str:
+    """The setting for an attribute: `serve.maxRows` for `max_rows`."""
+    first, *others = name.split("_")
+    return "serve." + first + "".join(other.capitalize() for other in others)
 
 
 def checked_url(text: str) -> str:
