@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.data.retype import retyped
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.types import readable_type
@@ -57,40 +57,6 @@ def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[
         chunks = [retyped(chunk, own) for chunk in result.column(column.position).chunks]
         result = result.set_column(column.position, field.with_type(own), pa.chunked_array(chunks, own))
     return result
-
-
-def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values in a type that holds them all, down to whether members may be null."""
-    if array.type.equals(wanted):
-        return array
-    if pa.types.is_null(wanted):
-        return pa.nulls(len(array))
-    mask = array.is_null() if array.null_count else None
-    if pa.types.is_struct(wanted):
-        parts = [retyped(array.field(at), field.type) for at, field in enumerate(wanted.fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(wanted.fields), mask=mask)
-    if pa.types.is_map(wanted):
-        offsets, keys, values = _compact(array, array.keys, array.items)
-        typed = retyped(keys, wanted.key_type), retyped(values, wanted.item_type)
-        return pa.MapArray.from_arrays(offsets, *typed, type=wanted, mask=mask)
-    if pa.types.is_fixed_size_list(wanted):
-        size = wanted.list_size
-        if pa.types.is_fixed_size_list(array.type):
-            items = array.values.slice(array.offset * size, len(array) * size)
-        else:
-            items = array.fill_null([None] * size).flatten()
-        return pa.FixedSizeListArray.from_arrays(retyped(items, wanted.value_type), type=wanted, mask=mask)
-    if pa.types.is_list(wanted):
-        offsets, items = _compact(array, array.values)
-        return pa.ListArray.from_arrays(offsets, retyped(items, wanted.value_type), type=wanted, mask=mask)
-    return array.cast(wanted)
-
-
-def _compact(array: pa.Array, *children: pa.Array) -> tuple[pa.Array, ...]:
-    """Offsets from 0, and of the children only what the array uses."""
-    offsets = np.asarray(array.offsets)
-    start, end = int(offsets[0]), int(offsets[-1])
-    return pa.array(offsets - start), *(child.slice(start, end - start) for child in children)
 
 
 def _is_same_in_spark(arrow: pa.DataType) -> bool:

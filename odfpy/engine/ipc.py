@@ -8,7 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.data.arrow import plain_schema
+from odfpy.data.retype import plain_batch
 from odfpy.errors import OdfError, ResultTooLarge
 
 BATCH_ROWS: Final = 1 << 16
@@ -29,10 +30,7 @@ def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
     try:
         with pa.OSFile(path, "wb") as sink, pa.ipc.new_stream(sink, plain) as writer:
             for batch in batches:
-                arrays = [
-                    plain_array(column).cast(field.type) for column, field in zip(batch.columns, plain, strict=True)
-                ]
-                writer.write_batch(pa.record_batch(arrays, schema=plain))
+                writer.write_batch(plain_batch(batch, plain))
                 rows += batch.num_rows
     except BaseException as error:
         Path(path).unlink(missing_ok=True)

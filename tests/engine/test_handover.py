@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.engine.handover import ROW_NUMBER, hand_over, retyped
+from odfpy.data.retype import retyped
+from odfpy.engine.handover import ROW_NUMBER, hand_over
 from odfpy.engine.run_folder import RunFolder
 from odfpy.errors import InvalidQuery
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_array, plain_schema
+from odfpy.data.arrow import plain_schema
+from odfpy.data.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.engine.source_text import SourceText
@@ -84,10 +85,7 @@ def rows_in_order(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         for batch in partition:
             rows = batch.to_pyarrow()
             if rows.num_rows:
-                arrays = [
-                    plain_array(column).cast(field.type) for column, field in zip(rows.columns, schema, strict=True)
-                ]
-                yield pa.record_batch(arrays, schema=schema)
+                yield plain_batch(rows, schema)
 
 
 @contextmanager
