@@ -36,7 +36,20 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
 
 def request_session(spark: SparkSession) -> SparkSession:
     """A session for one request: the pinned settings, and no views of earlier requests."""
-    return spark.newSession()
+    session = spark.newSession()
+    _tell_tasks(session)
+    return session
+
+
+def _tell_tasks(session: SparkSession) -> None:
+    """Let the tasks of jobs that this thread starts have the settings of a session.
+
+    They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD of a
+    query, which is what is fetched here, it does not, and tasks would go by Spark's defaults.
+    """
+    properties = session._jvm.java.util.Properties()  # type: ignore[union-attr]  # noqa: SLF001
+    properties.putAll(session._jsparkSession.sessionState().conf().settings())  # noqa: SLF001
+    session.sparkContext._jsc.sc().setLocalProperties(properties)  # noqa: SLF001
 
 
 def version_of(spark: SparkSession) -> str:
