@@ -74,6 +74,11 @@ class WorkspaceCatalogue:
         """See `odfpy.query.catalogue.Catalogue`."""
         return [str(one.handle) for one in self.storage.datasets()]
 
+    @property
+    def listing(self) -> str:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return "`odf list` shows the datasets"
+
     def scratch(self) -> AbstractContextManager[Path]:
         """See `odfpy.query.catalogue.Catalogue`."""
         return self.storage.scratch()

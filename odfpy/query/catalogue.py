@@ -74,6 +74,10 @@ class Catalogue(Protocol):
     def names(self) -> list[str]:
         """The names of all datasets."""
 
+    @property
+    def listing(self) -> str:
+        """Which datasets there are, for hints: the beginning of a sentence."""
+
     def scratch(self) -> AbstractContextManager[Path]:
         """A new folder, removed at the end."""
 

@@ -180,7 +180,7 @@ def _check_are_tables(
         if is_understood and all(name.text != one.table for name in named):
             raise WrongProjection(
                 f"A dataset as it was is a table, and no value{source.at(one.start, one.end)}",
-                hint=f"Write SELECT ... FROM {source.text[one.start : one.end]}.",
+                hint=f"Write SELECT ... FROM {source.text[one.start : one.end]}.",  # noqa: S608 - it is shown, not run
             )
 
 
@@ -251,7 +251,8 @@ class _Finder:
     def _unknown(self, named: Named) -> UnknownTable:
         where = self.source.at(named.start, named.end) if named.end else ""
         names = [*self.query.names, *self.catalogue.names()]
-        hint = did_you_mean(named.text, names, otherwise="`odf list` shows the datasets; files are not read by path.")
+        otherwise = f"{self.catalogue.listing}; files are not read by path."
+        hint = did_you_mean(named.text, names, otherwise=otherwise)
         return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
 
 

@@ -40,7 +40,7 @@ class VisibleDatasets:
         ref = parse_ref(text) if isinstance(text, str) else text
         found = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
         if found is None or not is_readable(found, self.caller):
-            raise DatasetNotFound(f"No dataset {str(text)!r}")
+            raise DatasetNotFound(f"No dataset {str(text)!r}", hint=f"{self.listing}.")
         return found.at(self.find_block(found, block)) if at else found
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
@@ -63,6 +63,13 @@ class VisibleDatasets:
     def names(self) -> list[str]:
         """See `odfpy.query.catalogue.Catalogue`."""
         return [str(one.handle) for one in self._all() if self.served.is_first(one)]
+
+    @property
+    def listing(self) -> str:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        if self.caller.token is None:
+            return "Without an access token, only public datasets are here"
+        return "Public datasets are here, and those of the workspace that the access token is for"
 
     def scratch(self) -> AbstractContextManager[Path]:
         """See `odfpy.query.catalogue.Catalogue`."""

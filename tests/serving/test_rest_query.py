@@ -97,6 +97,20 @@ def test_private_datasets_are_not_there_for_others(server: DatasetServer, worksp
     assert query(server, "select 1 as one", "odf_nothing").status == 401
 
 
+def test_what_there_is_to_ask_of(server: DatasetServer, reader: str) -> None:
+    """A hint of what the caller can do: he has no `odf list`, and may have no token."""
+    unknown = 'select * from "weather"'
+    for token, says in (
+        (None, "Without an access token, only public"),
+        (reader, "Public datasets are here, and those"),
+    ):
+        message = query(server, unknown, token).json["message"]
+        assert says in message
+        assert "odf list" not in message
+        state = {"id": f"did:odf:fed01{'0' * 64}", "alias": "weather"}
+        assert says in query(server, unknown, token, datasets=[state]).json["message"]
+
+
 def test_blocks_of_others_and_of_nobody(server: DatasetServer, workspace: Workspace) -> None:
     dataset = workspace.storage.get(PUBLIC)
     for block in (f"f1620{'0' * 64}", str(workspace.storage.get(PRIVATE).state.head)):
