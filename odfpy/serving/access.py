@@ -30,6 +30,8 @@ from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.tokens import AccessToken, Scope, Tokens
 from odfpy.serving.visibility import Visibility, visibility_of
 
+_NEEDS = "This needs an access token with the scope {}"
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -162,7 +164,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> Place:
         HTTPException: 401, 403 or 404, he may not write there.
     """
     if caller.token is None or caller.storage is None:
-        raise unauthorized("Pushing needs an access token")
+        raise unauthorized(_NEEDS.format(Scope.WRITE.value))
     dataset = _dataset_at(connection)
     storage = dataset.storage if dataset else caller.storage
     if storage is not caller.storage:
@@ -209,5 +211,5 @@ def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
 def _require(caller: Caller, scope: Scope, storage: Storage) -> None:
     if not caller.may(scope, storage):
         if caller.token is None:
-            raise unauthorized(f"This needs an access token with the scope {scope.value}")
+            raise unauthorized(_NEEDS.format(scope.value))
         raise HTTPException(403, f"This needs an access token of this workspace with the scope {scope.value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -62,11 +63,19 @@ def _declined(connection: HTTPConnection, error: Exception) -> Response:
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:
     """What is wrong with a request, without what was in it: that may be a secret, or no text at all."""
-    del connection
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
     problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
-    message = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+    message = "; ".join(_in_words(connection, problem) for problem in error.errors())
     return Response(json.dumps({"detail": problems, "message": message}), 422, media_type="application/json")
+
+
+def _in_words(connection: HTTPConnection, problem: Any) -> str:
+    place = problem["loc"]
+    if problem["type"] == "json_invalid":
+        return f"The body is no JSON: {problem['ctx']['error']}, at character {place[-1] + 1}"
+    if problem["type"] == "model_attributes_type" and "json" not in connection.headers.get("Content-Type", ""):
+        return "The body is not taken for JSON\nSet the header Content-Type: application/json."
+    return f"{'.'.join(map(str, place))}: {problem['msg']}"
 
 
 def _answer(connection: HTTPConnection, error: Exception) -> Response:

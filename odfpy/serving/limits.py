@@ -30,7 +30,9 @@ class BoundedBodies:
             message = await receive()
             count += len(message.get("body", b""))
             if count > self._max_body:
-                raise HTTPException(413, f"More than {self._max_body} bytes")
+                raise HTTPException(
+                    413, f"The body has more than {self._max_body} bytes, which is as much as it may have"
+                )
             return message
 
         await self._app(scope, counted, send)

@@ -164,7 +164,7 @@ def _as_of(request: Request, dataset: StoredDataset, block: str | None) -> Store
     try:
         found = Multihash.parse(block)
     except InvalidValue as error:
-        raise Refused(400, error.message) from error
+        raise Refused(400, f"asOfBlockHash: {error.message}\nWrite the whole hash of a block.") from error
     if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, found):
         raise Refused(404, f"{dataset.handle} has no block {block}")
     return dataset.at(found)

@@ -119,7 +119,9 @@ async def ingest(
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        Header(max_length=1000, description="Whatever comes with a key a second time is not ingested again."),
+        Header(
+            min_length=1, max_length=1000, description="Whatever comes with a key a second time is not ingested again."
+        ),
     ] = None,
 ) -> Response:
     """Add rows to a dataset, in one commit; needs the scope write."""
@@ -134,8 +136,9 @@ async def ingest(
         path, digest = await _spooled(request, folder / "body")
 
         def work() -> Response:
-            unpacked = path if packing is None else _unpacked(path, packing, request.app.state.settings.max_object)
-            given = Ingest(unpacked, digest, "the body", sourceName, event_time, input_format)
+            most = request.app.state.settings.max_object
+            file, its_digest = (path, digest) if packing is None else _unpacked(path, packing, most)
+            given = Ingest(file, its_digest, "the body", sourceName, event_time, input_format)
             return _told(request, *_taken(ingests, dataset, given, idempotency_key))
 
         return await anyio.to_thread.run_sync(work, limiter=ingests.limiter)
@@ -221,7 +224,7 @@ async def _spooled(request: Request, path: Path) -> tuple[Path, str]:
                 return path, digest.hexdigest()
             size += len(piece)
             if size > settings.max_object:
-                raise Refused(413, f"More than {settings.max_object} bytes")
+                raise Refused(413, f"The data has more than {settings.max_object} bytes\nSend it in parts.")
             await anyio.to_thread.run_sync(_write, file, digest, piece)
 
 
@@ -238,19 +241,19 @@ def _write(file: BinaryIO, digest: Any, piece: bytes) -> None:
     file.write(piece)
 
 
-def _unpacked(path: Path, packing: str, most: int) -> Path:
-    """What is packed in a file; bombs are refused."""
+def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
+    """What is packed in a file, and its hash: the same data may be packed otherwise next time. Bombs are refused."""
     import pyarrow as pa
 
     most = min(most, max(_LEAST_ROOM, _MOST_PACKED * path.stat().st_size))
-    target, size = path.with_suffix(".unpacked"), 0
+    target, digest, size = path.with_suffix(".unpacked"), hashlib.sha256(), 0
     try:
         with pa.input_stream(str(path), compression=packing) as source, target.open("wb") as file:
             while piece := source.read(_PIECE):
                 size += len(piece)
                 if size > most:
-                    raise Refused(413, f"More than {most} bytes come out of it")
-                file.write(piece)
+                    raise Refused(413, f"More than {most} bytes come out of the data\nSend it in parts.")
+                _write(file, digest, piece)
     except OSError as error:
         raise Refused(400, f"The body is no {packing}, or ends too early") from error
-    return target
+    return target, digest.hexdigest()

@@ -138,6 +138,21 @@ def test_a_repeated_request_ingests_once(server: DatasetServer, workspace: Works
     assert "something else" in other.json["message"]
     assert send(server, "keyed", writer, line(1), idempotency_key="k2").json["numRecords"] == 1
     assert len(rows(workspace, "keyed")) == 2
+    assert send(server, "keyed", writer, line(1), idempotency_key="").status == 422
+
+
+def test_the_same_data_may_be_packed_otherwise_when_it_comes_again(
+    server: DatasetServer, workspace: Workspace, writer: str
+) -> None:
+    """The head of a gzip file has the time at which it was packed."""
+    first, later = (gzip.compress(line(3), mtime=time) for time in (1, 2))
+    assert first != later
+    asked = {"idempotency_key": "packed", "content_encoding": "gzip"}
+    answer = send(server, "keyed", writer, first, **asked)
+    assert answer.json["numRecords"] == 1
+    assert send(server, "keyed", writer, later, **asked).json == answer.json
+    assert send(server, "keyed", writer, line(3), idempotency_key="packed").json == answer.json
+    assert rows(workspace, "keyed").count("+A 3 a") == 1
 
 
 def test_two_at_once_ingest_once(server: DatasetServer, workspace: Workspace, writer: str) -> None:
@@ -206,7 +221,9 @@ def test_wrong_input_changes_nothing(server: DatasetServer, workspace: Workspace
 def test_who_may_ingest(server: DatasetServer, workspace: Workspace, writer: str) -> None:
     reader = Tokens(workspace.odf).new("reader", Scope.READ)
     assert send(server, NAME, reader, line(1)).status == 403
-    assert ask(f"{server.url}/{NAME}/ingest", method="POST", body=line(1)).status == 401
+    without = ask(f"{server.url}/{NAME}/ingest", method="POST", body=line(1))
+    assert without.status == 401
+    assert without.json["message"] == "This needs an access token with the scope write"
     assert send(server, "missing", writer, line(1)).status == 404
 
 

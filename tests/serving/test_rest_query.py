@@ -297,11 +297,31 @@ def test_wrong_questions(server: DatasetServer, workspace: Workspace, body: Any,
     assert str(workspace.root) not in answer.json["message"]
 
 
+def test_what_is_no_json(server: DatasetServer) -> None:
+    """As it comes from curl when the quotes are wrong, or the header is left out."""
+    for body, kind, says in [
+        (
+            b"{'query': 'select 1'}",
+            "application/json",
+            "no JSON: Expecting property name enclosed in double quotes, at ch",
+        ),
+        (
+            b'{"query": "select 1"}',
+            "application/x-www-form-urlencoded",
+            "Set the header Content-Type: application/json",
+        ),
+    ]:
+        answer = ask(f"{server.url}/query", method="POST", body=body, content_type=kind)
+        assert answer.status == 422
+        assert says in answer.json["message"]
+
+
 def test_wrong_parameters(server: DatasetServer) -> None:
     for path in ("query?query=select+1&datasets={", "query?query=select+1&include=x", f"{PUBLIC}/metadata?include=x"):
         answer = ask(f"{server.url}/{path}")
         assert answer.status == 400
         assert answer.json["message"]
+    assert "asOfBlockHash: " in ask(f"{server.url}/{PUBLIC}/tail?asOfBlockHash=x").json["message"]
     asked = "query=select+1+as+one&format=json-aoa&include=proof,schema&schemaFormat=odf-json"
     answer = ask(f"{server.url}/query?{asked}")
     assert answer.json["output"]["data"] == [[1]]
