@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.tokenizer_core import Token
 
+_DECIMAL_DIGITS: Final = 38
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -68,9 +70,11 @@ class Dialect:
                 return "NULL"
             case bool():
                 return "TRUE" if value else "FALSE"
-            case int() | Decimal():
+            case int():
                 return f"({value})" if value < 0 else str(value)
-            case float():
+            case Decimal() if value.is_finite():
+                return _exact(value)
+            case float() | Decimal():
                 return f"CAST('{value}' AS DOUBLE)"
             case str():
                 return exp.Literal.string(value).sql(dialect=self.sqlglot)
@@ -102,6 +106,20 @@ def dialect_named(name: str) -> Dialect:
         known = f"Engines of this release: {', '.join(sorted(DIALECTS))}."
         raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, DIALECTS, otherwise=known))
     return DIALECTS[name.lower()]
+
+
+def _exact(value: Decimal) -> str:
+    """A decimal number: with a point alone, or an exponent, it would be a double to some engines.
+
+    Raises:
+        UsageError: it has too many digits.
+    """
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    if precision > _DECIMAL_DIGITS:
+        raise UsageError(f"A decimal parameter has {_DECIMAL_DIGITS} digits at most, not {precision}")
+    return f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
 
 
 def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:

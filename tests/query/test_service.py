@@ -22,7 +22,7 @@ from odfpy.chain.slices import slices_of
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.control import Control
-from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
+from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge, UsageError
 from odfpy.query.dialects import DIALECTS, Dialect, parameter_places, with_parameters
 from odfpy.query.service import Query
 from odfpy.query.simple import simple_query
@@ -308,10 +308,21 @@ def test_prepared_queries_and_parameters(workspace: Workspace) -> None:
         workspace, f"SELECT {', '.join(f'? AS c{at}' for at in range(len(values)))}", parameters=values
     ).to_pylist()
     assert tuple(row.values())[:6] == values[:6]
-    assert [row["c6"], row["c8"]] == [-1.5, date(2024, 1, 2)]
+    assert (str(row["c6"]), row["c8"]) == ("-1.50", date(2024, 1, 2))
     for wrong in ((), (1,), (1, 2, 3)):
         with pytest.raises(OdfError, match="2 parameters"):
             ask(workspace, "SELECT ?, ?", parameters=wrong)
+
+
+@pytest.mark.parametrize("text", ["12345678901234567890.123456789", "-0.001", "1E+5", "1E-10", "0E-3"])
+def test_decimal_parameters_are_exact(workspace: Workspace, text: str) -> None:
+    (found,) = ask(workspace, "SELECT ? AS v", parameters=(Decimal(text),)).column(0).to_pylist()
+    assert (type(found), found) == (Decimal, Decimal(text))
+
+
+def test_decimal_parameters_with_too_many_digits_are_refused(workspace: Workspace) -> None:
+    with pytest.raises(UsageError, match="38 digits at most, not 1000000000"):
+        ask(workspace, "SELECT ? AS v", parameters=(Decimal("1E+999999999"),))
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------
