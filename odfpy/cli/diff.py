@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.branch import complete_branches
-from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.grammar import Form, Name, command, group, listed, session_of, whole_number
 from odfpy.cli.output import Format, Output
 from odfpy.cli.results import plural
 from odfpy.errors import OdfError, UsageError
@@ -149,8 +149,7 @@ def _staged_tree(found: BranchDiff) -> dict[str, Any]:
 
 def _compare(session: Session, output: Output, what: tuple[str, str, str], key: str | None, limit: int | None) -> bool:
     name, old, new = what
-    columns = [] if key is None else [one.strip() for one in key.split(",") if one.strip()]
-    with session.workspace.compare(name, old, new, key=columns) as found:
+    with session.workspace.compare(name, old, new, key=listed(key)) as found:
         counted = _Counted(found, SHOWN if limit is None and output.for_people else limit)
         if output.for_people:
             _show(output, what, found, counted)

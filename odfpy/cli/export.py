@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Form, command, complete_names, group, session_of, whole_number
+from odfpy.cli.grammar import Form, command, complete_names, group, listed, session_of, whole_number
 from odfpy.cli.output import Output, sized
 from odfpy.cli.results import plural
 from odfpy.errors import UsageError
@@ -92,7 +92,7 @@ def export(
             raise UsageError("--verify goes alone", hint="odf export --verify PATH")
         _tell("As exported", check_export(Path(verify)), output)
         return
-    if to is None:
+    if not to:
         raise UsageError("Where to?", hint="odf export NAME --to rates.parquet")
     files = _files(to, form, compression, compression_level, row_group_size, delimiter, no_header=no_header)
     done = session.workspace.export(
@@ -104,7 +104,7 @@ def export(
         as_at=as_at,
         as_of=as_of,
         files=files,
-        partition_by=_columns(partition_by),
+        partition_by=listed(partition_by),
         rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
         overwrite=overwrite,
         progress=session.progress,
@@ -139,13 +139,11 @@ def _files(
 
 def _character(text: str) -> str:
     one = {"\\t": "\t", "tab": "\t"}.get(text.lower(), text)
-    if len(one) != 1 or not one.isascii() or one in '"\r\n':
-        raise UsageError(f"--delimiter wants one character, not {text!r}", hint="A tab is written \\t.")
+    if len(one) != 1 or not one.isascii() or one.isalnum() or one in '"\r\n+-.':
+        raise UsageError(
+            f"--delimiter wants one character that no number has, not {text!r}", hint="A tab is written \\t."
+        )
     return one
-
-
-def _columns(text: str | None) -> list[str]:
-    return [] if text is None else [one.strip() for one in text.split(",") if one.strip()]
 
 
 def _tell(what: str, done: Exported, output: Output) -> None:

@@ -212,3 +212,8 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | N
     if not text.isdecimal() or int(text) < at_least:
         raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r}")
     return int(text)
+
+
+def listed(text: str | None) -> list[str]:
+    """The value of an option that takes several words, with commas."""
+    return [] if text is None else [one.strip() for one in text.split(",") if one.strip()]

@@ -1,37 +1,30 @@
 """Answers as files for others, with a small file beside them that says what they were made from.
 
-1. rows are written under another name, as they come, hashed on the way
-2. all of them are on the disk: they take their place
-3. the sidecar is written last: files that have none are not to be relied on
+1. rows are written aside as they come, hashed on the way
+2. all of them, and the sidecar, are on the disk: they take their place, the sidecar last
+3. files that have none are not to be relied on
 """
 
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.coordinator.export_place import IN_FOLDER, SUFFIX, Place, sidecar_of
 from odfpy.coordinator.results import Progress, ProgressSink, silent
 from odfpy.data.multihash import Multihash
-from odfpy.data.row_files import RowFile, RowFileOptions
+from odfpy.data.row_files import RowFileOptions
 from odfpy.data.row_folder import FileInFolder, RowFolder
-from odfpy.errors import AlreadyExists, ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
-from odfpy.files import TEMPORARY, replace_file, sync_folder, written_aside
+from odfpy.errors import ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.query.service import Answer, Input, Query, QueryService
-
-SUFFIX: Final = ".odf.json"
-"""What is put behind the name of a file for that of its sidecar."""
-
-IN_FOLDER: Final = "_odf.json"
-"""The sidecar of a folder; readers of partitions pass over names that begin so."""
 
 KIND: Final = "OdfExport"
 VERSION: Final = 1
@@ -42,27 +35,17 @@ class ExportOptions:
     """Where an answer goes, and how.
 
     Attributes:
-        to: a file; a folder if it is partitioned or cut.
+        place: a file; a folder if it is partitioned or cut.
         partition_by: columns whose values become names of folders.
         rows_per_file: rows of a file at most.
         overwrite: whether it may take the place of what is there.
     """
 
-    to: Path
+    place: Place
     files: RowFileOptions
     partition_by: tuple[str, ...] = ()
     rows_per_file: int | None = None
     overwrite: bool = False
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether there may be several files."""
-        return bool(self.partition_by) or self.rows_per_file is not None
-
-    @property
-    def sidecar(self) -> Path:
-        """The file that says where the rows are from."""
-        return sidecar_of(self.to, is_folder=self.is_folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +76,6 @@ class Exported:
         return sum(int(one["size"]) for one in self.manifest["files"])
 
 
-def sidecar_of(path: Path, *, is_folder: bool) -> Path:
-    """The file that says where the rows of a file or folder are from."""
-    return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
-
-
 def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
     """Write the answer to a query; nothing is there before all of it is.
 
@@ -106,18 +84,20 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         CannotExport: the format has no such columns.
         OdfError: the query is at fault, or the disk is full.
     """
-    _check_place(options)
+    place = options.place
+    place.check(overwrite=options.overwrite)
     with service.run(query) as answer:
         manifest = _described(service, query, answer, options)
-        rows = _told(answer, options.to.name, progress)
         try:
-            (_write_folder if options.is_folder else _write_file)(answer.schema, rows, options, manifest)
+            with place.made_aside() as folder:
+                files = _written(folder, answer.schema, _told(answer, place.to.name, progress), options)
+                _write_whole(folder / place.sidecar.name, _completed(manifest, files))
         except OSError as error:
             raise OdfError(
-                f"Cannot write {options.to}: {error.strerror or error}",
+                f"Cannot write {place.to}: {error.strerror or error}",
                 hint="Nothing is left of it; try another place.",
             ) from error
-    return Exported(options.to, options.sidecar, manifest)
+    return Exported(place.to, place.sidecar, manifest)
 
 
 def _told(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.RecordBatch]:
@@ -129,48 +109,25 @@ def _told(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.Reco
         progress(Progress(name, "exporting", done, unit="rows"))
 
 
-def _write_file(
-    schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: ExportOptions, manifest: dict[str, Any]
-) -> None:
-    with written_aside(options.to) as temporary:
-        file = RowFile(temporary, schema, options.files)
-        try:
-            for batch in rows:
-                file.write(batch)
-            info = file.finish()
-        except BaseException:
-            file.discard()
-            raise
-        options.sidecar.unlink(missing_ok=True)  # it would be that of the file that goes
-    sync_folder(options.to.parent)
-    replace_file(options.sidecar, _completed(manifest, [FileInFolder(options.to.name, info)]))
-
-
-def _write_folder(
-    schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: ExportOptions, manifest: dict[str, Any]
-) -> None:
-    temporary = options.to.with_name(f"{TEMPORARY}{secrets.token_hex(8)}")
-    former = temporary.with_name(f"{temporary.name}-former")
-    temporary.mkdir()
+def _written(
+    folder: Path, schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: ExportOptions
+) -> list[FileInFolder]:
+    only = None if options.place.is_folder else options.place.to.name
+    files = RowFolder(folder, schema, options.files, options.partition_by, options.rows_per_file, only=only)
     try:
-        folder = RowFolder(temporary, schema, options.files, options.partition_by, options.rows_per_file)
-        try:
-            for batch in rows:
-                folder.write(batch)
-            files = folder.finish()
-        except BaseException:
-            folder.discard()
-            raise
-        replace_file(temporary / IN_FOLDER, _completed(manifest, files))
-        if options.to.exists():
-            options.to.rename(former)
-        temporary.rename(options.to)
-        sync_folder(options.to.parent)
-    finally:
-        if former.exists() and not options.to.exists():  # interrupted in between
-            former.rename(options.to)
-        for left in (temporary, former):
-            shutil.rmtree(left, ignore_errors=True)
+        for batch in rows:
+            files.write(batch)
+        return files.finish()
+    except BaseException:
+        files.discard()
+        raise
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
@@ -207,27 +164,6 @@ def _input_tree(service: QueryService, one: Input) -> dict[str, Any]:
         "sequenceNumber": state.sequence_number,
         "offsets": rows,
     }
-
-
-def _check_place(options: ExportOptions) -> None:
-    """See that there is room for it, and nothing of somebody else's in the way."""
-    to = options.to
-    if not to.exists() and not to.is_symlink():
-        return
-    if to.is_dir() != options.is_folder:
-        what = "a folder" if to.is_dir() else "a file"
-        raise AlreadyExists(
-            f"{to} is {what}", hint="Choose another name. Folders are written with --partition-by or --rows-per-file."
-        )
-    if options.is_folder and not any(to.iterdir()):
-        return
-    if not options.overwrite:
-        raise AlreadyExists(f"{to} is there already", hint="Choose another name, or --overwrite it.")
-    if options.is_folder and not (to / IN_FOLDER).is_file():
-        raise AlreadyExists(
-            f"{to} is not a folder that was exported: it has no {IN_FOLDER}",
-            hint="It is left alone: remove it yourself.",
-        )
 
 
 # --- Looking at it again ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.compare import Comparison
     from odfpy.coordinator.export import Exported
     from odfpy.data.row_files import RowFileOptions
+    from odfpy.query.question import Query
     from odfpy.query.service import QueryService
 
 
@@ -87,7 +89,8 @@ class Questions(Housekeeping):
             CannotExport: the format has no such columns.
         """
         from odfpy.coordinator.export import ExportOptions, export
-        from odfpy.coordinator.projections import table_of
+        from odfpy.coordinator.export_place import Place
+        from odfpy.coordinator.projections import moment, table_of
         from odfpy.data.row_files import RowFileOptions
         from odfpy.query.dialects import dialect_named
         from odfpy.query.service import Query
@@ -98,6 +101,8 @@ class Questions(Housekeeping):
             dialect = dialect_named(engine or "datafusion")
             table = table_of(self.storage, ref, dialect, current=current, as_at=as_at, as_of=as_of)
             query = Query(f"SELECT * FROM {table}", dialect.name)  # noqa: S608  names and constants are quoted
+            if as_at is not None:
+                query = self._bound(query, moment(self.storage, ref, as_at))
         else:
             if current or as_at is not None or as_of is not None:
                 raise UsageError(
@@ -105,15 +110,29 @@ class Questions(Housekeeping):
                     hint="Write odf_current('name') or odf_as_at('name', ...) in it.",
                 )
             query = Query(sql or "", dialect_named(engine or "spark").name)
-        to = Path(to)
+        place = Place.of(to, is_folder=bool(partition_by) or rows_per_file is not None)
         options = ExportOptions(
-            to=to,
-            files=files or RowFileOptions.of(to.name),
+            place=place,
+            files=files or RowFileOptions.of(place.to.name),
             partition_by=tuple(partition_by),
             rows_per_file=rows_per_file,
             overwrite=overwrite,
         )
         return export(self.query_service, query, options, progress)
+
+    def _bound(self, query: Query, moment: str) -> Query:
+        """A query of one dataset as it was, bound to the block of then, so that this is what it says it was made from.
+
+        It is as it was where there is no such block with a schema: before the first data, or since it was compacted.
+        """
+        from odfpy.query.pins import pinned_as_at
+
+        catalogue = self.query_service.catalogue
+        with suppress(UsageError):
+            pinned = pinned_as_at(catalogue, query, moment)
+            if all(catalogue.at(catalogue.find(one), head).state.schema for one, head in pinned.pins.items()):
+                return pinned
+        return query
 
     def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
         """What has changed in the state of a dataset between two moments.

@@ -25,6 +25,11 @@ ROW_GROUP: Final = 122_880
 _NONE: Final = ("none", "uncompressed")
 _SUFFIXES: Final = {"gzip": ".gz", "zstd": ".zst"}
 _LEVELS: Final = ("gzip", "zstd", "brotli")
+_OTHERS: Final = (
+    *(".json", ".tsv", ".txt", ".xls", ".xlsx", ".ods", ".xml", ".orc", ".avro", ".arrow", ".feather"),
+    *(".db", ".sqlite", ".duckdb", ".bz2", ".xz", ".zip", ".lz4", ".br"),
+)
+"""What names end with that say another format; other endings say none."""
 
 
 class RowFormat(Enum):
@@ -73,9 +78,14 @@ class RowFileOptions:
         """What is not said is read off the name of the file; Parquet, compressed by zstd, if that says nothing.
 
         Raises:
-            UsageError: there is no such format or compression, or one does not go with the other.
+            UsageError: there is no such format or compression, one does not go with the other, or with the name.
         """
         inner, packed = _parts(name)
+        if form is None and (Path(name).suffix.lower() in _OTHERS or (packed and inner in (None, RowFormat.PARQUET))):
+            raise UsageError(
+                f"{name} is no name of a Parquet, CSV or NDJSON file",
+                hint="End it with .parquet, .csv, .ndjson, .csv.gz or .ndjson.zst, or say --format.",
+            )
         kind = inner if form is None else named(RowFormat, "file format", form, error=UsageError)
         kind = kind or RowFormat.PARQUET
         if kind is not RowFormat.PARQUET and any(key == "row_group" for key in more):

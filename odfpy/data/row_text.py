@@ -30,7 +30,7 @@ def csv_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
             return column
         if pa.types.is_string(column.type):
             return column
-        return _texts(column, _in_cell)
+        return _texts(column, in_cell)
 
     return pa.record_batch([written(column) for column in batch.columns], names=batch.schema.names)
 
@@ -59,7 +59,8 @@ def _json_column(column: pa.Array) -> pa.Array:
     return texts.fill_null("null")
 
 
-def _in_cell(value: Any) -> str:
+def in_cell(value: Any) -> str:
+    """A plain value in CSV."""
     if isinstance(value, bool):
         return str(value).lower()
     return as_json(value) if isinstance(value, (dict, list)) else str(value)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 from support.terminal import PATIENCE, environment, start, wait_until_interruptible
 
+from odfpy.coordinator.export_place import WORKSHOP
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ DF = ("--engine", "datafusion")
 
 
 def left_over(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.name.startswith(".tmp-"))
+    return sorted(path.name for path in folder.rglob("*") if path.name.startswith((".tmp-", WORKSHOP)))
 
 
 def test_a_parquet_file_has_the_rows_and_the_types_of_the_dataset(odf: Odf, workspace: Path) -> None:
@@ -104,8 +106,14 @@ def test_projections(options: list[str], names: list[str], odf: Odf, workspace: 
 def test_a_tag_is_exported_as_the_block_that_it_is_at(odf: Odf, workspace: Path) -> None:
     odf("tag", NAME, "v1")
     assert odf("export", NAME, "--as-at", "v1", "--to", "x.parquet").code == 0
-    head = str(Workspace.open(workspace).state(NAME).head)
-    assert json.loads(Path("x.parquet.odf.json").read_text())["query"] == f"SELECT * FROM odf_as_at('{NAME}', '{head}')"
+    tagged = Workspace.open(workspace).state(NAME)
+    odf("ingest", NAME, "--stdin", stdin=b'{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n')
+    for moment in ("v1", str(tagged.system_time)):
+        assert odf("export", NAME, "--as-at", moment, "--to", "x.parquet", "--overwrite").code == 0
+        told = json.loads(Path("x.parquet.odf.json").read_text())
+        assert told["inputs"][0]["blockHash"] == str(tagged.head), "the block of then, and not of now"
+        assert told["inputs"][0]["offsets"] == {"start": 0, "end": tagged.last_offset}
+        assert told["query"].startswith(f"SELECT * FROM odf_as_at('{NAME}', '")
 
 
 def test_partitions_are_folders(odf: Odf, workspace: Path) -> None:
@@ -121,6 +129,22 @@ def test_partitions_are_folders(odf: Odf, workspace: Path) -> None:
     assert (told["rows"], told["partitionBy"], len(told["files"])) == (3, ["name", "flag"], 2)
 
 
+def test_values_of_any_kind_are_names_of_folders_as_readers_want_them(odf: Odf, workspace: Path) -> None:
+    query = "select * from (values (1, '', x'00ff', 'Zürich'), (2, '..', x'', '日本'), (3, 'x=y', null, 'a\\b')) as t(id, a, b, \"größe\")"
+    assert odf("export", *DF, "-c", query, "--to", "parts", "--partition-by", "a,b,größe,a", "-f", "csv").code == 0
+    assert sorted(path.parent.relative_to("parts").as_posix() for path in Path("parts").rglob("*.csv")) == [
+        "a=../b=__HIVE_DEFAULT_PARTITION__/größe=日本",
+        "a=__HIVE_DEFAULT_PARTITION__/b=00ff/größe=Zürich",
+        "a=x%3Dy/b=__HIVE_DEFAULT_PARTITION__/größe=a%5Cb",
+    ]
+    table = dataset("parts", format="csv", partitioning="hive").to_table()
+    assert sorted(zip(table["id"].to_pylist(), table["größe"].to_pylist(), strict=True)) == [
+        (1, "Zürich"),
+        (2, "日本"),
+        (3, "a\\b"),
+    ]
+
+
 def test_more_partitions_than_files_that_are_open_at_once(odf: Odf, workspace: Path) -> None:
     query = "select value, value % 150 as part from generate_series(0, 299)"
     assert odf("export", *DF, "-c", query, "--to", "parts", "--partition-by", "part").code == 0
@@ -128,6 +152,7 @@ def test_more_partitions_than_files_that_are_open_at_once(odf: Odf, workspace: P
     assert sorted(zip(table["value"].to_pylist(), table["part"].to_pylist(), strict=True)) == [
         (number, number % 150) for number in range(300)
     ]
+    assert len([*Path("parts").rglob("*.parquet")]) == 150, "rows that come one after the other are in one file"
 
 
 def test_rows_are_cut_into_files(odf: Odf, workspace: Path) -> None:
@@ -203,10 +228,27 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
         ([NAME, "--to", "x.csv", "--compression-level", "3"], "--compression-level is for Parquet"),
         ([NAME, "--to", "x.csv", "--row-group-size", "3"], "--row-group-size is for Parquet"),
         ([NAME, "--to", "x.parquet", "--no-header"], "are for CSV, not for parquet"),
-        ([NAME, "--to", "x.csv", "--delimiter", "ab"], "--delimiter wants one character"),
+        ([NAME, "--to", "x.csv", "--delimiter", "ab"], "--delimiter wants one character that no number has"),
         ([NAME, "--to", "x", "--partition-by", "nam"], "Did you mean name?"),
         ([*DF, "-c", "select 1 as a", "--to", "x", "--partition-by", "a"], "none is left for the files"),
         ([NAME, "--to", "nowhere/x.csv"], "Cannot write nowhere/x.csv: No such file or directory"),
+        ([NAME, "--to", ""], "Where to?"),
+        ([NAME, "--to", "-"], "Where to?"),
+        ([NAME, "--to", "x/"], "x/ would be a folder"),
+        ([NAME, "--to", "s3://bucket/x.csv"], "s3://bucket/x.csv is no place on this machine"),
+        ([NAME, "--to", "/dev/null", "--overwrite"], "/dev/null is a device"),
+        ([NAME, "--to", "x.json"], "x.json is no name of a Parquet, CSV or NDJSON file"),
+        ([NAME, "--to", "x.csv.bz2"], "x.csv.bz2 is no name of a Parquet"),
+        ([NAME, "--to", "x.parquet.gz"], "x.parquet.gz is no name of a Parquet"),
+        ([NAME, "--to", "x.csv", "--delimiter", "e"], "--delimiter wants one character that no number has"),
+        (
+            [*DF, "-c", "select 1 as a, [1] as b", "--to", "x", "--partition-by", "b"],
+            "cannot be names of folders: b is",
+        ),
+        (
+            [*DF, "-c", f"select '{'x' * 300}' as a, 1 as b", "--to", "x", "--partition-by", "a"],
+            "a has a value that is",
+        ),
         (["--verify", "x", "--to", "y"], "--verify goes alone"),
         ([*DF, "-c", "select interval '1' month as a", "--to", "x.parquet"], "cannot be written as parquet"),
         ([*DF, "-c", "select 1 / 0 as a", "--to", "x.csv"], "ivide by zero"),
@@ -236,9 +278,7 @@ def test_a_full_disk_leaves_nothing(odf: Odf, workspace: Path) -> None:
 
 def is_under_way(folder: Path) -> bool:
     """Whether rows are on the disk already."""
-    places = list(folder.glob(".tmp-*"))
-    files = [file for place in places for file in (place.iterdir() if place.is_dir() else [place])]
-    return any(file.stat().st_size > 100_000 for file in files)
+    return any(file.stat().st_size > 100_000 for file in folder.glob(f"{WORKSHOP}*/new/*"))
 
 
 @pytest.mark.parametrize("place", [["x.csv"], ["cut", "--rows-per-file", "1000000"]])
@@ -252,4 +292,28 @@ def test_ctrl_c_leaves_nothing(place: list[str], workspace: Path) -> None:
     _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err.count("Traceback")) == (130, 0)
     assert not Path(place[0]).exists()
+    assert left_over(workspace) == []
+
+
+def test_what_a_killed_export_leaves_is_removed_by_the_next(odf: Odf, workspace: Path) -> None:
+    query = "select value, cast(value as varchar) as text from generate_series(0, 1000000000)"
+    process = start("export", *DF, "-c", query, "--to", "x.csv", cwd=workspace)
+    while not is_under_way(workspace):
+        assert process.poll() is None
+    assert odf("export", NAME, "--to", "other.csv").code == 0
+    assert len(left_over(workspace)) == 1, "what another export is at work on stays"
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert not Path("x.csv").exists()
+    assert odf("export", NAME, "--to", "other.csv", "--overwrite").code == 0
+    assert left_over(workspace) == []
+
+
+def test_a_folder_that_a_killed_export_was_about_to_replace_comes_back(odf: Odf, workspace: Path) -> None:
+    assert odf("export", NAME, "--to", "cut", "--rows-per-file", "1").code == 0
+    former = workspace / f"{WORKSHOP}0" / "former"
+    former.mkdir(parents=True)
+    Path("cut").rename(former / "cut")
+    assert odf("export", NAME, "--to", "other.csv").code == 0
+    assert odf("export", "--verify", "cut").code == 0
     assert left_over(workspace) == []

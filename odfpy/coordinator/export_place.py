@@ -1,0 +1,177 @@
+"""Where an export goes: what may stand there, and how it gets there as a whole or not at all.
+
+It is made in a *workshop*, a folder beside the place, which is locked as long as somebody is at work in it. One that
+nobody holds is left over from an export that was killed, and goes when the next one begins beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odfpy.errors import AlreadyExists, OdfError, UsageError
+from odfpy.files import sync_folder
+
+SUFFIX: Final = ".odf.json"
+"""What is put behind the name of a file for that of its sidecar."""
+
+IN_FOLDER: Final = "_odf.json"
+"""The sidecar of a folder; readers of partitions pass over names that begin so."""
+
+WORKSHOP: Final = ".odf-export-"
+"""What the names of workshops begin with."""
+
+_NEW: Final = "new"
+_FORMER: Final = "former"
+
+
+def sidecar_of(path: Path, *, is_folder: bool) -> Path:
+    """The file that says where the rows of a file or folder are from."""
+    return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an export goes.
+
+    Attributes:
+        to: a file, or a folder.
+        is_folder: which of them.
+    """
+
+    to: Path
+    is_folder: bool
+
+    @classmethod
+    def of(cls, to: str | Path, *, is_folder: bool) -> Place:
+        """What a person wrote.
+
+        Raises:
+            UsageError: it is no place for files.
+        """
+        text = str(to)
+        if text in ("", "-"):
+            raise UsageError("Where to?", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
+        if "://" in text:
+            raise UsageError(f"{text} is no place on this machine", hint="Export to a file, and copy that.")
+        if text.endswith("/") and not is_folder:
+            raise UsageError(
+                f"{text} would be a folder", hint="Folders are written with --partition-by or --rows-per-file."
+            )
+        return cls(Path(text), is_folder)
+
+    @property
+    def sidecar(self) -> Path:
+        """The file that says where the rows are from."""
+        return sidecar_of(self.to, is_folder=self.is_folder)
+
+    def check(self, *, overwrite: bool) -> None:
+        """See that there is room, and nothing of somebody else's in the way.
+
+        Raises:
+            AlreadyExists: there is.
+            OdfError: nothing can be written there.
+        """
+        to, folder = self.to, self.to.parent
+        if not folder.is_dir():
+            raise OdfError(f"Cannot write {to}: No such file or directory", hint=f"Make the folder {folder} first.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OdfError(f"Cannot write {to}: nothing may be written to {folder}", hint="Choose another folder.")
+        if not to.exists() and not to.is_symlink():
+            return
+        if to.is_dir() != self.is_folder:
+            what = "a folder" if to.is_dir() else "a file"
+            hint = "Choose another name. Folders are written with --partition-by or --rows-per-file."
+            raise AlreadyExists(f"{to} is {what}", hint=hint)
+        if self.is_folder and not any(to.iterdir()):
+            return
+        if to.exists() and not to.is_dir() and not to.is_file():
+            raise AlreadyExists(f"{to} is a device, and no file", hint="Choose another name.")
+        if not overwrite:
+            raise AlreadyExists(f"{to} is there already", hint="Choose another name, or --overwrite it.")
+        if self.is_folder and not (to / IN_FOLDER).is_file():
+            raise AlreadyExists(
+                f"{to} is not a folder that was exported: it has no {IN_FOLDER}",
+                hint="It is left alone: remove it yourself.",
+            )
+
+    @contextmanager
+    def made_aside(self) -> Iterator[Path]:
+        """Gives an empty folder for the files and the sidecar, which take their place if all goes well.
+
+        Raises:
+            OSError: they cannot.
+        """
+        with _workshop(self.to.parent) as workshop:
+            new = workshop / _NEW
+            new.mkdir()
+            yield new
+            if self.is_folder:
+                self._replace_folder(new, workshop / _FORMER)
+            else:
+                self.sidecar.unlink(missing_ok=True)  # it would be that of the file that goes
+                (new / self.to.name).replace(self.to)
+                sync_folder(self.to.parent)
+                (new / self.sidecar.name).replace(self.sidecar)
+            sync_folder(self.to.parent)
+
+    def _replace_folder(self, new: Path, former: Path) -> None:
+        for folder in {path.parent for path in new.rglob("*")}:
+            sync_folder(folder)
+        if self.to.exists():
+            former.mkdir()
+            self.to.rename(former / self.to.name)
+        new.rename(self.to)
+
+
+@contextmanager
+def _workshop(folder: Path) -> Iterator[Path]:
+    for left in folder.glob(f"{WORKSHOP}*"):
+        _clear_if_left(left)
+    workshop, lock = _begun(folder)
+    try:
+        yield workshop
+    finally:
+        _clear(workshop)
+        os.close(lock)
+
+
+def _begun(folder: Path) -> tuple[Path, int]:
+    """A new workshop, and what holds its lock."""
+    while True:
+        workshop = folder / f"{WORKSHOP}{secrets.token_hex(8)}"
+        workshop.mkdir()
+        with suppress(FileNotFoundError):  # another export took it for left over before it was locked
+            lock = os.open(workshop, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks, where nothing is ever taken for left over
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if workshop.exists():
+                return workshop, lock
+            os.close(lock)
+
+
+def _clear_if_left(workshop: Path) -> None:
+    """Remove a workshop, unless somebody is at work in it, or the file system cannot tell."""
+    with suppress(OSError):
+        lock = os.open(workshop, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _clear(workshop)
+        finally:
+            os.close(lock)
+
+
+def _clear(workshop: Path) -> None:
+    """Remove a workshop; a folder that was to be replaced, and was not, goes back to its place."""
+    for former in (workshop / _FORMER).glob("*"):
+        place = workshop.parent / former.name
+        if not place.exists():
+            former.rename(place)
+    shutil.rmtree(workshop, ignore_errors=True)
