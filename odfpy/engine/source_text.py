@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from odfpy.dataset.transform import TransformSql
+from odfpy.errors import did_you_mean
 
 _MOST_CARETS = 40
+_SHORTEST: Final = 4
+_KEYWORDS: Final = frozenset(
+    """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
+    WITH BETWEEN EXISTS VALUES PARTITION CASE WHEN THEN ELSE LIKE NULL""".split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,20 @@ class SourceText:
     def at_line(self, line: int, column: int) -> str:
         """The same for a line, from 1, and a column, from 0."""
         return self._render(line - 1, column, 1)
+
+    def position(self, line: int, column: int) -> int:
+        """Where a line, from 1, and a column, from 0, are in the text."""
+        return sum(len(one) + 1 for one in self.text.split("\n")[: line - 1]) + column
+
+    def misspelt_before(self, at: int) -> str | None:
+        """A hint where a syntax error may be of a keyword that is misspelt, at some position or just before it."""
+        words = [found.group() for found in re.finditer(r"\w+", self.text) if found.start() <= at]
+        for word in words[:-3:-1]:
+            if word.upper() not in _KEYWORDS and len(word) >= _SHORTEST:
+                hint = did_you_mean(word, _KEYWORDS)
+                if hint is not None:
+                    return hint
+        return None
 
     def whole(self) -> str:
         """Only the label, for what has no place of its own; empty when there is one query only."""

@@ -327,6 +327,11 @@ def test_a_refusal_says_why_and_where(analyze, marked, kind, words):
         ("select t.event_time, id from t join t as u using (name)", "alias of its table"),
         ("select event_time, count(*) as n from t group by id", "max(...)"),
         ("select event_time, mine(id) as f from t", "functions that come with Spark"),
+        ("select event_time, summ(id) as f from t", "Did you mean sum?"),
+        ("select event_time, nmae from t", "Did you mean name?"),
+        ("select u.event_time from t", "Did you mean `t`.`event_time`?"),
+        ("select event_time form t where id = 1", "Did you mean FROM?"),
+        ("select event_time from t where id =", "Write one SELECT"),
         ("select x.event_time from t x join t y on rand() > 0.5", "xxhash64"),
         (
             "with recursive r(n) as (select 1 union all select n + 1 from r where n < 3) select event_time from t, r",

@@ -11,9 +11,9 @@ import pyarrow.dataset as ds
 from odfpy.data.arrow import plain_schema
 from odfpy.data.slice import slice_schema
 from odfpy.engine.ad_hoc import SqlRequest, SqlTable
+from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
-    datafusion_errors,
     name_rows,
     new_session,
     quoted,
@@ -38,18 +38,23 @@ class DataFusionRows:
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
         self._source = SourceText(request.shown or request.query)
-        context = new_session(deterministic=False)
-        with datafusion_errors(self._source):
+        self._context = new_session(deterministic=False)
+        with datafusion_errors(self._source, self._plan_with):
             for number, table in enumerate(request.tables):
-                _name_table(context, table, f"__odf_log_{number}")
-            self._frame = run_query(context, request.query)
+                _name_table(self._context, table, f"__odf_log_{number}")
+            self._frame = run_query(self._context, request.query)
             check_is_query(self._frame.logical_plan(), self._source)
-        self.schema: pa.Schema = plain_schema(self._frame.schema())
+            self.schema: pa.Schema = plain_schema(self._frame.schema())
+
+    def _plan_with(self, start: int, end: int, text: str) -> object:
+        """Plan the query with another text in some place."""
+        query = self._request.query
+        return run_query(self._context, query[:start] + text + query[end:]).optimized_logical_plan()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The rows; DataFusion itself would take the first ones from whichever file is read first."""
         request = self._request
-        with datafusion_errors(self._source):
+        with datafusion_errors(self._source, self._plan_with):
             yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)
 
 

@@ -9,11 +9,16 @@ from typing import Any, Final
 
 from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.functions import RANDOM, what_instead
-from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError
+from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
 _NONDETERMINISTIC = re.compile("NON_?DETERMINISTIC")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_ADVICE = re.compile(
+    r" on search path \[.*?\]|\. Did you mean one of the following\? \[.*?\]|(?<=is malformed)\. Correct the value .*"
+    r"|\. Use `try_\w+` .*|, and provide a mapping of .*|\. Please, fix `args` .*"
+)
+_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _POSITION = re.compile(r"; line \d+ pos \d+$")
 _WINDOW = re.compile("name `(session_)?window`")
 _TIME_TRAVEL = re.compile("time[ _]travel", re.IGNORECASE)
@@ -28,7 +33,7 @@ _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
 )
-_NO_FILES: Final = "Queries see inputs and earlier steps by alias; files cannot be read by path."
+_NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
@@ -38,12 +43,12 @@ _HINTS: Final = {
     "UNRESOLVABLE_TABLE_VALUED_FUNCTION": _NO_FILES,
     "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
     "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
-    "UNBOUND_SQL_PARAMETER": "Write the value itself: queries have no parameters.",
+    "UNBOUND_SQL_PARAMETER": "Write the value itself.",
     "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
     "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
     "AMBIGUOUS_REFERENCE": "Say which of them is meant, by the alias of its table.",
     "MISSING_AGGREGATION": "Name it in GROUP BY, or take one value of each group, as max(...) does.",
-    "PARSE_SYNTAX_ERROR": "A step is one SELECT in Spark SQL, without a second statement after it.",
+    "PARSE_SYNTAX_ERROR": "Write one SELECT in Spark SQL.",
     "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
     "CAST_INVALID_INPUT": "Use `try_cast`, which gives NULL instead.",
     "CAST_OVERFLOW": "Use a wider type, or `try_cast`, which gives NULL instead.",
@@ -103,14 +108,48 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
-    sentence = _POSITION.sub("", sentence)
+    sentence = _POSITION.sub("", _ADVICE.sub("", sentence))
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
+    if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "PARSE_SYNTAX_ERROR")):
+        hint = _suggestion(cause, condition, sources, str(hint))
     if condition.startswith("UNRESOLVED_COLUMN") and _WINDOW.search(sentence):
         hint = _NO_WINDOW
     if _TIME_TRAVEL.search(message):
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str) -> str:
+    """What was perhaps meant by a column, a function or a keyword that there is not, before another hint."""
+    named = cause.getMessageParameters()
+    if condition.startswith("PARSE"):
+        line, column = _line_of(cause)
+        if line is None or len(sources) != 1:
+            return hint
+        return sources[0].misspelt_before(sources[0].position(line, column)) or hint
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        found = did_you_mean(_last(named.get("routineName")), _functions_of_spark())
+        return f"{found} {hint}" if found else hint
+    known = re.findall(_NAME, str(named.get("proposal") or ""))
+    last = {_last(path) for path in known}
+    wanted = _last(named.get("objectName"))
+    there_are = f"There are {', '.join(known)}. {hint}" if known else hint
+    if wanted in last:  # of another table
+        return f"Did you mean {' or '.join(path for path in known if _last(path) == wanted)}?"
+    return did_you_mean(wanted, last, otherwise=there_are) or hint
+
+
+def _last(path: Any) -> str:
+    """The last name of a path."""
+    return re.split(r"`?\.`?", str(path))[-1].strip("`")
+
+
+def _functions_of_spark() -> list[str]:
+    from pyspark import SparkContext
+
+    registry = SparkContext._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry  # type: ignore[union-attr]  # noqa: SLF001
+    return [_last(name) for name in registry.builtin().listFunction().mkString(",").split(",")]
 
 
 def _window_without_order(function: str, sources: Sequence[SourceText]) -> NondeterministicQuery:
@@ -180,8 +219,8 @@ def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
     named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
     if function := named.get("functionName"):
         return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)
-    if expression := named.get("expression"):
-        words = map(re.escape, str(expression).strip('"').split("."))
+    if expression := named.get("expression") or named.get("colName"):
+        words = map(re.escape, str(expression).strip('"`').split("."))
         return _first_in_text([r"(?<![\w`])`?" + r"`?\.`?".join(words) + r"(?!\w)`?"], sources)
     return ""
 
