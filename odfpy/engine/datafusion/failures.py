@@ -242,8 +242,8 @@ def _suggestion(text: str) -> str | None:
         name, suggested = function.group(1), _SUGGESTED.search(text)
         if name.lower() in _OVER:
             return f"It is of windows: write {name}(...) OVER (ORDER BY ...)."
-        known = "There are the functions of DataFusion; those of Spark SQL are for the engine spark."
-        return did_you_mean(name, [suggested.group(1)] if suggested else [], otherwise=known)
+        others = "There are the functions of DataFusion; those of Spark SQL are for the engine spark."
+        return did_you_mean(name, [suggested.group(1)] if suggested else [], otherwise=others)
     candidates = _CANDIDATES.search(text)
     known = [one for one in candidates.group(1).split("\n\t") if "(UserDefined)" not in one] if candidates else []
     return f"There is {', '.join(one.strip() for one in known)}." if known else None
