@@ -28,11 +28,13 @@ class Input:
 
     Attributes:
         alias: the name it goes by here.
+        name: the name that the query has for it, where that says of which block (`rates@v1`); else nothing.
     """
 
     id: DatasetId
     alias: DatasetAlias
     block_hash: Multihash
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:
     """
     pins: dict[DatasetId, Multihash] = {}
     wanted = _moment(moment)
-    for _, resolved in plan(catalogue, query).tables:
+    for reference, resolved in plan(catalogue, query).tables:
+        if "@" in reference.dataset:
+            continue  # the name says of which block
         cut = resolved.cut(wanted, "")
         if cut.last_offset is not None or cut.state.head is None:
             name = resolved.name

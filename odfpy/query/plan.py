@@ -64,8 +64,10 @@ class Plan:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The datasets that are read, each once, in the order in which the query names them."""
-        return tuple(dict.fromkeys(resolved.input for _, resolved in self.tables))
+        """The datasets that are read, each once of a block, in the order in which the query names them."""
+        names = (reference.dataset if "@" in reference.dataset else "" for reference, _ in self.tables)
+        inputs = (replace(one.input, name=name) for name, (_, one) in zip(names, self.tables, strict=True))
+        return tuple(dict.fromkeys(inputs))
 
     @cached_property
     def simple(self) -> Simple | None:
@@ -245,7 +247,8 @@ class _Finder:
         return self.catalogue.find(self.query.names.get(name, name))
 
     def _resolved(self, dataset: Dataset, named: Named) -> Resolved:
-        pin = None if "@" in named.text else self.query.pins.get(dataset.handle.id)
+        query = self.query
+        pin = query.blocks.get(named.text) if "@" in named.text else query.pins.get(dataset.handle.id)
         return resolve(self.catalogue, dataset, pin)
 
     def _unknown(self, named: Named) -> UnknownTable:

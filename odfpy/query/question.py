@@ -24,6 +24,7 @@ class Query:
         timeout: seconds until it is stopped.
         parameters: values for `?`, in order.
         names: datasets under other names than those of the workspace.
+        blocks: what names that say a block themselves (`rates@v1`) stand for; other such names are looked up.
     """
 
     text: str
@@ -35,3 +36,4 @@ class Query:
     timeout: float | None = None
     parameters: tuple[Any, ...] = ()
     names: Mapping[str, DatasetId] = field(default_factory=dict)
+    blocks: Mapping[str, Multihash] = field(default_factory=dict)

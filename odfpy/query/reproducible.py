@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.engine.source_text import SourceText
 from odfpy.errors import EngineError
 from odfpy.query.plan import Plan, plan
-from odfpy.query.references import AtBlock
+from odfpy.query.references import AtBlock, Moment
 from odfpy.query.request import Request
 from odfpy.query.service import QueryService
 
@@ -72,7 +72,8 @@ def check_reproducible(service: QueryService, request: Request) -> None:
 
 def depends_on_more(planned: Plan) -> bool:
     """Whether a query looks at anything but the blocks that it reads: then it may have another answer each time."""
-    return next(_of_something_else(planned), None) is not None
+    looks_up = any(_may_move(reference.at) for reference, _ in planned.tables)
+    return looks_up or next(_of_something_else(planned), None) is not None
 
 
 def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
@@ -80,8 +81,8 @@ def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
         yield "it is a plan, not data", "Leave out EXPLAIN."
     yield from _of_something_else(planned)
     for reference, _ in planned.tables:
-        block = reference.at.text if isinstance(reference.at, AtBlock) else None
-        if "@" in reference.dataset or (block is not None and not _FULL_HASH.fullmatch(block)):
+        if "@" in reference.dataset or _may_move(reference.at):
+            block = reference.at.text if isinstance(reference.at, AtBlock) else None
             where = planned.place(reference)
             yield (
                 f"{block or reference.dataset} may be another block tomorrow{where}",
@@ -94,6 +95,11 @@ def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
         yield "it cannot be told whether its rows have an order", "Write it in simpler terms."
         return
     yield from _Reader(planned).problems(tree)
+
+
+def _may_move(moment: Moment | None) -> bool:
+    """Whether a moment is a block by a name that may be that of another one tomorrow."""
+    return isinstance(moment, AtBlock) and not _FULL_HASH.fullmatch(moment.text)
 
 
 def _of_something_else(planned: Plan) -> Iterator[tuple[str, str]]:

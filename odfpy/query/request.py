@@ -47,6 +47,11 @@ class DatasetState:
     alias: str
     block_hash: Multihash | None = None
 
+    @property
+    def says_block(self) -> bool:
+        """Whether the name itself says as of which block (`rates@v1`): then `block_hash` is for that name alone."""
+        return "@" in self.alias
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -151,9 +156,12 @@ class Request:
             raise UsageError(f"skip and limit are {MOST_ROWS} at most", hint="Read by offset instead.")
         states = self.datasets or ()
         names = {state.alias: state.id for state in states}
-        pins = {state.id: state.block_hash for state in states if state.block_hash is not None}
+        bound = [(state, state.block_hash) for state in states if state.block_hash is not None]
+        pins = {state.id: block for state, block in bound if not state.says_block}
+        blocks = {state.alias: block for state, block in bound if state.says_block}
         for state in states:
-            if names[state.alias] != state.id or pins.get(state.id) != state.block_hash:
+            block = blocks.get(state.alias) if state.says_block else pins.get(state.id)
+            if names[state.alias] != state.id or block != state.block_hash:
                 raise UsageError(
                     f"datasets: {state.alias} stands for two datasets, or for two blocks of one",
                     hint="Name each dataset once; odf_as_at('NAME', ...) in the query is for several moments of one.",
@@ -166,10 +174,11 @@ class Request:
             limit=self.limit if max_rows is None else min(self.limit, max_rows + 1),
             max_bytes=max_bytes,
             names=names,
+            blocks=blocks,
         )
 
     def bound_to(self, inputs: Iterable[Input]) -> Request:
         """The same question of the datasets as they were when it was answered, by their ids."""
-        given = {state.id: state.alias for state in self.datasets or ()}
-        states = [DatasetState(one.id, given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
-        return replace(self, datasets=tuple(sorted(states, key=lambda state: str(state.id))))
+        given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
+        states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
+        return replace(self, datasets=tuple(sorted(states, key=lambda state: (str(state.id), state.alias))))
