@@ -35,9 +35,13 @@ from support.serving import wait_until
 from support.workspaces import feed
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.query.service import Prepared, Query, QueryService
+from odfpy.serving.access import Caller
 from odfpy.serving.flight.beside import serving_flight as serving_beside
+from odfpy.serving.flight.errors import Unauthenticated
 from odfpy.serving.flight.messages import message, parse, unwrap, wrap
-from odfpy.serving.flight.statements import cut_rows
+from odfpy.serving.flight.sessions import Session, Sessions
+from odfpy.serving.flight.statements import Schemas, cut_rows, plan_answer
 from odfpy.serving.flight.streams import fitting
 from odfpy.serving.flight.tickets import Question, Ticket
 from odfpy.serving.settings import ServeSettings
@@ -191,15 +195,19 @@ def test_tools_are_told_the_primary_key(client: Any, served: Served):
     assert len(fetch(client, asked)) == 0  # who may not see the table is not told its key
 
 
-def test_everything_about_the_server_is_a_dense_union(client: Any):
+def test_everything_about_the_server_is_a_dense_union(client: Any, served: Served):
     table = fetch(client, command("CommandGetSqlInfo"))
     value = table.schema.field("value").type
     assert table.schema.field("info_name").type == pa.uint32()
     assert (value.mode, value.type_codes, value.field(3).type) == ("dense", [0, 1, 2, 3, 4, 5], pa.int32())
     numbers = {*range(12), 100, 101, *range(500, 577)}
     assert set(table["info_name"].to_pylist()) == numbers
+    isolation = fetch(client, command("CommandGetSqlInfo", info=[562]))["value"].combine_chunks()
+    assert isolation.type.field(isolation.type_codes[0].as_py()).type == pa.int64()  # JDBC takes no other
     some = fetch(client, command("CommandGetSqlInfo", info=[0, 3, 504, 8])).to_pylist()
     assert [row["value"] for row in some] == ["odfpy", True, 0, '"']
+    (quote,) = fetch(client, command("CommandGetSqlInfo", info=[504]), served.options(odf_dialect="spark")).to_pylist()
+    assert quote["value"] == "`"
     with pytest.raises(pa.ArrowInvalid, match="knows nothing of 77"):
         fetch(client, command("CommandGetSqlInfo", info=[77]))
 
@@ -263,6 +271,33 @@ def test_a_revoked_token_ends_its_sessions(tmp_path: Path):
         Tokens(workspace.odf).revoke("reader-0")
         with pytest.raises(fl.FlightUnauthenticatedError, match="has ended"):
             client.do_get(endpoint.ticket, session)
+
+
+def test_a_revoked_token_ends_what_was_prepared_with_it(tmp_path: Path):
+    workspace = small_workspace(tmp_path / "w")
+    with serving_flight(workspace) as served, closing(served.client()) as client:
+        session = fl.FlightCallOptions(headers=[client.authenticate_basic_token(b"me", served.token.encode())])
+        handle = prepare(client, NAMES, session).prepared_statement_handle
+        Tokens(workspace.odf).revoke("reader-0")
+        with pytest.raises(fl.FlightUnauthenticatedError, match="has ended"):
+            names(client, session)
+        with pytest.raises(KeyError, match="no such prepared statement"):
+            client.get_flight_info(command("CommandPreparedStatementQuery", prepared_statement_handle=handle))
+
+
+def test_sessions_that_are_old_or_one_too_many_end_and_say_so():
+    time, ended = [0.0], []
+    sessions = Sessions([], ended.extend, clock=lambda: time[0], most=2)
+    first, second = (sessions.begin(Caller()) for _ in range(2))
+    sessions.who(f"Bearer {first.name}")
+    third = sessions.begin(Caller())
+    assert ended == [second.name]  # nobody has used it for the longest time
+    sessions.end(Session(Caller()))  # one that never was
+    assert ended == [second.name]
+    time[0] = 90_000.0
+    with pytest.raises(Unauthenticated, match="This session is over"):
+        sessions.who(f"Bearer {first.name}")
+    assert ended == [second.name, first.name, third.name]
 
 
 def test_what_becomes_private_is_gone_at_once(tmp_path: Path):
@@ -558,6 +593,31 @@ def test_a_port_that_is_taken(tmp_path: Path):
 
 
 # --- Pieces ---
+
+
+def test_an_engine_is_asked_for_the_columns_of_an_answer_once_while_nothing_changes(tmp_path: Path):
+    workspace = small_workspace(tmp_path / "w")
+    asked = []
+
+    class Counting(QueryService):
+        def prepare(self, query: Query) -> Prepared:
+            asked.append(query.text)
+            return super().prepare(query)
+
+    service, schemas = Counting(workspace.query_service.catalogue, workspace.engines), Schemas()
+    text = f'select name from "{OPEN}" where id = ?'
+    for question, times in [
+        (Question(text, "datafusion"), 1),
+        (Question(text, "datafusion"), 1),
+        (Question(text, "datafusion", (1,)), 2),
+        (Question(text, "datafusion", (2,)), 3),
+        (Question(text, "datafusion", (1,)), 3),
+    ]:
+        planned = plan_answer(service, question, schemas)
+        assert (planned.schema.names, len(asked)) == (["name"], times)
+    feed(workspace, OPEN, "7 g", day=4)
+    assert plan_answer(service, question, schemas).pins != planned.pins
+    assert len(asked) == 4
 
 
 @given(

@@ -15,7 +15,7 @@ from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.slice import slice_schema
 from odfpy.errors import OdfError
 from odfpy.serving.flight.messages import name_of
-from odfpy.serving.flight.names import CATALOG, DB_SCHEMA
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sql_info import sql_info
 from odfpy.serving.flight.types import type_info
 from odfpy.serving.visible import VisibleDatasets
@@ -59,31 +59,34 @@ def metadata_schema(command: Any) -> pa.Schema:
     """The columns of the answer to a command."""
     name = name_of(command)
     if name in _WHOLE:
-        return _WHOLE[name](command).schema
+        return _WHOLE[name](command, DEFAULT_DIALECT).schema
     schema = _SCHEMAS[name]
     if name == "CommandGetTables" and command.include_schema:
         schema = schema.append(pa.field("table_schema", pa.binary(), nullable=False))
     return schema
 
 
-def metadata(command: Any, catalogue: VisibleDatasets) -> pa.Table:
+def metadata(command: Any, catalogue: VisibleDatasets, dialect: str) -> pa.Table:
     """The answer to a command.
 
     Args:
         command: a message.
         catalogue: the datasets that whoever asks may see.
+        dialect: the SQL in which he asks.
     """
     name = name_of(command)
     if name in _WHOLE:
-        return _WHOLE[name](command)
+        return _WHOLE[name](command, dialect)
     rows = _ROWS[name](command, catalogue) if name in _ROWS else iter(())
     schema = metadata_schema(command)
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
-_WHOLE: Final[dict[str, Callable[[Any], pa.Table]]] = {
-    "CommandGetSqlInfo": lambda command: sql_info(set(command.info)),
-    "CommandGetXdbcTypeInfo": lambda command: type_info(command.data_type if command.HasField("data_type") else None),
+_WHOLE: Final[dict[str, Callable[[Any, str], pa.Table]]] = {
+    "CommandGetSqlInfo": lambda command, dialect: sql_info(set(command.info), dialect),
+    "CommandGetXdbcTypeInfo": lambda command, _: type_info(
+        command.data_type if command.HasField("data_type") else None
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""The one catalog and the one schema that tools are told of, and what they write before the name of a table."""
+"""The one catalog and the one schema that tools are told of, what they write before a table, and the SQL they mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from odfpy.query.dialects import dialect_named
 
 CATALOG: Final = "odf"
 DB_SCHEMA: Final = "odf"
+DEFAULT_DIALECT: Final = "datafusion"
 
 
 def without_catalog(text: str, dialect: str) -> str:

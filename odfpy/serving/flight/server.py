@@ -23,9 +23,9 @@ from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
-from odfpy.serving.flight.names import without_catalog
+from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions
-from odfpy.serving.flight.statements import Planned, Statement, Statements, plan_answer
+from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
 from odfpy.serving.flight.tickets import Question, Ticket, values_of
 from odfpy.serving.logs import log
@@ -33,7 +33,6 @@ from odfpy.serving.reach import Reaches
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.visible import VisibleDatasets
 
-DEFAULT_DIALECT: Final = "datafusion"
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 _CANCELLED: Final = 1
 _CLOSED: Final = 1
@@ -67,10 +66,14 @@ class _Asking:
     catalogue: VisibleDatasets
     service: QueryService
 
+    @property
+    def dialect(self) -> str:
+        """The SQL in which he asks."""
+        return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
+
     def question(self, text: str) -> Question:
         """What he asks."""
-        dialect = dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
-        return Question(without_catalog(text, dialect), dialect)
+        return Question(without_catalog(text, self.dialect), self.dialect)
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -101,8 +104,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         self._reaches = Reaches()
         self._engines = workspaces[0].engines
         self._settings = settings
-        self._sessions = Sessions(self._served.storages)
+        self._schemas = Schemas()
         self._statements = Statements()
+        self._sessions = Sessions(self._served.storages, self._statements.close_all)
         self.running = Running(settings.flight_queries, settings.flight_working, settings.patience)
         super().__init__(
             location,
@@ -132,7 +136,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """The columns of an answer."""
         asking = self._asking(context)
         command = _command(descriptor)
-        schema = metadata_schema(command) if is_metadata(command) else self._planned(context, asking, command).schema
+        schema = metadata_schema(command) if is_metadata(command) else self._planned(asking, command).schema
         return fl.SchemaResult(schema)
 
     @_guarded
@@ -143,7 +147,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         if is_metadata(command):
             endpoint = fl.FlightEndpoint(wrap(command), [])
             return fl.FlightInfo(metadata_schema(command), descriptor, [endpoint], -1, -1)
-        planned = self._planned(context, asking, command)
+        planned = self._planned(asking, command)
         endpoints = [fl.FlightEndpoint(ticket.to_bytes(), []) for ticket in planned.tickets()]
         return fl.FlightInfo(planned.schema, descriptor, endpoints, planned.num_rows, -1, True)
 
@@ -156,7 +160,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         command = unwrap(ticket.ticket)
         if is_metadata(command):
             with self.running.working():
-                return fl.RecordBatchStream(metadata(command, asking.catalogue))
+                return fl.RecordBatchStream(metadata(command, asking.catalogue, asking.dialect))
         if name_of(command) != "TicketStatementQuery":
             raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
@@ -186,9 +190,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         statement = self._statements.get(handle)
         table = as_arrow(reader.read_all, "The parameters cannot be read")
         values = values_of(table.combine_chunks().to_batches()[0]) if table.num_rows else ()
-        question = replace(statement.planned.question, parameters=values)
-        planned = self._plan(context, asking, question, statement.planned)
-        self._statements.replace(handle, replace(statement, planned=planned))
+        question = replace(statement.question, parameters=values)
+        self._plan(asking, question)
+        self._statements.replace(handle, replace(statement, question=question))
         bound = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
         writer.write(pa.py_buffer(bound.SerializeToString()))
 
@@ -220,8 +224,8 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         request = _expect(unwrap(body), "ActionCreatePreparedStatementRequest")
         _refuse_transaction(request)
         asking = self._asking(context)
-        planned = self._plan(context, asking, asking.question(request.query))
-        handle = self._statements.add(Statement(asking.middleware.session.name, planned))
+        planned = self._plan(asking, asking.question(request.query))
+        handle = self._statements.add(Statement(asking.middleware.session.name, planned.question))
         result = message(
             "ActionCreatePreparedStatementResult",
             prepared_statement_handle=handle,
@@ -260,9 +264,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _close_session(self, context: Any, body: bytes) -> bytes:
         """End the session, and what was prepared in it."""
         parse("CloseSessionRequest", body)
-        session = self._asking(context).middleware.session
-        if self._sessions.end(session):
-            self._statements.close_all(session.name)
+        self._sessions.end(self._asking(context).middleware.session)
         return bytes(message("CloseSessionResult", status=_CLOSED).SerializeToString())
 
     def _set_options(self, context: Any, body: bytes) -> bytes:
@@ -285,8 +287,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _get_options(self, context: Any, body: bytes) -> bytes:
         """The options of the session."""
         parse("GetSessionOptionsRequest", body)
-        dialect = self._asking(context).middleware.dialect or DEFAULT_DIALECT
-        value = message("SessionOptionValue", string_value=dialect).SerializeToString()
+        value = message("SessionOptionValue", string_value=self._asking(context).dialect).SerializeToString()
         options = [message("SessionOption", key="dialect", value=value).SerializeToString()]
         return bytes(message("GetSessionOptionsResult", session_options=options).SerializeToString())
 
@@ -297,25 +298,21 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         catalogue = VisibleDatasets(self._served, self._reaches, middleware.session.caller)
         return _Asking(middleware, catalogue, QueryService(catalogue, self._engines))
 
-    def _planned(self, context: Any, asking: _Asking, command: Any) -> Planned:
+    def _planned(self, asking: _Asking, command: Any) -> Planned:
         """How the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
                 _refuse_transaction(command)
-                return self._plan(context, asking, asking.question(command.query))
+                return self._plan(asking, asking.question(command.query))
             case "CommandPreparedStatementQuery":
-                statement = self._statements.get(command.prepared_statement_handle)
-                planned = self._plan(context, asking, statement.planned.question, statement.planned)
-                self._statements.replace(command.prepared_statement_handle, replace(statement, planned=planned))
-                return planned
+                return self._plan(asking, self._statements.get(command.prepared_statement_handle).question)
             case "CommandStatementSubstraitPlan":
                 raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
         raise ReadOnly(f"{_written(command)} gives no rows", hint=_READ_ONLY)
 
-    def _plan(self, context: Any, asking: _Asking, question: Question, known: Planned | None = None) -> Planned:
-        del context
+    def _plan(self, asking: _Asking, question: Question) -> Planned:
         with self.running.working():
-            return plan_answer(asking.service, question, known=known)
+            return plan_answer(asking.service, question, self._schemas)
 
 
 _ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {

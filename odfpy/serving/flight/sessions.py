@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -57,9 +57,25 @@ class Session:
 class Sessions:
     """All sessions; threads may share it."""
 
-    def __init__(self, storages: Sequence[Storage], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        storages: Sequence[Storage],
+        on_end: Callable[[Collection[str]], object] = lambda _: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = _MOST_SESSIONS,
+    ) -> None:
+        """
+        Args:
+            storages: where tokens are known.
+            on_end: is told the names of sessions that have ended, in whatever way.
+            clock: seconds that only grow.
+            most: sessions that there may be; the one that was not used for the longest time makes room.
+        """
         self._storages = storages
+        self._on_end = on_end
         self._clock = clock
+        self._most = most
         self._lock = threading.Lock()
         self._known: OrderedDict[str, Session] = OrderedDict()
 
@@ -68,16 +84,27 @@ class Sessions:
         session = Session(caller, _PREFIX + secrets.token_urlsafe(32), used=self._clock())
         with self._lock:
             self._known[session.name] = session
-            for name, other in [*self._known.items()]:  # the one that was not used for the longest time comes first
-                if len(self._known) <= _MOST_SESSIONS and self._clock() - other.used <= _IDLE_SECONDS:
-                    break
-                del self._known[name]
+        self._forget_old()
         return session
 
-    def end(self, session: Session) -> bool:
-        """Forget one; says whether it was there."""
+    def end(self, session: Session) -> None:
+        """Forget one, if it is known."""
         with self._lock:
-            return self._known.pop(session.name, None) is not None
+            was_there = self._known.pop(session.name, None) is not None
+        if was_there:
+            self._on_end([session.name])
+
+    def _forget_old(self) -> None:
+        """Forget those that nobody has used for long; they come first."""
+        ended = []
+        with self._lock:
+            while self._known and (len(self._known) > self._most or self._is_over(next(iter(self._known.values())))):
+                ended.append(self._known.popitem(last=False)[0])
+        if ended:
+            self._on_end(ended)
+
+    def _is_over(self, session: Session) -> bool:
+        return self._clock() - session.used > _IDLE_SECONDS
 
     def who(self, header: str) -> Session:
         """Who shows that header.
@@ -97,10 +124,10 @@ class Sessions:
         raise Unauthenticated("The header authorization is neither of the kind Bearer nor Basic", hint=_HINT)
 
     def _session(self, name: str) -> Session:
+        self._forget_old()
         with self._lock:
             session = self._known.get(name)
-            if session is None or self._clock() - session.used > _IDLE_SECONDS:
-                self._known.pop(name, None)
+            if session is None:
                 raise Unauthenticated("This session is over", hint="Connect again.")
             session.used = self._clock()
             self._known.move_to_end(name)

@@ -24,8 +24,9 @@ SQL_INFO_SCHEMA: Final = pa.schema(
         pa.field("value", pa.dense_union([pa.field(*child) for child in _UNION.items()]), nullable=False),
     ]
 )
-_QUOTE: Final = 504
-QUOTES: Final = {"datafusion": '"', "spark": "`"}
+_CASE, _QUOTE, _NULLS = 503, 504, 507
+_OF_DIALECT: Final = {"datafusion": (3, '"', 0), "spark": (1, "`", 1)}
+"""Names without quotes: small letters, or case does not count; what stands around names; nulls sort high, or low."""
 
 _NO_LIMIT: Final = 0
 _TEXTS: Final = {
@@ -74,14 +75,15 @@ _BOOLEANS: Final = {
     575: False,
     576: False,
 }
-_LONGS: Final = {number: _NO_LIMIT for number in range(541, 562) if number != 556}
+_LONGS: Final = {
+    **{number: _NO_LIMIT for number in range(541, 562) if number != 556},
+    562: 0,  # transactions: none (the standard says int32, the JDBC driver takes nothing but int64)
+}
 _NUMBERS: Final = {
     8: 0,  # no transactions
     100: 0,  # prepared statements have no time-out, in milliseconds
     101: 0,
-    503: 3,  # names without quotes: small letters
     505: 1,  # names in quotes: case counts (the standard's enumeration has no word for it; JDBC reads this as such)
-    507: 0,  # nulls sort high
     522: 0b11,  # GROUP BY
     525: 0b111,  # grammar: extended
     526: 0b001,  # SQL-92: entry level
@@ -91,7 +93,6 @@ _NUMBERS: Final = {
     535: 0,  # positioned commands
     538: 0b1111,  # subqueries
     540: 0b11,  # UNION, UNION ALL
-    562: 0,  # transactions: none
     564: 0b1,
     567: 0b10,  # result sets: forward only
     568: 0,
@@ -117,7 +118,7 @@ _CONVERSIONS: Final[Mapping[int, Mapping[int, Sequence[int]]]] = {
 }
 
 
-def sql_info(wanted: set[int], dialect: str = "datafusion") -> pa.Table:
+def sql_info(wanted: set[int], dialect: str) -> pa.Table:
     """What the server can do.
 
     Args:
@@ -127,9 +128,10 @@ def sql_info(wanted: set[int], dialect: str = "datafusion") -> pa.Table:
     Raises:
         WrongMessage: there is no such number.
     """
-    texts = _TEXTS | {_QUOTE: QUOTES[dialect]}
+    case, quote, nulls = _OF_DIALECT[dialect]
+    texts, enumerated = _TEXTS | {_QUOTE: quote}, _NUMBERS | {_CASE: case, _NULLS: nulls}
     lists = {number: text.split() for number, text in _LISTS.items()}
-    kinds: tuple[Mapping[int, object], ...] = (texts, _BOOLEANS, _LONGS, _NUMBERS, lists, _CONVERSIONS)
+    kinds: tuple[Mapping[int, object], ...] = (texts, _BOOLEANS, _LONGS, enumerated, lists, _CONVERSIONS)
     known = {number: (child, values[number]) for child, values in enumerate(kinds) for number in values}
     missing = wanted - known.keys()
     if missing:

@@ -5,10 +5,11 @@ Nothing is run for that, except where only an engine knows the columns: then it 
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,7 @@ _MOST_PARTS: Final = 8
 _LEAST_ROWS: Final = 500_000
 """Rows that are worth a connection of their own."""
 _MOST_STATEMENTS: Final = 20_000
+_MOST_SCHEMAS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,43 @@ class Planned:
         return [replace(whole, skip=skip, limit=rows) for skip, rows in self.parts]
 
 
-def plan_answer(service: QueryService, question: Question, *, known: Planned | None = None) -> Planned:
+class Schemas:
+    """Columns of answers that engines were asked for: the same question over the same blocks has them again.
+
+    Threads may share it. Of very many, those that were not used for the longest time are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
+
+    def of(self, found: Plan, question: Question, ask: Callable[[], pa.Schema]) -> pa.Schema:
+        """Those of the answer to a question.
+
+        Args:
+            found: what it reads.
+            question: the question.
+            ask: finds them out. Raises as it does.
+        """
+        blocks = "".join(f"{one.input.id} {one.head}\n" for _, one in found.tables)
+        key = hashlib.sha256(Ticket(blocks, question).to_bytes()).digest()
+        with self._lock:
+            schema = self._known.pop(key, None)
+        schema = ask() if schema is None else schema
+        with self._lock:
+            self._known[key] = schema
+            if len(self._known) > _MOST_SCHEMAS:
+                self._known.popitem(last=False)
+        return schema
+
+
+def plan_answer(service: QueryService, question: Question, schemas: Schemas) -> Planned:
     """Find out how a question is answered.
 
     Args:
         service: what answers it.
         question: the question; parameters without a value are null for now.
-        known: how it was answered before. An engine is not asked again if nothing has changed since.
+        schemas: what engines were asked before.
 
     Raises:
         OdfError: as `QueryService.prepare`.
@@ -78,10 +110,8 @@ def plan_answer(service: QueryService, question: Question, *, known: Planned | N
     query = Query(question.text, dialect_named(question.dialect).name, parameters=question.parameters)
     found = plan(service.catalogue, query, is_bound=False)
     pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
-    if known is not None and (known.question, known.pins) == (question, pins) and known.parts is None:
-        return known
     is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
-    schema = found.columns if is_plain else service.prepare(query).schema
+    schema = found.columns if is_plain else schemas.of(found, question, lambda: service.prepare(query).schema)
     return Planned(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
 
 
@@ -118,11 +148,11 @@ class Statement:
 
     Attributes:
         session: the session that it ends with, if it was made in one.
-        planned: how it is answered with the parameters that it has.
+        question: what it asks, with the parameters that it has.
     """
 
     session: str
-    planned: Planned
+    question: Question
 
 
 class Statements:
@@ -157,7 +187,7 @@ class Statements:
             return self._known[handle]
 
     def replace(self, handle: bytes, statement: Statement) -> None:
-        """It has got other parameters, or is answered otherwise; nothing if it was closed in the meantime."""
+        """It has got other parameters; nothing if it was closed in the meantime."""
         with self._lock:
             if handle in self._known:
                 self._known[handle] = statement
@@ -167,10 +197,10 @@ class Statements:
         with self._lock:
             self._known.pop(handle, None)
 
-    def close_all(self, session: str) -> None:
-        """Forget those of a session."""
+    def close_all(self, sessions: Collection[str]) -> None:
+        """Forget those of some sessions."""
         with self._lock:
-            self._known = OrderedDict((key, one) for key, one in self._known.items() if one.session != session)
+            self._known = OrderedDict((key, one) for key, one in self._known.items() if one.session not in sessions)
 
     def __len__(self) -> int:
         return len(self._known)
