@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.source_text import SourceText
@@ -25,6 +26,7 @@ from odfpy.query.request import Request
 from odfpy.query.service import QueryService
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from sqlglot import exp
     from sqlglot.tokenizer_core import Token
 
@@ -51,7 +53,10 @@ _PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 _FRACTIONS: Final = ("Sum", "Avg")
 _ADDS: Final = re.compile(r"(try_)?(sum|avg|mean|std|var|regr|corr|covar|kurtosis|skewness)", re.IGNORECASE)
 _FULL_HASH: Final = re.compile(r"f16[0-9a-f]{60,}")
-_ORDER: Final = "End the query with ORDER BY the offset of its dataset, all that it groups by, or all its columns."
+_ORDER: Final = (
+    "End the query with ORDER BY the offset of its dataset, its primary key where it is a current state, "
+    "all that it groups by, or all its columns."
+)
 
 
 class NotReproducible(EngineError, code="E724"):
@@ -183,7 +188,7 @@ class _Reader:
         if order is None:
             return False
         keys = [one.this for one in order.expressions if isinstance(one, exp.Ordered)]
-        if isinstance(query, exp.Select) and self._has_offset(query, keys):
+        if isinstance(query, exp.Select) and self._are_told_apart(query, keys):
             return True
         group = query.args.get("group")
         if group is not None and not any(value for name, value in group.args.items() if name != "expressions"):
@@ -202,25 +207,39 @@ class _Reader:
             return True
         select = window.find_ancestor(exp.Select)
         keys = [one.this for one in order.expressions] if order is not None else []
-        return select is not None and not window.args.get("alias") and self._has_offset(select, keys)
+        return select is not None and not window.args.get("alias") and self._are_told_apart(select, keys)
 
-    def _has_offset(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
-        """Whether the rows of a query are those of one dataset, each once, and are told apart by its offset."""
+    def _are_told_apart(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
+        """Whether the rows of a query are those of one dataset, each once, and keys hold its offset or primary key."""
         from sqlglot import exp
 
         source = select.args.get("from_")
         table = source.this if source is not None else None
-        if not isinstance(table, exp.Table) or any(select.args.get(p) for p in ("joins", "laterals", "group")):
+        if not isinstance(table, exp.Table) or table.args.get("pivots"):
+            return False
+        if any(select.args.get(part) for part in ("joins", "laterals", "group")):
             return False
         name = ".".join(part.name for part in table.parts)
-        offsets = {one.table: resolved.state.vocab.offset_column for one, resolved in self.planned.tables}
-        if name not in offsets or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
+        if any(cte.alias == name for cte in select.root().find_all(exp.CTE)):
+            return False  # that is no dataset
+        if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
             return False
-        offset = offsets[name]
-        others = (one for one in select.selects if one.alias_or_name == offset)
-        if any(not isinstance(one.unalias(), exp.Column) or one.unalias().name != offset for one in others):
-            return False
-        return any(isinstance(key, exp.Column) and key.name == offset for key in keys)
+        found = {_column_of(key, select, table) for key in keys}
+        return any(unique <= found for unique in self._unique.get(name, ()))
+
+    @cached_property
+    def _unique(self) -> dict[str, list[set[str]]]:
+        """Columns of each table that no two rows have alike, in the eyes of ORDER BY."""
+        from odfpy.data.arrow import to_arrow
+
+        found = {}
+        for (reference, resolved), scan in zip(self.planned.tables, self.planned.scans, strict=True):
+            found[reference.table] = [{resolved.state.vocab.offset_column}]
+            types = {field.name: field.type for field in to_arrow(scan.schema)}
+            key = scan.projection.key if scan.projection is not None else None
+            if key and all(name in types and _is_plain(types[name]) for name in key):
+                found[reference.table].append({*key})
+        return found
 
     def _sums_of_fractions(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
         from sqlglot import exp
@@ -263,6 +282,34 @@ class _Reader:
                 is_exact = pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)
                 (exact if is_exact else others).add(field.name.lower())
         return exact - others
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether equal means the same to whatever looks at values of a type: not of zeros and NaNs, which have signs."""
+    import pyarrow as pa
+
+    return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
+
+
+def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | None:
+    """The column of a table that something in ORDER BY is: by its name, or by its place in the result."""
+    from sqlglot import exp
+
+    shown = select.selects
+    if any(star.args.get("replace") or star.args.get("rename") for one in shown for star in one.find_all(exp.Star)):
+        return None
+    if isinstance(key, exp.Literal) and key.is_int and not any(one.is_star for one in shown):
+        place = int(key.this) - 1
+        key = shown[place].unalias() if 0 <= place < len(shown) else key
+    if not isinstance(key, exp.Column) or key.table not in ("", table.alias_or_name) or key.args.get("db"):
+        return None
+    # Names are those of columns of the result first.
+    others = [one.unalias() for one in shown if one.alias_or_name == key.name]
+    alone = all(
+        isinstance(one, exp.Column) and one.name == key.name and one.table in ("", table.alias_or_name)
+        for one in others
+    )
+    return key.name if alone else None
 
 
 def _is_one_row(select: exp.Select) -> bool:

@@ -14,7 +14,7 @@ from odfpy.query.request import Include, Request
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace.init(tmp_path_factory.mktemp("workspace"))
-    for name in ("trades", "types"):
+    for name in ("trades", "types", "stock"):
         (result,) = workspace.pull([str(KAMU / name)], as_name=name)
         assert result.error is None, result.error
     return workspace
@@ -50,6 +50,17 @@ GOOD = [
     "select id from odf_current('trades') where id > 100 order by \"offset\"",
     'select \'now()\' as text, "now" from (select id as "now" from trades) order by "now"',
     "select timestamp '2024-01-01' as t",
+    "select count(*) as n, sum(t.amount) as s from trades t join trades u on t.side = u.side",
+    "select * from odf_current('trades', 'id') order by id",
+    "select amount from odf_current('trades', 'id') order by id limit 3",
+    "select t.side, t.id from odf_current('trades', 'id') t where amount > 5 order by side, t.id desc limit 3",
+    "select id as number, side from odf_current('trades', 'id') order by 1",
+    "select * from odf_current('trades', 'side', 'amount') order by amount desc, side",
+    "select * from odf_as_of('stock', '2024-06-01') order by sku",
+    "select * from odf_as_at_of('stock', 2, '2024-06-01') order by sku",
+    "select max(op) as m from (select op from odf_current('stock') order by sku limit 3)",
+    "select sku, row_number() over (order by sku) as n from odf_current('stock') order by sku",
+    "select * from odf_current('stock') order by \"offset\"",
 ]
 
 
@@ -59,6 +70,19 @@ def test_of_these_there_are_proofs(workspace: Workspace, query: str) -> None:
 
 
 BAD = {
+    "select * from odf_current('trades', 'id') order by side": "ties",
+    "select * from odf_current('trades', 'id', 'side') order by id": "ties",
+    "select * from odf_changelog('stock') order by sku": "ties",
+    "select * from stock order by sku": "ties",
+    "select op as sku, stock from odf_current('stock') order by sku": "ties",
+    "select op as sku, stock from odf_current('stock') order by 1": "ties",
+    "select * replace (1 as sku) from odf_current('stock') order by sku": "ties",
+    "select t.sku, x.op from odf_current('stock') t, odf_current('stock') x order by t.sku": "ties",
+    "select * from odf_current('stock') order by abs(sku)": "ties",
+    "select * from odf_current('stock') order by stock.stock, other.sku": "ties",
+    "select * from odf_current('types', 'c_f64') order by c_f64": "ties",
+    'with trades as (select 1 as "offset", 2 as b union all select 1, 3) select b from trades order by "offset"': "ties",
+    'select * replace (1 as "offset") from trades where id > 3 order by "offset"': "ties",
     "select now() as t": "now",
     'select id from trades where event_time < current_timestamp order by "offset"': "current_timestamp",
     "select random() as r from trades": "random",
