@@ -11,7 +11,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import analyze
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.row_origins import origins_of
-from odfpy.coordinator.row_traces import Cited, Question, RowTraces
+from odfpy.coordinator.row_traces import Cited, Question, RowTraces, Way
 from odfpy.coordinator.runs import Run, runs_of
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.stored_rows import StoredRow, StoredRows
@@ -85,7 +85,7 @@ class _Hop:
     datasets: TracedDatasets
     dataset: StoredDataset
     offsets: Sequence[int]
-    _made_of: dict[int, Cited] = field(default_factory=dict)
+    _made_by: dict[int, Way] = field(default_factory=dict)
     _ways: dict[int, int] = field(default_factory=dict)
     _origins: tuple[ColumnOrigin, ...] = ()
     _searches: int = 3
@@ -119,7 +119,7 @@ class _Hop:
             rows=shown,
             origins={},
             steps=tuple(Step(step.alias, step.query_class, step.reason, step.query) for step in self.steps),
-            columns=tuple(self._column(one, last) for one in self._origins),
+            columns=tuple(dict.fromkeys(self._column(one, last) for one in self._origins if self._is_used(one))),
             check=check,
             remark=remark,
             followed=True,
@@ -171,7 +171,7 @@ class _Hop:
             if found:
                 # Of rows that are the same, the first stands for the first way, and so on.
                 self._ways[row.offset] = len(found)
-                self._made_of[row.offset] = found[self._place(row, question, len(found)) % len(found)]
+                self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
 
     def _place(self, row: StoredRow, question: Question, ways: int) -> int:
         """How many rows of the same block before a row say the same."""
@@ -183,7 +183,7 @@ class _Hop:
         return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
 
     def _traced_row(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> TracedRow:
-        made_of = self._made_of.get(row.offset)
+        made_of = self._made_of(row.offset)
         takes_back = self.rows.latest_before(row) if row.operation.weight < 0 else None
         because = () if self.by_rows else self._because_of(row, found, run)
         return TracedRow(
@@ -197,13 +197,18 @@ class _Hop:
             problem=None if made_of is not None else "its query does not give such a row any more",
         )
 
+    def _made_of(self, offset: int) -> Cited | None:
+        """The rows that a row is made of, None where that is not known."""
+        found = self._made_by.get(offset)
+        return None if found is None else found.rows
+
     def _because_of(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> set[tuple[int, int]]:
         """The rows of the inputs that came with a run and made it correct what it had said."""
         if row.operation is OperationType.APPEND:
             return set()
         pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
-        now = {one for each in pair if each.operation.weight > 0 for one in self._made_of.get(each.offset, ())}
-        was = {one for each in pair if each.operation.weight < 0 for one in self._made_of.get(each.offset, ())}
+        now = {one for each in pair if each.operation.weight > 0 for one in self._made_of(each.offset) or ()}
+        was = {one for each in pair if each.operation.weight < 0 for one in self._made_of(each.offset) or ()}
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 
@@ -256,6 +261,13 @@ class _Hop:
             by_input[run.event.query_inputs[number].dataset_id].append(offset)
         return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
 
+    def _is_used(self, one: ColumnOrigin) -> bool:
+        """Whether some row has a column from somewhere, and not all of them have it from other branches of a UNION."""
+        branches = {
+            branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
+        }
+        return not one.is_one_of or not branches or bool(branches & {(one.input, -1), (one.input, one.branch)})
+
     def _column(self, one: ColumnOrigin, run: Run) -> ColumnSource:
         dataset_id = run.event.query_inputs[one.input].dataset_id
         name = str(self.datasets.storage.get(dataset_id).handle)
@@ -267,11 +279,11 @@ class _Hop:
         """Replay what was cited, question by question: all rows that were asked about must come out again."""
         if not self.datasets.check:
             return Check.SKIPPED, None
-        missing = [offset for offset in self.offsets if offset not in self._made_of]
+        missing = [offset for offset in self.offsets if offset not in self._made_by]
         if missing:
             return Check.IMPOSSIBLE, f"it is not known what row {missing[0]} is made of"
         for question in questions:
-            cited = {one for row in question.rows for one in self._made_of.get(row.offset, ())}
+            cited = {one for row in question.rows for one in self._made_of(row.offset) or ()}
             try:
                 made = self.traces.replayed(question, cited)
             except OdfError as error:

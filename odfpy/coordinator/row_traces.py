@@ -15,6 +15,7 @@ from odfpy.engine import contract
 from odfpy.engine.registry import Engine
 from odfpy.engine.responses import as_error
 from odfpy.engine.tracing import (
+    BRANCH,
     INPUT,
     OFFSET,
     WANTED,
@@ -33,6 +34,19 @@ if TYPE_CHECKING:
 
 Cited: TypeAlias = frozenset[tuple[int, int]]
 """Rows of inputs: number of the input, and offset there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What makes a row.
+
+    Attributes:
+        rows: the rows of the inputs.
+        branches: the branches of the query that they came through, with the numbers of the inputs; -1 is any.
+    """
+
+    rows: Cited
+    branches: frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -86,8 +100,8 @@ class RowTraces:
 
     # --- What rows are made of ---
 
-    def ways(self, question: Question) -> tuple[Mapping[int, list[Cited]], tuple[ColumnOrigin, ...]]:
-        """Of each row all sets of rows that make it, in a fixed order; and where the columns come from.
+    def ways(self, question: Question) -> tuple[Mapping[int, list[Way]], tuple[ColumnOrigin, ...]]:
+        """Of each row all ways in which it is made, in a fixed order; and where the columns come from.
 
         Raises:
             UnknownProvenance: the engine cannot tell.
@@ -96,7 +110,7 @@ class RowTraces:
         if not isinstance(self.engine, Tracer):
             raise UnknownProvenance(
                 f"The engine {self.engine.name} of {self.dataset.handle} does not tell where rows come from",
-                hint="Rows of queries for `engine: spark` can be traced.",
+                hint="Rows of queries for `engine: spark` and `engine: datafusion` can be traced.",
             )
         with self.dataset.storage.scratch() as scratch:
             request = TraceRequest(
@@ -127,20 +141,21 @@ class RowTraces:
         pq.write_table(shown, path)
 
     @staticmethod
-    def _ways(question: Question, path: Path) -> Mapping[int, list[Cited]]:
+    def _ways(question: Question, path: Path) -> Mapping[int, list[Way]]:
         from odfpy.engine.ipc import map_stream
 
-        found: defaultdict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        found: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
         table = map_stream(str(path))
-        columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET))
-        for offset, way, source, cited in zip(*columns, strict=True):
+        columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET, BRANCH))
+        for offset, way, source, cited, branch in zip(*columns, strict=True):
             known = found[offset, way]
             if source >= 0:
-                known.add((source, cited))
-        ways: defaultdict[int, list[Cited]] = defaultdict(list)
-        for (offset, _), cited_rows in found.items():
-            if not question.by_rows or _of_run(question, offset, cited_rows):
-                ways[offset].append(frozenset(cited_rows))
+                known.add((source, cited, branch))
+        ways: defaultdict[int, list[Way]] = defaultdict(list)
+        for (offset, _), sources in found.items():
+            rows = frozenset((source, cited) for source, cited, _ in sources)
+            if not question.by_rows or _of_run(question, offset, rows):
+                ways[offset].append(Way(rows, frozenset((source, branch) for source, _, branch in sources)))
         return ways
 
     # --- Replays ---

@@ -3,7 +3,9 @@
 The rows that are asked about come in a file, and so do those that they are made of. In the columns of the first,
 `WANTED` numbers the rows, `WEIGHT` is 1 or, for a row that takes another one back, -1; the others are those of the
 output. The second has one row for each row of an input that one of them is made of: the number, `WAY`, which tells
-several equal rows of the result apart, the number of the input, and the offset there.
+several equal rows of the result apart, the number of the input, the offset there, and `BRANCH`, which says through
+which branch of the query the row came: its readings of inputs are numbered from left to right. It is -1 where that is
+not known.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ WEIGHT: Final = "__odf_weight"
 WAY: Final = "way"
 INPUT: Final = "input"
 OFFSET: Final = "offset"
+BRANCH: Final = "branch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ class ColumnOrigin:
         source: the column there; None where it is none that the input has, such as `valid_to`.
         is_copy: whether the values are those of the input.
         through: the expressions on the way, from the output on, as SQL.
+        is_one_of: whether other rows of the output have it from elsewhere (UNION).
+        branch: the branch through which those come that have it from here, where that is known of rows.
     """
 
     column: str
@@ -67,6 +72,8 @@ class ColumnOrigin:
     source: str | None
     is_copy: bool
     through: tuple[str, ...] = ()
+    is_one_of: bool = False
+    branch: U64 | None = None
 
 
 @dataclass(frozen=True, slots=True)

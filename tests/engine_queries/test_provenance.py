@@ -18,7 +18,7 @@ from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.provenance import report
-from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
+from odfpy.provenance.errors import NoSuchColumn, NoSuchRow
 from odfpy.provenance.model import Check, Provenance, TracedRow
 
 pytestmark = pytest.mark.spark
@@ -111,17 +111,40 @@ def test_a_column_is_followed_by_itself(workspace: Workspace) -> None:
 
 
 def test_an_input_of_which_no_row_is_cited_has_its_name_all_the_same(workspace: Workspace) -> None:
-    both = derivative(
-        "both", "one", "select event_time, id from source union all select event_time, id from more", "spark"
-    )
-    both = both.replace("alias: source}", "alias: source}, {datasetRef: kept, alias: more}")
-    workspace.add(load_snapshots(both, "manifest"))
+    query = "select source.event_time, source.id, more.name from source left join more on source.id = more.id"
+    workspace.add(load_snapshots(of_two("both", query), "manifest"))
     pull(workspace)
     (row, *_) = (offset for offset, line in enumerate(lines(workspace, "both")) if line.split()[3] == "1")
     answer = workspace.provenance("both", row)
     assert [one.name for one in answer.datasets] == ["both", "one"]
-    assert "where  id: copied from kept.id" in "\n".join(report.lines(answer))
+    assert "where  name: copied from kept.name" in "\n".join(report.lines(answer))
     assert {one["inputName"] for one in report.tree(answer)["datasets"][0]["columns"]} == {"one", "kept"}
+
+
+def of_two(name: str, query: str, engine: str = "spark") -> str:
+    """A dataset derived from `one`, `source` in the query, and `kept`, `more`."""
+    made = derivative(name, "one", query, engine)
+    return made.replace("alias: source}", "alias: source}, {datasetRef: kept, alias: more}")
+
+
+@pytest.mark.parametrize("engine", ["spark", "datafusion"])
+def test_of_a_union_only_the_branch_is_named_that_a_row_came_through(workspace: Workspace, engine: str) -> None:
+    parts = (
+        "event_time, id, name from source",
+        "event_time, id + 100, name from more",
+        "event_time, -id, 'x' from more",
+    )
+    text = of_two(f"union-{engine}", " union all ".join(f"select {part}" for part in parts), engine)
+    workspace.add(load_snapshots(text, "manifest"))
+    pull(workspace)
+    found = lines(workspace, f"union-{engine}")
+    for number, came in (("1", ("one", ())), ("102", ("kept", ("id + 100",))), ("-3", ("kept", ("- id",)))):
+        row = next(offset for offset, line in enumerate(found) if line.split()[3] == number)
+        answer = workspace.provenance(f"union-{engine}", row, depth=1)
+        (where,) = (one for one in answer.datasets[0].columns if one.column == "id")
+        assert where.input_name == came[0]
+        assert len(where.through) == len(came[1])
+        assert ("name" in {one.column for one in answer.datasets[0].columns}) == (number != "-3")
 
 
 @pytest.mark.parametrize(
@@ -234,10 +257,22 @@ def test_rows_that_say_the_same_are_told_apart_by_their_place(top: Workspace) ->
         assert (cited(answer.row), answer.row.ways) == ([offset], 2 if offset < 2 else 3)
 
 
-def test_rows_of_other_engines_are_not_traced(top: Workspace) -> None:
-    with pytest.raises(UnknownProvenance, match="datafusion of other") as caught:
-        top.provenance("other", 0)
-    assert caught.value.hint == "Rows of queries for `engine: spark` can be traced."
+def test_rows_are_traced_through_several_engines(top: Workspace) -> None:
+    """`counted` by Spark, over `corrected` by DataFusion, over a root dataset with corrections."""
+    query = "select op, event_time, id, upper(name) as name from source where id < 5"
+    by_name = "select max(event_time) as event_time, name, count(*) as n from source group by name"
+    texts = derivative("corrected", "one", query), derivative("counted", "corrected", by_name, "spark")
+    top.add([one for text in texts for one in load_snapshots(text, "manifest")])
+    pull(top)
+    assert lines(top, "one")[5:7] == ["5 -C 1 4 a", "6 +C 3 4 b"]
+    assert lines(top, "corrected")[4:] == ["4 -C 1 4 A", "5 +C 3 4 B"]
+    answer = top.provenance("corrected", 4)
+    assert (cited(answer.row), answer.row.takes_back, answer.check) == ([5], 3, Check.CONFIRMED)
+    of_b = next(offset for offset, line in enumerate(lines(top, "counted")) if line.split()[3:] == ["B", "2"])
+    answer = top.provenance("counted", of_b)
+    assert [one.name for one in answer.datasets] == ["counted", "corrected", "one"]
+    assert (cited(answer.row), {row.offset for row in answer.datasets[2].rows}) == ([2, 5], {2, 6})
+    assert answer.check is Check.CONFIRMED
 
 
 def test_inputs_are_known_by_their_ids_and_must_be_there(top: Workspace) -> None:

@@ -27,10 +27,15 @@ _ONLY: Final = "the engine datafusion processes queries row by row only"
 _INSTEAD: Final = "Write it for `engine: spark`, which has aggregates, windows and joins."
 
 
+def operator(plan: Any) -> tuple[str, Any]:
+    """The uppermost operator of a logical plan, with its name."""
+    variant = plan.to_variant()
+    return type(variant).__name__, variant
+
+
 def operators(plan: Any) -> Iterator[tuple[str, Any]]:
     """All operators of a logical plan with their names, from the result to its inputs."""
-    variant = plan.to_variant()
-    yield type(variant).__name__, variant
+    yield operator(plan)
     for below in plan.inputs():
         yield from operators(below)
 

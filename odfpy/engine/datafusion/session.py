@@ -11,7 +11,6 @@ from odfpy.data.arrow import plain_schema
 from odfpy.data.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.failures import REFUSED as REFUSED  # noqa: PLC0414
-from odfpy.engine.datafusion.failures import datafusion_errors as datafusion_errors  # noqa: PLC0414
 from odfpy.engine.datafusion.json_functions import register_json_functions
 
 if TYPE_CHECKING:

@@ -37,12 +37,16 @@ class _Way:
         column: name of its column, None for one that it does not have.
         at: position of the column in the source.
         through: expressions on the way.
+        branch: how many sources are read left of this one.
+        is_one_of: whether there is a UNION on the way.
     """
 
     source: int
     column: str | None
     at: int
     through: tuple[str, ...] = ()
+    branch: int = 0
+    is_one_of: bool = False
 
     def made_by(self, text: str) -> _Way:
         return replace(self, through=(text, *self.through))
@@ -60,7 +64,13 @@ class _Plan:
         match name:
             case "Project" | "Aggregate" | "Window":
                 yield from self._through(plan, items(getattr(plan, _MADE_HERE[name])()), column)
-            case "Union" | "Intersect":
+            case "Union":
+                place, before = find_column(columns(plan), column) or 0, 0
+                for child in children(plan):
+                    for way in self.ways(child, columns(child)[place]):
+                        yield replace(way, branch=before + way.branch, is_one_of=True)
+                    before += self._reads(child)
+            case "Intersect":
                 place = find_column(columns(plan), column) or 0
                 for child in children(plan):
                     yield from self.ways(child, columns(child)[place])
@@ -84,9 +94,19 @@ class _Plan:
                         yield from self.ways(child, column)
                         return
 
+    def _reads(self, plan: Node) -> int:
+        """How many sources a plan reads, each as often as it is read."""
+        match operator_name(plan):
+            case "Project" if _marker(items(plan.projectList())) is not None:
+                return 1
+            case "WithCTE":
+                return self._reads(plan.plan())
+            case "CTERelationRef":
+                return self._reads(self.definitions[plan.cteId()])
+        return sum(map(self._reads, children(plan)))
+
     def _through(self, plan: Node, made: Sequence[Node], column: Node) -> Iterator[_Way]:
-        found = find_column(made, column)
-        marker = next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
+        found, marker = find_column(made, column), _marker(made)
         if marker is not None and found is not None:
             data = [one for one in made if not one.name().startswith(RESERVED_PREFIX)]
             at = find_column(data, column)
@@ -112,15 +132,29 @@ class _Plan:
                 yield from (way.made_by(text) for way in self.ways(node.plan(), columns(node.plan())[0]))
 
 
+def _marker(made: Sequence[Node]) -> Node | None:
+    """What says which source the columns of a projection are those of; None if they are of none."""
+    return next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
+
+
 def column_origins(ready: Prepared | Stateful) -> tuple[ColumnOrigin, ...]:
     """From which columns of the inputs the columns of a transform's result come."""
     plans = [step.step.plan for step in (ready.steps if isinstance(ready, Prepared) else ready.steps.steps)]
     origins = _Origins(ready, plans)
-    found: dict[tuple[str, int, str | None], ColumnOrigin] = {}
+    by_rows = isinstance(ready, Prepared)
+    found: dict[tuple[object, ...], ColumnOrigin] = {}
     for column in columns(plans[-1]):
         for way in origins.inputs(_Plan().ways(plans[-1], column)):
-            made = ColumnOrigin(str(column.name()), way.source, way.column, not way.through, way.through)
-            key = made.column, made.input, made.source
+            made = ColumnOrigin(
+                column=str(column.name()),
+                input=way.source,
+                source=way.column,
+                is_copy=not way.through,
+                through=way.through,
+                is_one_of=way.is_one_of,
+                branch=way.branch if by_rows else None,
+            )
+            key = made.column, made.input, made.source, made.branch, made.is_one_of
             if key not in found or made.is_copy:
                 found[key] = made
     return tuple(found.values())
@@ -144,7 +178,9 @@ class _Origins:
             if below is None:
                 yield way
             else:
-                yield from (replace(one, through=(*way.through, *one.through)) for one in self.inputs(below))
+                for one in self.inputs(below):
+                    is_one_of = way.is_one_of or one.is_one_of
+                    yield replace(one, through=(*way.through, *one.through), is_one_of=is_one_of)
 
     def _below(self, way: _Way) -> Iterable[_Way] | None:
         """The ways of a column of an earlier step or a temporal table; None for one of an input."""

@@ -1,0 +1,165 @@
+"""From which columns of the inputs the columns of a result come: by the logical plan alone, whatever the rows are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from odfpy.engine.datafusion.plan import operator, scans
+from odfpy.engine.output import OutputForm
+from odfpy.engine.tracing import ColumnOrigin
+from odfpy.errors import InternalError
+
+_LONGEST_TEXT: Final = 200
+_PLACEHOLDER: Final = re.compile(r"__unnest_placeholder\((.*)\)", re.DOTALL)
+_OF_LIST: Final = re.compile(r"(.*),depth=(\d+)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Unnested:
+    """A column of an Unnest that is not one of the rows below.
+
+    Attributes:
+        column: the column.
+        source: the column below of which it is a part.
+        depth: how many lists were opened; 0 for a field of a struct.
+    """
+
+    column: str
+    source: str
+    depth: int
+
+
+def unnested(plan: Any) -> list[Unnested]:
+    """The columns that an Unnest makes, in their order."""
+    (below,) = plan.inputs()
+    known, found = names_of(below), []
+    for name in names_of(plan):
+        if name in known:
+            continue
+        of_list = _OF_LIST.fullmatch(name)
+        if of_list is not None and of_list[1] + ")" in known:
+            found.append(Unnested(name, of_list[1] + ")", int(of_list[2])))
+            continue
+        source = next((one for one in known if name.startswith(one + ".")), None)
+        if source is None:
+            raise InternalError(f"{name} is no column of what is unnested")
+        found.append(Unnested(name, source, 0))
+    return found
+
+
+def names_of(plan: Any) -> list[str]:
+    """The columns of a plan, each with the table that it belongs to."""
+    return [str(name) for name in operator(plan)[1].schema().field_names()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way in which a column comes about.
+
+    Attributes:
+        table: name of the input.
+        column: name of its column.
+        branch: number of the reading.
+        is_one_of: whether the rows of other branches come another way.
+        through: expressions on the way.
+    """
+
+    table: str
+    column: str
+    branch: int
+    is_one_of: bool = False
+    through: tuple[str, ...] = ()
+
+    def made_by(self, text: str) -> _Way:
+        return replace(self, through=(text[:_LONGEST_TEXT], *self.through))
+
+
+def column_origins(plan: Any, inputs: Sequence[str], form: OutputForm) -> tuple[ColumnOrigin, ...]:
+    """From which columns of the inputs the columns of a result come.
+
+    Args:
+        plan: the logical plan.
+        inputs: their names in the query.
+        form: the columns of the output.
+    """
+    found: dict[tuple[str, int, str, int], ColumnOrigin] = {}
+    positions = dict(zip(form.schema.names[3:], form.sources, strict=True))
+    for name in sorted(positions, key=positions.__getitem__):
+        for way in _ways(plan, positions[name], 0):
+            made = ColumnOrigin(
+                column=name,
+                input=inputs.index(way.table),
+                source=way.column,
+                is_copy=not way.through,
+                through=way.through,
+                is_one_of=way.is_one_of,
+                branch=way.branch,
+            )
+            key = made.column, made.input, way.column, way.branch
+            if key not in found or made.is_copy:
+                found[key] = made
+    return tuple(found.values())
+
+
+def _ways(plan: Any, at: int, before: int) -> Iterator[_Way]:
+    """All ways in which a column of a plan comes about.
+
+    Args:
+        plan: the plan.
+        at: position of the column.
+        before: how many readings of inputs are left of the plan.
+    """
+    name, variant = operator(plan)
+    match name:
+        case "TableScan":
+            yield _Way(str(variant.table_name()), names_of(plan)[at].removeprefix(f"{variant.table_name()}."), before)
+        case "Union":
+            for below in plan.inputs():
+                yield from (replace(way, is_one_of=True) for way in _ways(below, at, before))
+                before += sum(scans(below).values())
+        case "Projection":
+            yield from _of_expression(plan.inputs()[0], variant.projections()[at], before)
+        case "Unnest":
+            yield from _of_unnest(plan, at, before)
+        case _:
+            yield from _ways(plan.inputs()[0], at, before)
+
+
+def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
+    """The ways of what an expression reads; one that only reads a column adds nothing to them."""
+    from datafusion.expr import Expr
+
+    expression = Expr(raw)
+    while expression.variant_name() == "Alias":
+        (expression,) = expression.rex_call_operands()
+    known = names_of(below)
+    if expression.variant_name() == "Column":
+        yield from _ways(below, known.index(expression.schema_name()), before)
+        return
+    text = _PLACEHOLDER.sub(r"\1", expression.schema_name())
+    for name in dict.fromkeys(_columns_read(expression)):
+        yield from (way.made_by(text) for way in _ways(below, known.index(name), before))
+
+
+def _columns_read(expression: Any) -> Iterator[str]:
+    if expression.variant_name() == "Column":
+        yield str(expression.schema_name())
+        return
+    operands = expression.rex_call_operands() if expression.variant_name() != "Literal" else []
+    for operand in operands:
+        yield from _columns_read(operand)
+
+
+def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
+    (below,) = plan.inputs()
+    known, name = names_of(below), names_of(plan)[at]
+    made = next((one for one in unnested(plan) if one.column == name), None)
+    if made is None:
+        yield from _ways(below, known.index(name), before)
+        return
+    inside = _PLACEHOLDER.sub(r"\1", made.source)
+    text = f"unnest({inside})" if made.depth else inside + made.column.removeprefix(made.source)
+    yield from (way.made_by(text) for way in _ways(below, known.index(made.source), before))

@@ -1,0 +1,137 @@
+"""Which rows of the inputs rows of a result stand for: the query's own plan, with what identifies them carried along.
+
+DataFusion runs queries row by row only, so that each row of a result is made of exactly one row of an input. The plan
+is built once more, operator by operator, each with two more columns: the offset that the row has in its input, and the
+number of the reading of the input that it came through.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.datafusion.columns import column_origins, unnested
+from odfpy.engine.datafusion.failures import datafusion_errors
+from odfpy.engine.datafusion.plan import operator
+from odfpy.engine.datafusion.session import quoted, rows_in_order
+from odfpy.engine.datafusion.transform import Analysis, Reading, analyzed, operation_types, readings
+from odfpy.engine.output import final_columns
+from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
+from odfpy.engine.wanted import Source, Wanted, keys_of, write_answer
+from odfpy.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, SessionContext
+
+_OFFSET: Final = "__odf_offset"
+_BRANCH: Final = "__odf_branch"
+_HIDDEN: Final = (_OFFSET, _BRANCH)
+
+
+def trace(request: TraceRequest) -> TraceResponseSuccess:
+    """Which rows of the inputs rows of an output stand for.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
+    """
+    inputs = request.query_inputs
+    analysis = analyzed(request.transform, request.vocab, inputs, request.recorded_schema)
+    wanted = Wanted.read(request.wanted_path, analysis.form)
+    offsets = {source.query_alias: source.vocab.offset_column for source in inputs}
+    # In the order in which the rows come out: of rows that are the same, the first way is that of the first row.
+    ways: defaultdict[int, list[Sequence[Source]]] = defaultdict(list)
+    for reading in readings(request.transform, inputs, analysis):
+        with datafusion_errors(reading.text):
+            frame = _Carrier(reading.context, offsets).carried(reading.frame.logical_plan())
+            for rows in rows_in_order(frame):
+                for number, source in _found(wanted, rows, reading, analysis):
+                    ways[number].append([source])
+    written = write_answer(request.output_path, ways)
+    names = [source.query_alias for source in inputs]
+    return TraceResponseSuccess(written, column_origins(analysis.plan, names, analysis.form))
+
+
+def _found(wanted: Wanted, rows: pa.RecordBatch, reading: Reading, analysis: Analysis) -> Iterator[tuple[int, Source]]:
+    """Rows that are wanted, by their numbers, with what they stand for."""
+    names = rows.schema.names[: -len(_HIDDEN)]
+    kinds = operation_types(rows.select(names), analysis.form)
+    beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
+    columns = final_columns(rows.select(names), analysis.form)
+    for at, some in enumerate(wanted.rows.columns):
+        if not pa.types.is_nested(some.type) and not pa.types.is_floating(some.type):
+            is_some = pc.is_in(columns[at], value_set=some.combine_chunks())
+            columns, beside = [column.filter(is_some) for column in columns], beside.filter(is_some)
+    for key, row in zip(keys_of(columns), beside.to_pylist(), strict=True):
+        for number in wanted.numbers.get((key, OperationType(row["kind"]).weight), ()):
+            yield number, (reading.number, row[_OFFSET], row[_BRANCH])
+
+
+class _Carrier:
+    """Builds a plan once more.
+
+    Attributes:
+        offsets: of each input, the column with the offsets.
+    """
+
+    def __init__(self, context: SessionContext, offsets: dict[str, str]) -> None:
+        self.context = context
+        self.offsets = offsets
+        self._branches = 0
+
+    def carried(self, plan: Any) -> DataFrame:
+        """The rows of a plan, with the hidden columns behind its own.
+
+        Raises:
+            UnsupportedQuery: built once more without them, the plan would not be the same.
+        """
+        if self._built(plan, hidden=False).logical_plan() != plan:
+            raise UnsupportedQuery("Rows cannot be traced through this query", hint="Write it for `engine: spark`.")
+        return self._built(plan, hidden=True)
+
+    def _built(self, plan: Any, *, hidden: bool) -> DataFrame:
+        from datafusion.expr import Expr
+
+        name, variant = operator(plan)
+        if name == "TableScan":
+            return self._scan(variant, hidden=hidden)
+        first, *others = (self._built(below, hidden=hidden) for below in plan.inputs())
+        match name:
+            case "Projection":
+                return first.select(*map(Expr, variant.projections()), *(self._hidden(first) if hidden else ()))
+            case "Filter":
+                return first.filter(Expr(variant.predicate()))
+            case "SubqueryAlias":
+                return first.alias(quoted(variant.alias()))
+            case "Union":
+                for other in others:
+                    first = first.union(other)
+                return first
+            case "Unnest":
+                found = unnested(plan)
+                lists = [(one.source, one.column, one.depth) for one in found if one.depth]
+                return first.unnest_columns(
+                    *dict.fromkeys(one.source for one in found), preserve_nulls=False, recursions=lists
+                )
+        raise UnsupportedQuery(f"Rows are not traced through {name}", hint="Write it for `engine: spark`.")
+
+    def _scan(self, scan: Any, *, hidden: bool) -> DataFrame:
+        from datafusion import literal
+
+        name = str(scan.table_name())
+        frame = self.context.table(quoted(name))
+        if not hidden:
+            return frame
+        (offset,) = frame.find_qualified_columns(self.offsets[name])
+        own = frame.find_qualified_columns(*frame.schema().names)
+        branch = literal(self._branches)
+        self._branches += 1
+        return frame.select(*own, offset.alias(_OFFSET), branch.alias(_BRANCH))
+
+    @staticmethod
+    def _hidden(frame: DataFrame) -> list[Any]:
+        return list(frame.find_qualified_columns(*_HIDDEN))
