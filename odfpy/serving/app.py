@@ -19,7 +19,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
 
-from odfpy import __version__
 from odfpy.coordinator.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
@@ -31,6 +30,7 @@ from odfpy.serving.gate import QueryGate
 from odfpy.serving.heads import Heads
 from odfpy.serving.limits import BoundedBodies
 from odfpy.serving.logs import Metrics, Observed
+from odfpy.serving.openapi import DescribedApp
 from odfpy.serving.reach import Reaches
 from odfpy.serving.rest_ingest import Ingests
 from odfpy.serving.settings import ServeSettings
@@ -58,7 +58,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
         settings: limits and times.
     """
     settings = settings or ServeSettings()
-    app = FastAPI(title="Open Data Fabric node", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
+    app = DescribedApp(lifespan=_lifespan)
     app.state.settings = settings
     app.state.datasets = ServedDatasets([workspace.storage for workspace in workspaces])
     app.state.reaches = Reaches()

@@ -41,6 +41,7 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
 from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.serving.access import Place, Writable
+from odfpy.serving.rest_models import HASH, shown
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
@@ -61,11 +62,11 @@ class _Files(BaseModel):
 
     files: Annotated[
         dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=MAX_SIZE)]],
-        Field(max_length=MOST_SIDE_FILES),
+        Field(max_length=MOST_SIDE_FILES, examples=[{f"info/signatures/{HASH}": "{...}"}]),
     ]
 
 
-@router.put(f"/{SIDE_FILES}", responses=_ANSWERS)
+@router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"taken": 1})})
 def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
     """Add signatures. All of them are checked before one is kept; those that are there stay."""
     with _there(place).writing() as dataset:
@@ -124,6 +125,7 @@ def _together(known: SignedBlock | None, new: SignedBlock) -> SignedBlock:
     "/refs/{ref}",
     responses={
         **_ANSWERS,
+        200: shown({"block": HASH}),
         412: {"description": "It is at another block."},
         428: {"description": "The request does not say where it should be."},
     },

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from odfpy import __version__
 from odfpy.chain.events import SetInfo
@@ -16,14 +16,35 @@ from odfpy.errors import OdfError
 from odfpy.repository.listing import speaks_of
 from odfpy.repository.node import TAKES_REFERENCES, TAKES_SIGNATURES
 from odfpy.serving.access import Administered, AnyCaller, Readable, is_readable, unauthorized
+from odfpy.serving.rest_models import HASH, ID
 from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
 
 server = APIRouter(tags=["server"])
 dataset = APIRouter(tags=["datasets"])
 
 
+_DATASET = {
+    "id": ID,
+    "name": "com.example.rates",
+    "kind": "Root",
+    "visibility": "public",
+    "head": HASH,
+    "numBlocks": 4,
+    "numRecords": 50,
+    "watermark": "2024-03-15T03:00:00Z",
+    "description": "Exchange rates, daily",
+    "keywords": ["currency"],
+}
+
+
+def _like(**example: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
 class Health(BaseModel):
     """What a server says of itself."""
+
+    model_config = _like(status="ok", version=__version__)
 
     status: str = "ok"
     version: str = __version__
@@ -31,6 +52,8 @@ class Health(BaseModel):
 
 class TokenInfo(BaseModel):
     """What a server knows of the token that it is shown."""
+
+    model_config = _like(name="ci", scope="write", expiresAt="2027-01-01T00:00:00Z")
 
     name: str
     scope: str
@@ -45,6 +68,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 class DatasetInfo(BaseModel):
     """A dataset, in short."""
+
+    model_config = _like(**_DATASET)
 
     id: str
     name: str
@@ -61,6 +86,8 @@ class DatasetInfo(BaseModel):
 class DatasetSummary(DatasetInfo):
     """The same, and what clients may bring beside the Smart Transfer Protocol."""
 
+    model_config = _like(**_DATASET, takes=[TAKES_SIGNATURES, TAKES_REFERENCES])
+
     takes: tuple[str, ...] = (TAKES_SIGNATURES, TAKES_REFERENCES)
 
 
@@ -76,7 +103,11 @@ async def health() -> Health:
     return Health()
 
 
-@server.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@server.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"example": "odf_event_streams 0.0\n"}}}},
+)
 def metrics(request: Request) -> Response:
     """Numbers for Prometheus; they name no datasets."""
     return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -98,8 +129,8 @@ def datasets(
     search: Annotated[
         str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
     ] = "",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
 ) -> list[DatasetInfo]:
     """The datasets that the caller may read, by name."""
     served = request.app.state.datasets
@@ -116,7 +147,9 @@ def summary(dataset: Readable) -> DatasetSummary:
 
 
 @dataset.put("/visibility", responses={**_ANSWERS, 403: {"description": "It needs the scope admin."}})
-def visibility(dataset: Administered, value: Visibility) -> DatasetInfo:
+def visibility(
+    dataset: Administered, value: Annotated[Visibility, Query(description="Whether anybody may read it.")]
+) -> DatasetInfo:
     """Make the dataset public or private; needs the scope admin."""
     set_visibility(dataset.folder, value)
     return _described(dataset)

@@ -13,11 +13,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
+from starlette.routing import Match
 
 from odfpy.errors import DatasetLocked, DatasetNotFound, OdfError, UsageError
 from odfpy.serving.logs import log
 
 _WITHOUT_BODY = (204, 304)
+_NOT_ALLOWED = 405
+_METHODS = ("GET", "HEAD", "POST", "PUT")
 _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
 
 
@@ -53,12 +56,26 @@ def _told(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _declined(connection: HTTPConnection, error: Exception) -> Response:
-    del connection
     assert isinstance(error, HTTPException)  # noqa: S101 - it is asked about no others
     if error.status_code in _WITHOUT_BODY:
         return Response(status_code=error.status_code, headers=error.headers)
+    if error.status_code == _NOT_ALLOWED:
+        methods = ", ".join(_allowed(connection))
+        error = HTTPException(
+            _NOT_ALLOWED, f"There is no {connection.scope['method']} here, but {methods}", {"Allow": methods}
+        )
     body = json.dumps({"detail": error.detail, "message": error.detail})  # the reference's clients look for `message`
     return Response(body, error.status_code, error.headers, media_type="application/json")
+
+
+def _allowed(connection: HTTPConnection) -> list[str]:
+    """The methods that there are for a path; of several routes, the framework names those of the first."""
+    routes, scope = connection.app.router.routes, connection.scope
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:

@@ -28,8 +28,9 @@ from odfpy.serving.settings import ServeSettings
 
 router = APIRouter(tags=["events"])
 
+_EVENT = 'event: head\nid: f1620...\ndata: {"event": "head", "head": "f1620...", "sequenceNumber": 4}\n\n'
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Events, until one side ends it.", "content": {"text/event-stream": {}}},
+    200: {"description": "Events, until one side ends it.", "content": {"text/event-stream": {"example": _EVENT}}},
     401: {"description": "An access token is needed."},
     404: {"description": "There is no such dataset."},
     503: {"description": "There are too many subscriptions."},
@@ -41,7 +42,9 @@ async def events(
     request: Request,
     dataset: Readable,
     caller: AnyCaller,
-    last_event_id: Annotated[str | None, Header(max_length=200)] = None,
+    last_event_id: Annotated[
+        str | None, Header(max_length=200, description="The head that the client knows of; it is not told again.")
+    ] = None,
 ) -> StreamingResponse:
     """Each new head of the dataset, as server-sent events."""
     metrics, settings = request.app.state.metrics, request.app.state.settings

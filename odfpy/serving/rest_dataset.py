@@ -23,7 +23,17 @@ from odfpy.query.schema_formats import SchemaFormat, written
 from odfpy.serving.access import AnyCaller, Readable
 from odfpy.serving.errors import Refused
 from odfpy.serving.replies import not_modified, reply, tag_of
-from odfpy.serving.rest_models import NOT_MODIFIED, AnyDataFormat, AnySchemaFormat, OutputModel, Rows, answers
+from odfpy.serving.rest_models import (
+    NOT_MODIFIED,
+    AnyDataFormat,
+    AnySchemaFormat,
+    MaybeSchemaFormat,
+    OutputModel,
+    Rows,
+    Skipped,
+    answers,
+    told,
+)
 
 router = APIRouter(tags=["queries"])
 
@@ -33,15 +43,19 @@ AsOfBlock = Annotated[
 ]
 
 
-@router.get("/tail", response_model=OutputModel, responses={**NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)})
+_TAG = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
+_TAIL = {**told(ETag=_TAG, Link='<tail?skip=100&limit=100&asOfBlockHash=...>; rel="next"'), **NOT_MODIFIED}
+
+
+@router.get("/tail", response_model=OutputModel, responses={**_TAIL, **answers(400, 401, 404, 422, 429, 503)})
 async def tail(
     request: Request,
     caller: AnyCaller,
     dataset: Readable,
-    skip: Rows = 0,
+    skip: Skipped = 0,
     limit: Rows = DEFAULT_LIMIT,
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
-    schemaFormat: AnySchemaFormat | None = None,  # noqa: N803
+    schemaFormat: MaybeSchemaFormat = None,  # noqa: N803
     as_of: AsOfBlock = None,
 ) -> Response:
     """The last rows, in order of offset. The header `Link` leads to those before them, as of the same block."""
@@ -58,7 +72,8 @@ async def tail(
         if known is not None:
             return known
         if min(limit, state.num_records - skip) > most:
-            raise Refused(400, f"The answer has more than {most} rows\nAsk for it page by page, with skip and limit.")
+            hint = "Ask for it page by page, with skip and limit, or over Flight SQL."
+            raise Refused(400, f"The answer has more than {most} rows\n{hint}")
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
             tree = {"data": laid_out(rows_at_the_end(seen, limit, skip), dataFormat)}
@@ -111,7 +126,11 @@ class MetadataAnswer(BaseModel):
     output: MetadataModel
 
 
-@router.get("/metadata", response_model=MetadataAnswer, responses={**NOT_MODIFIED, **answers(400, 401, 404, 422)})
+@router.get(
+    "/metadata",
+    response_model=MetadataAnswer,
+    responses={**told(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)},
+)
 def metadata(
     request: Request,
     dataset: Readable,

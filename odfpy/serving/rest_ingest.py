@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import anyio
 from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import ClientDisconnect
 
 from odfpy.coordinator.ingest_once import Ingest, Ingested, KeyUsedAlready, ingest_once
@@ -26,7 +27,7 @@ from odfpy.serving.errors import Refused
 from odfpy.serving.gate import refusal
 from odfpy.serving.limits import INGEST
 from odfpy.serving.replies import reply
-from odfpy.serving.rest_models import answers
+from odfpy.serving.rest_models import HASH, answers, told
 
 router = APIRouter(tags=["queries"])
 
@@ -60,6 +61,20 @@ _PARALLEL: Final = 4
 class IngestModel(BaseModel):
     """What became of the data."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "outcome": "updated",
+                    "oldHead": None,
+                    "newHead": HASH,
+                    "numRecords": 1,
+                    "watermark": "2024-01-02T00:00:00Z",
+                }
+            ]
+        }
+    )
+
     outcome: str
     oldHead: str | None  # noqa: N815 - as everywhere in the specification
     newHead: str | None  # noqa: N815
@@ -85,16 +100,23 @@ class Ingests:
             return ingest_once(dataset, given, key, self.engines[dataset.storage.root])
 
 
+_ROW: Final = {"event_time": "2024-01-01T00:00:00Z", "id": 1, "name": "a"}
+_POINT: Final = {"type": "Point", "coordinates": [14.4, 50.1]}
+_FEATURE: Final = {"type": "Feature", "properties": _ROW, "geometry": _POINT}
+_FEATURES: Final = {"type": "FeatureCollection"}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "text/csv": {"schema": {"type": "string"}, "example": "event_time,id,name\n2024-01-01T00:00:00Z,1,a\n"},
-            "application/x-ndjson": {
-                "schema": {"type": "string"},
-                "example": '{"event_time":"2024-01-01T00:00:00Z","id":1,"name":"a"}\n',
-            },
-            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {"type": "array", "items": {}}, "example": [_ROW]},
+            "application/x-ndjson": {"schema": {"type": "string"}, "example": f"{json.dumps(_ROW)}\n"},
+            "application/geo+json": {"schema": {"type": "object"}, "example": {**_FEATURES, "features": [_FEATURE]}},
+            "application/x-ndgeojson": {"schema": {"type": "string"}, "example": f"{json.dumps(_FEATURE)}\n"},
+            "application/vnd.apache.parquet": _BINARY,
+            "application/zip": _BINARY,
+            "application/octet-stream": _BINARY,
         },
     }
 }
@@ -103,7 +125,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     f"/{INGEST}",
     response_model=IngestModel,
-    responses=answers(400, 401, 403, 404, 408, 409, 413, 415, 422),
+    responses={**told(Idempotent_Replayed="true"), **answers(400, 401, 403, 404, 408, 409, 413, 415, 422)},
     openapi_extra=_BODY,
 )
 async def ingest(

@@ -14,8 +14,9 @@ from odfpy.query.schema_formats import SchemaFormat
 E = TypeVar("E", bound=Enum)
 
 QUERY = 'select "offset", op, event_time, rate from "com.example.rates" order by "offset" limit 2'
-_ID = "did:odf:fed01b731c71002a4d1bf1fe3d45aea07c2ac084d5c86b3d30ee05e39394e0edd7207"
-_HASH = "f1620aad0b89382da51b81720cb571e26ee3aa8ec41b9d6b6525740bffcd511f6dd65"
+DIALECTS = "SqlDataFusion or SqlSpark."
+ID = "did:odf:fed01b731c71002a4d1bf1fe3d45aea07c2ac084d5c86b3d30ee05e39394e0edd7207"
+HASH = "f1620aad0b89382da51b81720cb571e26ee3aa8ec41b9d6b6525740bffcd511f6dd65"
 _MOST_DATASETS = 1000
 _LONGEST_QUERY = 1_000_000
 
@@ -31,9 +32,13 @@ def _spelled(kind: type[Enum]) -> BeforeValidator:
 
 
 AnyInclude = Annotated[Include, _spelled(Include)]
-AnyDataFormat = Annotated[DataFormat, _spelled(DataFormat)]
-AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat)]
-Rows = Annotated[int, Field(ge=0, le=MOST_ROWS)]
+AnyDataFormat = Annotated[
+    DataFormat, _spelled(DataFormat), Field(description="Rows as objects, an object of lists, or lists.")
+]
+AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(description="How the schema is written.")]
+MaybeSchemaFormat = Annotated[AnySchemaFormat | None, Field(description="How the schema is written, if it is wanted.")]
+Skipped = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows to leave out first.")]
+Rows = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows at most.")]
 
 
 class DatasetStateModel(BaseModel):
@@ -41,9 +46,9 @@ class DatasetStateModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    id: Annotated[str, Field(max_length=200, examples=[_ID])]
+    id: Annotated[str, Field(max_length=200, examples=[ID])]
     alias: Annotated[str, Field(max_length=200, examples=["com.example.rates"])]
-    blockHash: Annotated[str | None, Field(max_length=200, examples=[_HASH])] = None  # noqa: N815
+    blockHash: Annotated[str | None, Field(max_length=200, examples=[HASH])] = None  # noqa: N815
 
 
 class QueryModel(BaseModel):
@@ -53,18 +58,18 @@ class QueryModel(BaseModel):
 
     query: Annotated[str, Field(max_length=_LONGEST_QUERY, description="SQL.", examples=[QUERY])]
     queryDialect: Annotated[  # noqa: N815
-        str, Field(max_length=100, description="SqlDataFusion or SqlSpark.", examples=["SqlSpark"])
+        str, Field(max_length=100, description=DIALECTS, examples=["SqlSpark"])
     ] = "SqlDataFusion"
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES  # noqa: N815
     include: Annotated[
         list[AnyInclude], Field(max_length=10, description="Proof takes Input along, schemaFormat takes Schema.")
     ] = []
-    schemaFormat: AnySchemaFormat | None = None  # noqa: N815
+    schemaFormat: MaybeSchemaFormat = None  # noqa: N815
     datasets: Annotated[
         list[DatasetStateModel] | None,
         Field(max_length=_MOST_DATASETS, description="Names of the query; those with a block are read as of it."),
     ] = None
-    skip: Rows = 0
+    skip: Skipped = 0
     limit: Rows = DEFAULT_LIMIT
 
 
@@ -80,9 +85,9 @@ class OutputModel(BaseModel):
 class CommitmentModel(BaseModel):
     """What is signed: hashes of canonical JSON, sha3-256."""
 
-    inputHash: Annotated[str, Field(max_length=200, examples=[_HASH])]  # noqa: N815
-    outputHash: Annotated[str, Field(max_length=200, examples=[_HASH])]  # noqa: N815
-    subQueriesHash: Annotated[str, Field(max_length=200, examples=[_HASH])]  # noqa: N815
+    inputHash: Annotated[str, Field(max_length=200, examples=[HASH])]  # noqa: N815
+    outputHash: Annotated[str, Field(max_length=200, examples=[HASH])]  # noqa: N815
+    subQueriesHash: Annotated[str, Field(max_length=200, examples=[HASH])]  # noqa: N815
 
 
 class ProofModel(BaseModel):
@@ -140,6 +145,7 @@ class RefusalModel(BaseModel):
     """What is wrong with a request, and what to try."""
 
     message: Annotated[str, Field(examples=["No dataset 'com.example.rate'\nDid you mean com.example.rates?"])]
+    detail: Annotated[Any, Field(description="The same for other clients: a text, or a list of problems.")] = None
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -161,4 +167,23 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return found
 
 
-NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it."}}
+NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it (`If-None-Match`)."}}
+
+
+def shown(example: Any, kind: str = "application/json") -> dict[str, Any]:
+    """An answer with an example."""
+    return {"description": "The answer.", "content": {kind: {"example": example}}}
+
+
+def told(**examples: str) -> dict[int | str, dict[str, Any]]:
+    """An answer with headers; each with an example, `_` standing for a hyphen."""
+    why = {
+        "ETag": "Follows from the question and the blocks; not there if the answer does not.",
+        "Link": "The next page, of the same blocks, as long as there may be one.",
+        "Idempotent-Replayed": "This was ingested before; the answer is that of then.",
+    }
+    headers = {
+        name: {"description": why[name], "schema": {"type": "string"}, "example": example}
+        for name, example in ((key.replace("_", "-"), text) for key, text in examples.items())
+    }
+    return {200: {"description": "The answer.", "headers": headers}}

@@ -24,23 +24,31 @@ from odfpy.serving.access import AnyCaller, Caller, datasets_of
 from odfpy.serving.errors import Refused
 from odfpy.serving.replies import not_modified, reply, tag_of
 from odfpy.serving.rest_models import (
+    DIALECTS,
     NOT_MODIFIED,
     QUERY,
     AnswerModel,
     AnyDataFormat,
-    AnySchemaFormat,
+    MaybeSchemaFormat,
     QueryModel,
     RefusalModel,
     Rows,
+    Skipped,
     VerdictModel,
     VerifyModel,
     answers,
+    told,
 )
 from odfpy.serving.visible import VisibleDatasets
 
 router = APIRouter(tags=["queries"])
 
-_ANSWERS = {**NOT_MODIFIED, **answers(400, 401, 404, 413, 422, 429, 503)}
+_TAG = 'W/"f16209cf870968515d524db8f832b29551fe96d79d3cbd972dcfc6bae1f89be6bdfca"'
+_ANSWERS = {
+    **told(ETag=_TAG, Link='<query?query=...&skip=100&limit=100>; rel="next"'),
+    **NOT_MODIFIED,
+    **answers(400, 401, 404, 413, 422, 429, 503),
+}
 _NOT_OK: dict[str, Any] = {
     "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
     "model": VerdictModel | RefusalModel,
@@ -61,16 +69,16 @@ async def post_query(request: Request, caller: AnyCaller, body: QueryModel) -> R
 async def get_query(
     request: Request,
     caller: AnyCaller,
-    query: Annotated[str, Query(max_length=10_000, examples=[QUERY])],
-    queryDialect: Annotated[str, Query(max_length=100)] = "SqlDataFusion",  # noqa: N803
+    query: Annotated[str, Query(max_length=10_000, description="SQL.", examples=[QUERY])],
+    queryDialect: Annotated[str, Query(max_length=100, description=DIALECTS)] = "SqlDataFusion",  # noqa: N803
     dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
     format_: Annotated[AnyDataFormat | None, Query(alias="format", description="The same as dataFormat.")] = None,
-    schemaFormat: AnySchemaFormat | None = None,  # noqa: N803
+    schemaFormat: MaybeSchemaFormat = None,  # noqa: N803
     include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema, with commas.")] = "",
     datasets: Annotated[
         str | None, Query(max_length=10_000, description="As in the body of the POST, in JSON; see the header Link.")
     ] = None,
-    skip: Rows = 0,
+    skip: Skipped = 0,
     limit: Rows = DEFAULT_LIMIT,
 ) -> Response:
     """The same with parameters of the URL. The header `Link` leads to the next page, of the same blocks."""

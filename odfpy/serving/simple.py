@@ -27,6 +27,7 @@ from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.repository.objects import ObjectKind
 from odfpy.serving.access import Readable
 from odfpy.serving.reach import readable_references
+from odfpy.serving.rest_models import HASH, ID, shown
 from odfpy.serving.visibility import Visibility, visibility_of
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -46,6 +47,12 @@ _OBJECT_ANSWERS: dict[int | str, dict[str, Any]] = {
     416: {"description": "The object is shorter than that."},
 }
 
+_SIGNATURES = {
+    "kind": "HeadSignatures",
+    "version": 1,
+    "content": {"datasetId": ID, "blockHash": HASH, "sequenceNumber": 3, "signatures": []},
+}
+
 _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 
 
@@ -53,13 +60,13 @@ class _Pieces(FileResponse):
     chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
 
 
-@router.get("/refs/head.sig", responses=_ANSWERS)
+@router.get("/refs/head.sig", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
 def head_signatures(dataset: Readable) -> Response:
     """Who has moved the head."""
     return _side_file(dataset, HEAD_PATH)
 
 
-@router.get("/info/signatures/{hash}", responses=_ANSWERS)
+@router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
 def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
     """Who has made a block."""
     name = _name(hash)
@@ -71,10 +78,13 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
 class _Paths(BaseModel):
     """Files beside a chain."""
 
-    paths: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=MOST_SIDE_FILES)]
+    paths: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Field(max_length=MOST_SIDE_FILES, examples=[[f"info/signatures/{HASH}"]]),
+    ]
 
 
-@router.post(f"/{SIDE_FILES}", responses=_ANSWERS)
+@router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"files": {f"info/signatures/{HASH}": "..."}})})
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
     """Those of many signatures that are there, by their paths below the dataset's URL."""
     reach = request.app.state.reaches.of(dataset.folder)
@@ -94,8 +104,12 @@ def _side_file(dataset: StoredDataset, path: str) -> Response:
 
 
 @router.head("/refs/{ref}", include_in_schema=False)
-@router.get("/refs/{ref}", response_class=PlainTextResponse, responses=_ANSWERS)
-def reference(request: Request, dataset: Readable, ref: Annotated[str, Path(max_length=200)]) -> Response:
+@router.get("/refs/{ref}", response_class=PlainTextResponse, responses={**_ANSWERS, 200: shown(HASH, "text/plain")})
+def reference(
+    request: Request,
+    dataset: Readable,
+    ref: Annotated[str, Path(max_length=200, description="head, branch.<name> or tag.<name>")],
+) -> Response:
     """The block that a reference points to; `head` is the last block."""
     target = dataset.layout.refs.get(ref) if is_name(ref) else None
     if target is None:
@@ -106,7 +120,7 @@ def reference(request: Request, dataset: Readable, ref: Annotated[str, Path(max_
     return PlainTextResponse(str(target), headers=headers)
 
 
-@router.get("/refs", responses=_ANSWERS)
+@router.get("/refs", responses={**_ANSWERS, 200: shown({"head": HASH, "tag.v1": HASH})})
 def references(dataset: Readable) -> dict[str, str]:
     """All references that can be read, and the blocks that they point to."""
     return {name: str(target) for name, target in readable_references(dataset.layout.refs)}

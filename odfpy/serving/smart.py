@@ -217,17 +217,22 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     403: {"description": "The URL is not one of ours, or has expired."},
     404: {"description": "There is no such dataset or object any more."},
 }
-_PUT_ANSWERS = {**_ANSWERS, 400: {"description": "Another object came."}}
+_PUT_ANSWERS = {
+    **_ANSWERS,
+    200: {"description": "The server has it."},
+    400: {"description": "Another object came."},
+    408: {"description": "The object does not come."},
+}
 
 
 def _granted(
     request: Request,
     hash: _Hash,  # noqa: A002 - the specification's word
-    place: Annotated[int, Query()],
-    dataset: Annotated[str, Query(max_length=200)],
-    size: Annotated[int, Query()],
-    expires: Annotated[int, Query()],
-    signature: Annotated[str, Query(max_length=200)],
+    place: Annotated[int, Query(description="The workspace.")],
+    dataset: Annotated[str, Query(max_length=200, description="Id of the dataset.")],
+    size: Annotated[int, Query(description="Bytes of the object.")],
+    expires: Annotated[int, Query(description="Seconds since 1970 until which the URL is good.")],
+    signature: Annotated[str, Query(max_length=200, description="Of all that, by the server.")],
 ) -> Grant:
     """What the URL allows."""
     method: Literal["GET", "PUT"] = "PUT" if request.method == "PUT" else "GET"

@@ -1,0 +1,65 @@
+"""What the OpenAPI says of all operations alike, beyond what FastAPI finds out about each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+
+from odfpy import __version__
+
+_DESCRIPTION: Final = """A node of the Open Data Fabric: datasets to pull, push and ask questions of.
+
+Errors are JSON, `{"message": ...}`: what is wrong, and what to try. Public datasets need no token; what a caller may
+not read is not there for him."""
+
+_TAGS: Final = [
+    {"name": "server", "description": "The server, and what it has."},
+    {"name": "queries", "description": "Questions in SQL, answers with proofs, data in."},
+    {"name": "Simple Transfer Protocol", "description": "Blocks, slices, references and signatures of a dataset."},
+    {"name": "Smart Transfer Protocol", "description": "Objects at URLs that were given out in such a conversation."},
+    {"name": "events", "description": "Heads as they move."},
+    {"name": "datasets", "description": "A dataset in short, and who may read it."},
+]
+
+_REFUSAL: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/RefusalModel"}}}
+_OF_BODIES: Final = {"400": "The body is no text, or has not come whole.", "413": "The body is too large."}
+_OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
+_ABOUT_ONESELF: Final = "/token"
+
+
+class DescribedApp(FastAPI):
+    """An application, whose OpenAPI is complete."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(
+            title="Open Data Fabric node",
+            version=__version__,
+            description=_DESCRIPTION,
+            openapi_tags=_TAGS,
+            docs_url=None,
+            redoc_url=None,
+            **more,
+        )
+
+    def openapi(self) -> dict[str, Any]:
+        """As FastAPI has it, with the form that refusals have, and with what anybody may ask without a token."""
+        if self.openapi_schema is None:
+            schema = super().openapi()
+            for path, operations in schema["paths"].items():
+                for operation in operations.values():
+                    _complete(operation, needs_token=path == _ABOUT_ONESELF)
+            for name in _OF_FASTAPI:
+                schema["components"]["schemas"].pop(name, None)
+        return self.openapi_schema or {}
+
+
+def _complete(operation: dict[str, Any], *, needs_token: bool) -> None:
+    responses = operation["responses"]
+    if "security" in operation and "403" not in responses and not needs_token:  # 403: which scope a token must have
+        operation["security"].append({})
+    for status, why in _OF_BODIES.items() if "requestBody" in operation else ():
+        responses.setdefault(status, {"description": why})
+    for status, response in responses.items():
+        if status[0] in "45" and (status == "422" or "content" not in response):
+            response["content"] = _REFUSAL

@@ -1,0 +1,91 @@
+"""The OpenAPI is complete: what every operation is for, its parameters, examples of what comes and goes, its refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.serving import ask, serving, workspace_at
+
+from odfpy.serving.server import DatasetServer
+
+TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json")
+WITH_TOKEN = {("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token")}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatasetServer]:
+    with serving(workspace_at(tmp_path_factory.mktemp("workspace"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def schema(server: DatasetServer) -> Any:
+    return ask(f"{server.url}/openapi.json").json
+
+
+def operations(schema: Any) -> list[tuple[str, str, Any]]:
+    return [(method, path, one) for path, found in schema["paths"].items() for method, one in found.items()]
+
+
+def has_example(schema: Any, part: Any) -> bool:
+    """Whether there is one of a whole, or of some of its parts."""
+    if "$ref" in part:
+        return has_example(schema, schema["components"]["schemas"][part["$ref"].rpartition("/")[2]])
+    inner = [
+        *part.get("properties", {}).values(),
+        *part.get("anyOf", []),
+        part.get("items", {}),
+        part.get("schema", {}),
+    ]
+    return "example" in part or "examples" in part or any(has_example(schema, one) for one in inner if one)
+
+
+def test_every_operation_is_described(schema: Any) -> None:
+    known = {tag["name"] for tag in schema["tags"]}
+    assert "message" in schema["info"]["description"]
+    for method, path, operation in operations(schema):
+        assert operation["description"], (method, path)
+        assert set(operation["tags"]) <= known, (method, path)
+        for parameter in operation.get("parameters", []):
+            assert parameter.get("description"), (method, path, parameter["name"])
+
+
+def test_what_comes_and_goes_as_text_has_examples(schema: Any) -> None:
+    for method, path, operation in operations(schema):
+        parts = {"body": operation.get("requestBody", {}), **operation["responses"]}
+        for name, part in parts.items():
+            for kind, content in part.get("content", {}).items():
+                if kind.startswith(TEXTS) and not (method == "put" and "signed-" in path):
+                    assert has_example(schema, content), (method, path, name, kind)
+
+
+def test_refusals_have_the_form_that_they_have(schema: Any) -> None:
+    for method, path, operation in operations(schema):
+        for status, response in operation["responses"].items():
+            if status[0] in "45":
+                refs = str(response["content"]["application/json"]["schema"])
+                assert "RefusalModel" in refs, (method, path, status)
+        assert "requestBody" not in operation or {"400", "413"} <= operation["responses"].keys()
+    assert not {"HTTPValidationError", "ValidationError"} & schema["components"]["schemas"].keys()
+
+
+def test_what_needs_a_token(schema: Any) -> None:
+    for method, path, operation in operations(schema):
+        is_needed = (method, path.rpartition("/")[2]) in WITH_TOKEN
+        if "security" in operation:
+            assert operation["security"] == [{"token": []}, *([] if is_needed else [{}])], (method, path)
+        else:
+            assert not is_needed
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("query", "GET, POST"), ("x/info", "GET, POST, PUT"), ("x/refs/head", "GET, HEAD, PUT")]
+)
+def test_a_method_that_there_is_not(server: DatasetServer, path: str, allowed: str) -> None:
+    """All that there are are named, also where each of them is a route of its own."""
+    answer = ask(f"{server.url}/{path}", method="DELETE")
+    assert answer.status == 405
+    assert answer.headers["allow"] == allowed
+    assert answer.json["message"] == f"There is no DELETE here, but {allowed}"
