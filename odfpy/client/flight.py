@@ -16,9 +16,11 @@ from odfpy.errors import (
     EngineError,
     EngineUnavailable,
     InvalidQuery,
+    InvalidValue,
     OdfError,
     QueryCancelled,
     QueryTimedOut,
+    SchemaError,
     TransferError,
     UsageError,
     did_you_mean,
@@ -37,8 +39,14 @@ if TYPE_CHECKING:
 
 _DIALECT: Final = "adbc.flight.sql.rpc.call_header.odf-dialect"
 _AUTHORIZATION: Final = "adbc.flight.sql.authorization_header"
-_TIMEOUTS: Final = tuple(f"adbc.flight.sql.rpc.timeout_seconds.{call}" for call in ("query", "fetch", "update"))
-_DRIVERS_WORDS: Final = re.compile(r"^\w+: \[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
+_OPTIONS: Final = "adbc.flight.sql.session.options"
+_CONNECT_SECONDS: Final = 5.0
+"""gRPC itself waits for 20 s for a host that says nothing, or without end."""
+_NO_TIME: Final = 0.001
+_DRIVERS_WORDS: Final = re.compile(r"^(?:\w+: )?\[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
+_STATUS: Final = re.compile(r"\((\w+); \w+: endpoint")
+_STATUSES: Final = {"DeadlineExceeded": "TIMEOUT", "Unavailable": "IO", "Canceled": "CANCELLED"}
+"""Of errors while rows are read the driver only writes the status, in the words of gRPC."""
 _KINDS: Final[dict[str, type[OdfError]]] = {
     "NOT_FOUND": DatasetNotFound,
     "INVALID_ARGUMENT": InvalidQuery,
@@ -70,7 +78,10 @@ class FlightSource:
             InvalidValue: not a URL, or not a token.
             UsageError: the client is not installed.
         """
-        known = token_for(_as_http(url))  # also sees whether it is a URL
+        try:
+            known = token_for(_as_http(url))
+        except InvalidValue as error:
+            raise InvalidValue(f"Not a URL of a server: {url!r}", hint="Write grpc://HOST:PORT.") from error
         with needs_extra("flight", "Questions over Flight", UsageError):
             import adbc_driver_flightsql  # noqa: F401
         return cls(url.rstrip("/"), known if token is None else check_token(token, "token"))
@@ -84,8 +95,7 @@ class FlightSource:
     def ask(self, query: Query) -> Iterator[Stream]:
         """See `Source`. Rows come as the server makes them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
-        options |= {name: str(query.timeout) for name in _TIMEOUTS} if query.timeout is not None else {}
-        with self._connected(options) as connection, connection.cursor() as cursor:
+        with self._connected(options, query.timeout) as connection, connection.cursor() as cursor:
             with self._told():
                 cursor.execute(query.text, query.parameters or None)
                 reader = cursor.fetch_record_batch()
@@ -118,6 +128,8 @@ class FlightSource:
         try:
             with self.ask(Query(f"SELECT * FROM {dialect.quoted(name)} LIMIT 0", dialect.name)) as stream:  # noqa: S608
                 return Facts(name=name, schema=from_arrow(stream.schema))
+        except SchemaError:  # it has no data yet
+            return Facts(name=name)
         except DatasetNotFound as error:
             names = [one.name for one in self.datasets()]
             hint = did_you_mean(name, names, otherwise=error.hint)
@@ -142,14 +154,35 @@ class FlightSource:
         """See `Source`: nothing is open between questions."""
 
     @contextmanager
-    def _connected(self, options: dict[str, str]) -> Iterator[Any]:
+    def _connected(self, options: dict[str, str], timeout: float | None = None) -> Iterator[Any]:
+        """A connection, whose calls may each take that many seconds."""
         import adbc_driver_flightsql.dbapi as adbc
 
         shown = {} if self.token is None else {_AUTHORIZATION: f"Bearer {self.token}"}
-        with self._told():
-            connection = adbc.connect(self.url, db_kwargs={**options, **shown}, autocommit=True)
+        with self._told():  # the driver asks about transactions, of which there are none, and goes on without an answer
+            connection = adbc.connect(self.url, {**options, **shown, **_within(_NO_TIME)}, autocommit=True)
         with connection:
+            self._reach(connection.adbc_connection, timeout)
             yield connection
+
+    def _reach(self, connection: Any, timeout: float | None) -> None:
+        """Exchange some words, so that a host that says nothing is not taken for a server that takes its time."""
+        from adbc_driver_manager import Error
+
+        patience = min(timeout or _CONNECT_SECONDS, _CONNECT_SECONDS)
+        connection.set_options(**_within(patience))
+        try:
+            connection.get_option(_OPTIONS)
+        except Error as error:
+            status = error.status_code.name
+            if status == "TIMEOUT":
+                connection.set_options(**_within(_NO_TIME))  # for its last words
+            if status == "TIMEOUT" and patience != timeout:
+                raise self._unreachable(f"it has said nothing for {patience:g} s") from error
+            if status in ("TIMEOUT", "IO", "UNAUTHENTICATED", "UNAUTHORIZED"):
+                raise self._as_ours(status, str(error)) from error
+            # a server that has no sessions, but is one
+        connection.set_options(**_within(timeout or 0))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -162,7 +195,8 @@ class FlightSource:
         except Error as error:
             raise self._as_ours(error.status_code.name, str(error)) from error
         except (pa.ArrowException, OSError) as error:  # what breaks off while rows are read
-            raise self._as_ours("", str(error)) from error
+            status = _STATUS.search(str(error))
+            raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
 
     def _as_ours(self, status: str, text: str) -> OdfError:
         said = _DRIVERS_WORDS.sub("", text)
@@ -170,12 +204,18 @@ class FlightSource:
         if kind is LoginRefused:
             return LoginRefused(f"{self.place} does not allow that", hint=advice(_as_http(self.url)))
         if kind is EngineUnavailable:
-            return TransferError(
-                f"Cannot reach {self.place}: {said}", hint="Is it a Flight port (odf serve --flight-port)?"
-            )
+            return self._unreachable(said)
         if kind is QueryTimedOut:
             return QueryTimedOut(f"{self.place}: the query took longer than it may", hint="Give it a longer timeout.")
         return told(said, kind)
+
+    def _unreachable(self, why: str) -> TransferError:
+        return TransferError(f"Cannot reach {self.place}: {why}", hint="Is it a Flight port (odf serve --flight-port)?")
+
+
+def _within(seconds: float) -> dict[str, str]:
+    """Options by which no call takes longer; 0 for no end."""
+    return {f"adbc.flight.sql.rpc.timeout_seconds.{call}": str(seconds) for call in ("query", "fetch", "update")}
 
 
 class _Cut:

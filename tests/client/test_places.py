@@ -14,6 +14,7 @@ from support.connecting import RATES, SCREAMED
 from support.static_server import static_server
 
 import odfpy
+from odfpy.client import flight
 from odfpy.client.connection import Connection
 from odfpy.client.rest import NotAnAnswer
 from odfpy.client.rows import Rows
@@ -209,6 +210,7 @@ def static_page(tmp_path: Path) -> Iterator[str]:
         ("https://a b", InvalidValue, "URL"),
         ("http://127.0.0.1:1", TransferError, r"127\.0\.0\.1:1"),
         ("grpc://127.0.0.1:1", TransferError, r"127\.0\.0\.1:1"),
+        ("grpc://", InvalidValue, "'grpc://'"),
     ],
 )
 def test_places_that_are_none(place: str, error: type[odfpy.OdfError], said: str) -> None:
@@ -216,11 +218,32 @@ def test_places_that_are_none(place: str, error: type[odfpy.OdfError], said: str
         odfpy.connect(place).sql("SELECT 1")
 
 
-def test_a_server_that_says_nothing_is_waited_for_as_long_as_one_likes() -> None:
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """Where somebody listens, and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        connection = odfpy.connect(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(QueryTimedOut):
-            connection.sql("SELECT 1", timeout=0.2)
+        yield silent.getsockname()[1]
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_a_server_that_says_nothing_is_waited_for_as_long_as_one_likes(silent_port: int, scheme: str) -> None:
+    with pytest.raises(QueryTimedOut):
+        odfpy.connect(f"{scheme}://127.0.0.1:{silent_port}").sql("SELECT 1", timeout=0.2)
+
+
+def test_a_flight_port_where_nobody_answers_is_given_up_soon(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert flight._CONNECT_SECONDS == 5.0
+    monkeypatch.setattr(flight, "_CONNECT_SECONDS", 0.2)
+    silent = odfpy.connect(f"grpc://127.0.0.1:{silent_port}")
+    for ask in (lambda: silent.sql("SELECT 1"), lambda: list(silent), lambda: silent.sql("SELECT 1", timeout=60)):
+        with pytest.raises(TransferError, match=r"Cannot reach .*it has said nothing for 0\.2 s"):
+            ask()
+
+
+def test_a_query_over_flight_that_takes_too_long_while_it_runs(urls: dict[str, str]) -> None:
+    text = "SELECT count(*) FROM generate_series(1, 100000000000)"
+    with pytest.raises(QueryTimedOut, match="took longer than it may"):
+        odfpy.connect(urls["flight"]).sql(text, engine="datafusion", timeout=0.5)
 
 
 def test_an_answer_that_is_none(static_page: str) -> None:
