@@ -17,7 +17,7 @@ A dataset as at some moment is the same over the rows up to an offset: that is a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -54,6 +54,10 @@ class Grammar(ABC):
     def millisecond(self) -> str:
         """An interval."""
 
+    @abstractmethod
+    def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
+        """Aggregates of the values that stand where another one is greatest; None if a window is no slower."""
+
 
 class SparkGrammar(Grammar):
     """Spark SQL, time zone UTC."""
@@ -72,6 +76,12 @@ class SparkGrammar(Grammar):
     def entries(self, expression: str) -> str:
         return f"array_sort(map_entries({expression}))"
 
+    def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
+        """Spark aggregates values of a fixed width by hash, and sorts rows for others."""
+        if not all(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) for kind in values.values()):
+            return None
+        return [f"max_by({self.name(name)}, {by}) AS {self.name(name)}" for name in values]
+
 
 class DataFusionGrammar(Grammar):
     """DataFusion's SQL."""
@@ -89,6 +99,9 @@ class DataFusionGrammar(Grammar):
 
     def entries(self, expression: str) -> str:
         return f"map_entries({expression})"
+
+    def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
+        return None
 
 
 SPARK: Final = SparkGrammar()
@@ -168,6 +181,9 @@ class _Parts:
         """The current state, of the rows up to an event time."""
         rows = self.log if up_to is None else f"({self.up_to(up_to)})"
         if key is not None:
+            last = self._last_of_key(key, rows)
+            if last is not None:
+                return last
             nth = f"row_number() OVER ({self._of_key(key)} ORDER BY {self.offset} DESC)"
             numbered = f"SELECT {self.columns}, {nth} AS __odf_nth FROM {rows}"
             return f"SELECT {self.columns} FROM ({numbered}) WHERE __odf_nth = 1 AND {self.gained}"
@@ -175,6 +191,17 @@ class _Parts:
         left = f"sum({self.weight}) OVER (PARTITION BY {self.content})"
         numbered = f"SELECT {self.columns}, {nth} AS __odf_nth, {left} AS __odf_left FROM {rows}"
         return f"SELECT {self.columns} FROM ({numbered}) WHERE {self.gained} AND __odf_nth <= __odf_left"
+
+    def _last_of_key(self, key: Sequence[str], rows: str) -> str | None:
+        """The same without a window."""
+        by = self._comparable(key)
+        others = [name for name in self.schema.names if self.grammar.name(name) not in by]
+        last = self.grammar.last({name: self.schema.field(name).type for name in others}, self.offset)
+        if last is None or not key:
+            return None
+        kept = [self.grammar.name(name) for name in self.schema.names if name not in others]
+        found = f"SELECT {', '.join([*kept, *last])} FROM {rows} GROUP BY {', '.join(by)}"
+        return f"SELECT {self.columns} FROM ({found}) WHERE {self.gained}"
 
     def appended_as_of(self, key: Sequence[str], at: Timestamp) -> str:
         """Versions in force where no row takes any away: each begins one, and the last to begin holds."""

@@ -30,6 +30,7 @@ def projections(log: changelogs.Log) -> dict[Projection, list[changelogs.Event]]
     wanted = {
         Projection(None): changelogs.current(log, keyed=False),
         Projection(("key",)): changelogs.current(log, keyed=True),
+        Projection(("value",)): [row for row in {row.value: row for row in log}.values() if row.gains],  # by a window
         Projection(None, moment(DAY)): changelogs.as_of(log, DAY, keyed=False),
         Projection(("key",), moment(DAY)): changelogs.as_of(log, DAY, keyed=True),
     }
@@ -48,8 +49,8 @@ def test_projections_are_their_models(spark: Any, tmp_path: Path, several: list[
         for projection, rows in projections(log).items():
             name = f"t{len(tables)}"
             tables.append(sql_table(folder / name, log, projection, name))
-            parts.append(f"SELECT '{name}' AS name, `offset` FROM {name}")
-            wanted |= {(name, row.offset) for row in rows}
+            parts.append(f"SELECT '{name}' AS name, `offset`, key, value FROM {name}")
+            wanted |= {(name, row.offset, row.key, row.value) for row in rows}
     found = ask(spark, folder, SqlRequest(" UNION ALL ".join(parts), tuple(tables), str(folder / "result")))
     assert set(zip(*(column.to_pylist() for column in found.columns), strict=True)) == wanted
     assert found.num_rows == len(wanted)
