@@ -100,8 +100,8 @@ class DataFusionGrammar(Grammar):
     def entries(self, expression: str) -> str:
         return f"map_entries({expression})"
 
-    def last(self, values: Mapping[str, pa.DataType], by: str) -> Sequence[str] | None:
-        return None
+    def last(self, values: Mapping[str, pa.DataType], by: str) -> None:
+        del values, by
 
 
 SPARK: Final = SparkGrammar()
