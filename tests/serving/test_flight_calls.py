@@ -338,7 +338,9 @@ def test_a_session_has_a_dialect(client: Any):
     assert act(client, "SetSessionOptions", option("spark"), session) == b""
     assert len(fetch(client, query(f"select name from `{OPEN}`"), session)) == 6
     assert b"spark" in act(client, "GetSessionOptions", b"", session)
-    for wrong in (option("sparc"), option("1", "speed")):
+    for only in (option("odf", "catalog"), option("odf", "schema")):
+        assert act(client, "SetSessionOptions", only, session) == act(client, "SetSessionOptions", only) == b""
+    for wrong in (option("sparc"), option("1", "speed"), option("other", "catalog")):
         assert parse("SetSessionOptionsResult", act(client, "SetSessionOptions", wrong, session)).errors
     assert parse("SetSessionOptionsResult", act(client, "SetSessionOptions", option("spark"))).errors  # no session
 

@@ -101,6 +101,13 @@ def test_adbc_hears_who_the_server_is(connection: Any):
     assert (info["vendor_name"], info["vendor_arrow_version"]) == ("odfpy", pa.__version__)
 
 
+def test_adbc_is_in_the_only_catalog_and_schema(connection: Any):
+    connection.adbc_current_catalog = "odf"
+    assert (connection.adbc_current_catalog, connection.adbc_current_db_schema) == ("odf", "odf")
+    with pytest.raises(ProgrammingError, match="catalog"):
+        connection.adbc_current_catalog = "other"
+
+
 def test_adbc_plans_without_running(cursor: Any):
     assert cursor.adbc_execute_schema("select 1 as a, 'x' as b").names == ["a", "b"]
 

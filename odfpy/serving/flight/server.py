@@ -23,8 +23,8 @@ from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
-from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
-from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
+from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
 from odfpy.serving.flight.tickets import Question, Ticket, values_of
@@ -36,7 +36,6 @@ from odfpy.serving.visible import VisibleDatasets
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 _CANCELLED: Final = 1
 _CLOSED: Final = 1
-_INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -273,22 +272,16 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         errors = []
         for entry in parse("SetSessionOptionsRequest", body).session_options:
             option = parse("SessionOption", entry)
-            value = parse("SessionOptionValue", option.value).string_value
-            problem = _INVALID_NAME if option.key != "dialect" else 0 if session.name else _CANNOT
-            if not problem and value not in ("", "spark", "datafusion"):
-                problem = _INVALID_VALUE
+            problem = set_option(session, option.key, parse("SessionOptionValue", option.value).string_value)
             if problem:
-                error = message("SessionOptionError", value=problem).SerializeToString()
-                errors.append(message("SessionOption", key=option.key, value=error).SerializeToString())
-            else:
-                session.options["dialect"] = value
+                errors.append(_option(option.key, message("SessionOptionError", value=problem)))
         return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
 
     def _get_options(self, context: Any, body: bytes) -> bytes:
         """The options of the session."""
         parse("GetSessionOptionsRequest", body)
-        value = message("SessionOptionValue", string_value=self._asking(context).dialect).SerializeToString()
-        options = [message("SessionOption", key="dialect", value=value).SerializeToString()]
+        values = {"dialect": self._asking(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
+        options = [_option(key, message("SessionOptionValue", string_value=value)) for key, value in values.items()]
         return bytes(message("GetSessionOptionsResult", session_options=options).SerializeToString())
 
     # --- Pieces ---
@@ -336,6 +329,10 @@ def _command(descriptor: Any) -> Any:
         raise WrongMessage("The descriptor names nothing", hint="Give it the name of a dataset as path.")
     name = dialect_named(DEFAULT_DIALECT).quoted("/".join(parts))
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
+
+
+def _option(key: str, value: Any) -> bytes:
+    return bytes(message("SessionOption", key=key, value=value.SerializeToString()).SerializeToString())
 
 
 def _expect(found: Any, name: str) -> Any:

@@ -25,8 +25,10 @@ from typing import Any, Final
 import pyarrow.flight as fl
 
 from odfpy.coordinator.storage import Storage
+from odfpy.query.dialects import DIALECTS
 from odfpy.serving.access import Caller, find_caller
 from odfpy.serving.flight.errors import Unauthenticated, told
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA
 
 ANONYMOUS: Final = "anonymous"
 DIALECT_HEADER: Final = "odf-dialect"
@@ -34,6 +36,7 @@ MIDDLEWARE: Final = "session"
 _PREFIX: Final = "odfs_"
 _IDLE_SECONDS: Final = 86400.0
 _MOST_SESSIONS: Final = 20_000
+_INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
 _HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as password."
 
 
@@ -52,6 +55,22 @@ class Session:
     name: str = ""
     options: dict[str, str] = field(default_factory=dict)
     used: float = 0.0
+
+
+_OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "schema": (DB_SCHEMA,)}
+"""What a session may be set to; tools set the only catalog and schema there are."""
+
+
+def set_option(session: Session, name: str, value: str) -> int:
+    """Set an option of a session, nothing for what goes without saying; gives the number of an error, or 0."""
+    if name not in _OPTIONS:
+        return _INVALID_NAME
+    if value not in ("", *_OPTIONS[name]):
+        return _INVALID_VALUE
+    if name == "dialect" and not session.name:
+        return _CANNOT
+    session.options[name] = value
+    return 0
 
 
 class Sessions:
