@@ -137,10 +137,24 @@ def test_a_prepared_statement_sees_new_rows_when_it_is_executed_again(tmp_path: 
         assert (before, fetch(client, again)["n"].to_pylist()) == ([6], [7])
 
 
-def test_parameters_have_the_types_of_what_they_are_compared_with(client: Any):
-    made = prepare(client, f'select id from "{OPEN}" where id between ? and ? and event_time < ? and ? = name limit ?')
-    types = pa.ipc.read_schema(pa.py_buffer(made.parameter_schema)).types
-    assert [str(kind) for kind in types] == ["int64", "int64", "timestamp[ms, tz=UTC]", "string", "int64"]
+@pytest.mark.parametrize(
+    ("condition", "types"),
+    [
+        (
+            "id between ? and ? and event_time < ? and ? = name limit ?",
+            "int64 int64 timestamp[ms, tz=UTC] string int64",
+        ),
+        ("id in (?, 8) and name like ? limit 1 offset ?", "int64 string int64"),
+        ("id = ? + 1 and id = -? and -(? * ?) > id", "int64 int64 int64 int64"),
+        ("? and (not ? or id > 1)", "bool bool"),
+        ("cast(event_time as date) = ? and cast(? as boolean)", "date32[day] bool"),
+        ("coalesce(name, ?) = 'x' and 1.5 > ? and lower(name) = ?", "string double string"),
+    ],
+)
+def test_parameters_have_the_types_of_what_stands_beside_them(client: Any, condition: str, types: str):
+    made = prepare(client, f'select id from "{OPEN}" where {condition}')
+    found = pa.ipc.read_schema(pa.py_buffer(made.parameter_schema)).types
+    assert " ".join(str(kind) for kind in found) == types
 
 
 def test_a_closed_statement_is_not_there_any_more(client: Any):

@@ -15,10 +15,19 @@ if TYPE_CHECKING:
 
 
 _MARK: Final = "odf parameter "
+_TYPES: Final = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), pa.int64()),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), pa.float64()),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ"), pa.timestamp("ms", "UTC")),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "VARBINARY": pa.binary(),
+}
+"""Of what is cast: types that clients can give values of."""
 
 
 def parameter_schema(found: Plan) -> pa.Schema:
-    """The parameters of a query, `1`, `2` and so on: of the type of the column that they are compared with, else text.
+    """The parameters of a query, `1`, `2` and so on: of the type of what stands beside them, else text.
 
     Whatever a client sends instead is taken all the same.
     """
@@ -42,10 +51,39 @@ def _columns(found: Plan) -> dict[str, pa.DataType]:
 
 
 def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
+    """The type of what stands beside a parameter, or beside the calculation that it is part of."""
     from sqlglot import exp
 
-    parent = place.parent
-    if isinstance(parent, exp.Limit | exp.Offset):
-        return pa.int64()
-    names = [one.name for one in parent.iter_expressions() if isinstance(one, exp.Column)] if parent else []
-    return next((columns[name] for name in names if name in columns), pa.string())
+    node: exp.Expr = place
+    while (parent := node.parent) is not None:
+        match parent:
+            case exp.Limit() | exp.Offset():
+                return pa.int64()
+            case exp.Connector() | exp.Not() | exp.Where() | exp.Having():
+                return pa.bool_()
+        beside = [parent, *(one for one in parent.iter_expressions() if one is not node)]
+        found = next((kind for one in beside if (kind := _known(one, columns)) is not None), None)
+        if found is not None:
+            return found
+        if isinstance(parent, exp.Predicate) or not isinstance(parent, exp.Binary | exp.Unary):
+            break
+        node = parent
+    return pa.string()
+
+
+def _known(one: exp.Expr, columns: dict[str, pa.DataType]) -> pa.DataType | None:
+    """The type of something that is no parameter, where it is plain to see."""
+    from sqlglot import exp
+
+    match one:
+        case exp.Column():
+            return columns.get(one.name)
+        case exp.Cast():
+            return _TYPES.get(one.to.this.name)
+        case exp.Boolean():
+            return pa.bool_()
+        case exp.Literal() if one.is_string:
+            return None if one.name.startswith(_MARK) else pa.string()
+        case exp.Literal():
+            return pa.int64() if one.is_int else pa.float64()
+    return None
