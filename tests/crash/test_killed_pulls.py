@@ -45,7 +45,8 @@ def contents(folder: Path) -> dict[str, list[dict[str, object]]]:
 
 
 def test_killed_pulls_leave_a_workspace_that_verifies_and_pulls_on(zygote: Zygote, tmp_path: Path) -> None:
-    undisturbed = make(tmp_path / "undisturbed")
+    nothing_pulled = make(tmp_path / "nothing pulled")
+    undisturbed = shutil.copytree(nothing_pulled, tmp_path / "undisturbed")
     status, seconds = zygote.pull(undisturbed)
     assert status == 0
     wanted = contents(undisturbed)
@@ -54,7 +55,7 @@ def test_killed_pulls_leave_a_workspace_that_verifies_and_pulls_on(zygote: Zygot
     round_ = 0
     while killed < KILLS:
         round_ += 1
-        folder = make(tmp_path / f"workspace-{round_}")
+        folder = shutil.copytree(nothing_pulled, tmp_path / f"workspace-{round_}")
         while killed < KILLS:
             status, _ = zygote.pull(folder, kill_after=chance.uniform(0, seconds))
             if status == 0:

@@ -10,6 +10,7 @@ import sys
 
 _PROGRAM = """
 import os, signal, sys, traceback
+import blake3, cryptography.hazmat.primitives.asymmetric.ed25519, flatbuffers, rfc8785, sqlglot
 import duckdb, pyarrow, pyarrow.compute, pyarrow.parquet, datafusion
 
 def die_at(last, also):
