@@ -72,6 +72,8 @@ def check_reproducible(service: QueryService, request: Request) -> None:
     """
     planned = plan(service.catalogue, request.question())
     for message, hint in _problems(planned):
+        if planned.dialect.tree(planned.text) is None:
+            service.prepare(planned.query)  # which says what is wrong, if it makes no sense to an engine either
         raise NotReproducible(f"No proof can be given of this answer: {message}", hint=hint)
 
 
@@ -157,7 +159,7 @@ class _Reader:
         for window in tree.find_all(exp.Window):
             if not self._is_settled(window):
                 yield (
-                    f"rows of a window have no order of their own: {window.sql()}",
+                    f"rows of a window have no order of their own: {window.sql(comments=False)}",
                     "Add the offset of the dataset to its ORDER BY.",
                 )
         for call in tree.find_all(exp.Func):
@@ -169,7 +171,7 @@ class _Reader:
             )
             if written & _BY_ORDER and not call.find_ancestor(exp.Window):
                 yield (
-                    f"{call.sql()} depends on the order of rows",
+                    f"{call.sql(comments=False)} depends on the order of rows",
                     "Leave it out, or use an aggregate such as min, max, sum or count.",
                 )
         if not self._is_ordered(outermost) or _has_distinct_on(outermost):
@@ -253,7 +255,7 @@ class _Reader:
             if name in ("Count", "Min", "Max", "CountIf", *_PEERS, "RowNumber", "Lag", "Lead", "Ntile"):
                 continue
             if name not in _FRACTIONS or not self._is_exact(call):
-                yield f"Spark adds fractions in no certain order: {call.sql()}", hint
+                yield f"Spark adds fractions in no certain order: {call.sql(comments=False)}", hint
 
     def _is_exact(self, call: exp.Expr) -> bool:
         """Whether what is summed up has no fractions of floating point, as far as that can be told."""
@@ -357,4 +359,4 @@ def _is_among(wanted: exp.Expr, keys: Sequence[exp.Expr], shown: Sequence[exp.Ex
         found = named(wanted)
         if isinstance(wanted, exp.Column) and (not isinstance(found, exp.Column) or found.name != wanted.name):
             return False
-    return any(named(key).sql() == found.sql() for key in keys)
+    return any(named(key).sql(comments=False) == found.sql(comments=False) for key in keys)

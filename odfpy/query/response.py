@@ -93,7 +93,8 @@ def ask(
         table, inputs = answer.read_all(), answer.inputs
     if limits.rows is not None and table.num_rows > limits.rows:
         raise ResultTooLarge(
-            f"The answer has more than {limits.rows} rows", hint="Ask for it page by page, with skip and limit."
+            f"The answer has more than {limits.rows} rows",
+            hint="Ask for it page by page, with skip and limit, or over Flight SQL.",
         )
     return Answered(table, request.bound_to(inputs))
 

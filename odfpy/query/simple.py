@@ -30,6 +30,7 @@ class Simple:
         totals: what is wanted of all rows: `count`, `min` or `max` (of the offset), and what it is to be called.
         low: least offset that is wanted, as far as the conditions tell.
         high: greatest offset that is wanted.
+        ordered: whether it says in which order.
         descending: whether the last rows come first.
         skip: rows to leave out.
         limit: rows at most.
@@ -40,6 +41,7 @@ class Simple:
     totals: tuple[tuple[str, str], ...] = ()
     low: int = 0
     high: int | None = None
+    ordered: bool = False
     descending: bool = False
     skip: int = 0
     limit: int | None = None
@@ -164,7 +166,7 @@ class _Reader:
             return None
         if any(shown == self._offset and name != shown for name, shown in found.columns or ()):
             return None  # ordered by what is called so in the result
-        return replace(found, descending=bool(by[0].args.get("desc")))
+        return replace(found, ordered=True, descending=bool(by[0].args.get("desc")))
 
     def _with_limit(self, tree: exp.Select, found: Simple) -> Simple | None:
         limit, offset = tree.args.get("limit"), tree.args.get("offset")

@@ -77,7 +77,7 @@ class CommittedAnswer:
             UnsupportedVersion: a newer release has written it.
         """
         try:
-            tree = json.loads(data)
+            tree = json.loads(data, object_pairs_hook=_members, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             what = "it ends too early" if _is_cut(data, error) else "it is not JSON"
             raise MalformedAnswer(f"This is no answer with a proof: {what}", hint="Get the file once more.") from error
@@ -89,7 +89,9 @@ class CommittedAnswer:
         if not isinstance(tree, dict):
             raise MalformedAnswer("This is no answer with a proof: it is not an object", hint=_expected())
         version = tree.get("version", VERSION)
-        if version != VERSION or isinstance(version, bool):
+        if type(version) is not int:
+            raise MalformedAnswer(f"version: expected a whole number, not {version!r}", hint=_expected())
+        if version != VERSION:
             raise UnsupportedVersion(
                 f"The answer is written in version {version!r}, this release knows {VERSION}",
                 hint="Use a newer release of odfpy.",
@@ -109,6 +111,8 @@ class CommittedAnswer:
             proof: Proof = from_tree(Proof, tree["proof"], ("proof",))
         except TreeError as error:
             raise MalformedAnswer(error.message, hint=error.hint or _expected()) from error
+        if to_tree(commitment) != tree["commitment"]:  # hashes can be written in several ways, and are signed in one
+            raise MalformedAnswer("commitment: this is not the form in which it was signed", hint=_expected())
         return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
 
     def check_signature(self, signer: ActorId | None = None) -> Request:
@@ -226,6 +230,20 @@ def _require(service: QueryService, state: DatasetState) -> None:
 
 def _expected() -> str:
     return "It is a file of `odf sql --commit`, or the answer of a node to a query with include=Proof."
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object, each of which is there once: others may look at the other one."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MalformedAnswer(f"This is no answer with a proof: it has {twice!r} twice in one place", hint=_expected())
+    return members
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _is_cut(data: bytes, error: BaseException) -> bool:

@@ -85,6 +85,9 @@ OTHER = KeyPair(b"\x01" * 32)
         (("subQueries",), {}, "E721", "subQueries: expected a list"),
         (("more",), 1, "E721", "no part 'more'"),
         (("version",), 2, "E204", "version 2"),
+        (("version",), 1.0, "E721", "version: expected a whole number"),
+        (("version",), "1", "E721", "version: expected a whole number"),
+        (("output", "data", 0, "id"), float("nan"), "E721", "not JSON"),
     ],
 )
 def test_each_part_is_bound(answer: Path, odf: Odf, path: tuple[str | int, ...], to: Any, code: str, says: str) -> None:
@@ -94,6 +97,15 @@ def test_each_part_is_bound(answer: Path, odf: Odf, path: tuple[str | int, ...],
     assert done.says.startswith("error: answer.json: ")
     assert says in done.says
     assert f"({code})" in done.says
+
+
+def test_other_ways_to_write_the_same_are_not_what_was_signed(answer: Path, odf: Odf) -> None:
+    written = answer.read_text()
+    tree = json.loads(written)
+    change(answer, "commitment", "outputHash", to=tree["commitment"]["outputHash"].upper())
+    assert "not the form in which it was signed" in odf("verify-result", "answer.json").says
+    answer.write_text(written.replace('"dataFormat"', '"dataFormat": "JsonSoA", "dataFormat"'))
+    assert "'dataFormat' twice in one place" in odf("verify-result", "answer.json").says
 
 
 @pytest.mark.parametrize(

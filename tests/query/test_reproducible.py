@@ -6,6 +6,7 @@ import pytest
 from support.fixtures import KAMU
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import InvalidQuery
 from odfpy.query.plan import plan
 from odfpy.query.reproducible import NotReproducible, check_reproducible, depends_on_more
 from odfpy.query.request import Include, Request
@@ -51,6 +52,7 @@ GOOD = [
     'select \'now()\' as text, "now" from (select id as "now" from trades) order by "now"',
     "select timestamp '2024-01-01' as t",
     "select count(*) as n, sum(t.amount) as s from trades t join trades u on t.side = u.side",
+    "select side, -- how\n count(*) as n from trades group by /* what */ side order by side /* last */",
     "select * from odf_current('trades', 'id') order by id",
     "select amount from odf_current('trades', 'id') order by id limit 3",
     "select t.side, t.id from odf_current('trades', 'id') t where amount > 5 order by side, t.id desc limit 3",
@@ -117,6 +119,12 @@ def test_of_these_there_are_none(workspace: Workspace, query: str) -> None:
     with pytest.raises(NotReproducible, match=r"(?i)" + reason) as raised:
         check(workspace, query)
     assert raised.value.hint
+
+
+def test_of_what_makes_no_sense_the_engine_says_so(workspace: Workspace) -> None:
+    for query in ("select 'abc from trades", "select frm where"):
+        with pytest.raises(InvalidQuery):
+            check(workspace, query)
 
 
 @pytest.mark.parametrize(
