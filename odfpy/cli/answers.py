@@ -175,9 +175,9 @@ def _pager() -> list[str] | None:
 
 
 def _page(command: list[str], text: str) -> bool:
-    """Show a text by a pager; False if there is none. Ctrl-C is the pager's own affair."""
+    """Show a text by a pager; False if there is none. Ctrl-C is the pager's own affair, which would inherit SIG_IGN."""
     sys.stdout.flush()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         environment = {"LESS": "FRSX", **os.environ}
         with suppress(BrokenPipeError):  # whoever reads has enough of it

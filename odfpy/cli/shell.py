@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
+from typing import Any, Final
 
 from odfpy.cli.answers import Showing
 from odfpy.cli.grammar import whole_number
 from odfpy.cli.output import Format, Output
-from odfpy.cli.words import Words, remember_as_one
+from odfpy.cli.shell_history import History
+from odfpy.cli.words import COMMANDS, Words
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import EngineError, InternalError, OdfError, UsageError
+from odfpy.errors import EngineError, InternalError, OdfError, UsageError, did_you_mean
 from odfpy.query.dialects import dialect_named
 from odfpy.query.tables import split_statements
 
@@ -37,7 +38,18 @@ HELP = r"""Statements end with a semicolon and may have several lines; every dat
   \q            leave (or Ctrl-D)
 The Tab key completes words. Ctrl-C ends a query, or drops what is typed."""
 
-HISTORY_LINES = 1000
+_HABITS: Final = {
+    **dict.fromkeys(("exit", "quit", ".exit", ".quit", ".q", "\\quit"), "\\q"),
+    **dict.fromkeys(("help", ".help", "?", "\\h", "\\help"), "\\?"),
+    **dict.fromkeys((".tables", ".schema", "describe", "desc", "\\dt", "\\d+", "\\dt+", "\\dv", "\\l"), "\\d"),
+    ".mode": "\\format",
+    ".timer": "\\timing",
+}
+"""What users of other shells type, and what it is here."""
+
+
+class _Interrupted(Exception):
+    """A statement was."""
 
 
 class Shell:
@@ -72,8 +84,9 @@ class Shell:
         """Go on until the person leaves."""
         self.showing = replace(self.showing, interactive=True, timing=True, pager=True)
         self.output.text(f"SQL shell of {self.workspace.root}. \\? for help, \\q to leave.")
+        history = History(self.workspace.storage.cache / "sql-history")
         with self._interruptible():
-            with_history(self.workspace.storage.cache / "sql-history", self._loop)
+            self._loop(history)
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -102,15 +115,14 @@ class Shell:
         finally:
             self._is_reading = False
 
-    def _loop(self) -> None:
+    def _loop(self, history: History) -> None:
         words = Words(self.workspace, lambda: self.showing.engine)
         words.attach(lambda: "".join(f"{line}\n" for line in self._lines))
         while True:
             try:
-                line = self._read("...> " if self._lines else "odf> ")
-                if not self._lines and line.strip() in ("\\q", "\\quit"):
+                pasted = self._read("...> " if self._lines else "odf> ")
+                if not all(self._take(line, history) for line in pasted.split("\n")):
                     return
-                self._take(line)
             except EOFError:
                 self.output.text()
                 return
@@ -120,48 +132,69 @@ class Shell:
             except KeyboardInterrupt:  # drops what is typed
                 self._lines = []
                 self.output.text()
+            except _Interrupted:  # drops what was pasted behind it
+                continue
 
-    def _take(self, line: str) -> None:
-        """Do what a line says, or what it completes; keep it otherwise."""
-        if not self._lines and line.strip().startswith("\\"):
-            self._meta(line.strip())
-            return
-        self._lines += [line] if self._lines or line.strip() else []
+    def _take(self, line: str, history: History) -> bool:
+        """Do what a line says, or what it completes; keep it otherwise. False if the person leaves."""
+        command, argument = _own_command(line)
+        if command and (not self._lines or (line.lstrip().startswith("\\") and not self._is_open())):
+            if command == "\\q":
+                return False
+            history.add([line.strip()])
+            self._meta(command, argument)
+            return True
+        is_remark = not line.strip() or line.lstrip().startswith("--")
+        self._lines += [] if is_remark and not self._lines else [line]
         text = "\n".join(self._lines)
-        if not is_complete(text, self.showing.engine or "spark"):
-            return
-        remember_as_one(self._lines)
-        self._lines = []
+        dialect = self.showing.engine or "spark"
+        if is_complete(text, dialect):
+            history.add(_in_one_line(self._lines, dialect))
+            self._lines = []
+            self._run_apart(text)
+        return True
+
+    def _is_open(self) -> bool:
+        """Whether a quote or a comment is open in what is typed so far."""
+        return not _tokens("\n".join(self._lines), self.showing.engine or "spark")
+
+    def _run_apart(self, text: str) -> None:
         code = _apart(lambda: self._run_all(split_statements(text)), self.output)
         self.showing.png = None
         if code == -signal.SIGINT:
             self.output.text()
             self.output.error("interrupted")
-        elif code < 0:
+            raise _Interrupted
+        if code < 0:
             raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps memory did not suffice.")
 
-    def _meta(self, line: str) -> None:
-        command, _, argument = line.partition(" ")
-        argument = argument.strip().rstrip(";").strip("`\"'")
-        match command.rstrip(";"):
+    def _meta(self, command: str, argument: str) -> None:
+        showing = self.showing
+        match command:
             case "\\d":
                 self._describe(argument)
-            case "\\format":
-                self.output.form = Format.parse(argument) if argument else Format.TABLE
-            case "\\timing":
-                self.showing.timing = _flag(argument, self.showing.timing)
-            case "\\pager":
-                self.showing.pager = _flag(argument, self.showing.pager)
-            case "\\plot" if argument.lower().endswith(".png"):
-                self.showing.png = argument
-            case "\\plot":
-                self.showing.plot = _flag(argument, self.showing.plot)
-            case "\\limit":
-                self.showing.limit = None if argument in ("", "off") else whole_number(argument, "\\limit")
-            case "\\engine":
-                self.showing.engine = dialect_named(argument).name if argument else None
-            case _:
+            case "\\?":
                 self.output.text(HELP)
+            case "\\plot" if argument.lower().endswith(".png"):
+                showing.png = argument
+            case "\\timing" | "\\pager" | "\\plot":
+                name = command[1:]
+                setattr(showing, name, _flag(argument, getattr(showing, name)))
+                self.output.say(f"{name} is {'on' if getattr(showing, name) else 'off'}")
+            case "\\format":
+                self.output.form = Format.parse(argument) if argument else self.output.form
+                self.output.say(f"format is {self.output.form.value}")
+            case "\\limit":
+                if argument:
+                    showing.limit = None if argument == "off" else whole_number(argument, "\\limit")
+                self.output.say(f"limit is {'off' if showing.limit is None else showing.limit}")
+            case "\\engine":
+                showing.engine = dialect_named(argument).name if argument else showing.engine
+                self.output.say(f"engine is {showing.engine or 'spark'}")
+            case _:
+                raise UsageError(
+                    f"There is no command {command}", hint=did_you_mean(command, COMMANDS, otherwise="\\? lists them.")
+                )
 
     def _describe(self, name: str) -> None:
         """The datasets, or the columns of one."""
@@ -180,17 +213,38 @@ class Shell:
             self.output.text(f"Key: {', '.join(state.primary_key)}")
 
 
+def _own_command(line: str) -> tuple[str, str]:
+    """The shell's own command that a line is, also in the words of other shells, and its argument; empty if none."""
+    text = line.strip().rstrip(";").strip()
+    word, _, argument = ("\\d" if text.lower() == "show tables" else text).partition(" ")
+    command = _HABITS.get(word.lower(), word)
+    return (command, argument.strip().strip("`\"'")) if command.startswith("\\") else ("", "")
+
+
 def is_complete(text: str, dialect: str) -> bool:
     """Whether statements end with a semicolon that is in no quotes, and no comment."""
-    from sqlglot.errors import TokenError
-
     if ";" not in text:
         return False
-    try:
-        tokens = dialect_named(dialect).tokens(text)
-    except TokenError:  # a quote is open
-        return False
+    tokens = _tokens(text, dialect)
     return bool(tokens) and tokens[-1].token_type.name == "SEMICOLON"
+
+
+def _tokens(text: str, dialect: str) -> Sequence[Any]:
+    """The words of statements; none if a quote or a comment is open."""
+    from sqlglot.errors import TokenError
+
+    try:
+        return dialect_named(dialect).tokens(text)
+    except TokenError:
+        return []
+
+
+def _in_one_line(lines: list[str], dialect: str) -> list[str]:
+    """Statements in one line, where that makes no difference, to be remembered."""
+    tokens = _tokens("\n".join(lines), dialect)
+    if any("--" in line for line in lines) or any("\n" in token.text for token in tokens):
+        return [line for line in lines if line.strip()]
+    return [" ".join(line.strip() for line in lines if line.strip())]
 
 
 def _flag(argument: str, before: bool) -> bool:
@@ -221,23 +275,3 @@ def _apart(work: Callable[[], None], output: Output) -> int:
         with suppress(OSError):
             sys.stdout.flush()
         os._exit(code)
-
-
-def with_history(file: Path, work: Callable[[], None]) -> None:
-    """Give `input` line editing, and a history that is there again the next time.
-
-    What is new is added to the file: there may be several shells.
-    """
-    import readline
-
-    readline.set_history_length(HISTORY_LINES)
-    with suppress(OSError):  # a workspace that cannot be written to has no history
-        file.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
-        readline.read_history_file(file)
-    known = readline.get_current_history_length()
-    try:
-        work()
-    finally:
-        with suppress(OSError):
-            readline.append_history_file(max(0, readline.get_current_history_length() - known), file)

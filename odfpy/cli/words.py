@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from odfpy.cli.output import Format
@@ -134,19 +133,5 @@ class Words:
         readline.set_completer_delims(DELIMITERS)
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-
-
-def remember_as_one(lines: Sequence[str]) -> None:
-    """Let the lines of a statement be one entry of the history, where they can stand in one line."""
-    import readline
-
-    if len(lines) < 2 or any("--" in line for line in lines):
-        return
-    last = readline.get_current_history_length()
-    kept = [readline.get_history_item(number) for number in range(last - len(lines) + 1, last + 1)]
-    if kept != list(lines):  # empty lines are not kept, for example
-        return
-    with suppress(ValueError):
-        for _ in lines:
-            readline.remove_history_item(readline.get_current_history_length() - 1)
-    readline.add_history(" ".join(line.strip() for line in lines))
+        if not is_libedit:  # tabs in what is pasted are no questions, and its lines come together
+            readline.parse_and_bind("set enable-bracketed-paste on")

@@ -113,7 +113,8 @@ def test_settings_of_the_shell(workspace: Path) -> None:
         assert "Did you mean ndjson" in shell.ask("\\format nsjon")
         shell.ask("\\format csv")
         assert "b,c\nx,1\n" in shell.ask("select 'x' as b, 1 as c;").replace("\r", "")
-        shell.ask("\\format")
+        assert "format is csv\n" in shell.ask("\\format")
+        shell.ask("\\format table")
         shell.ask("\\limit 2")
         assert "2\n3\n" not in shell.ask("select value from generate_series(1, 5);")
         assert "wants a whole number" in shell.ask("\\limit many")
@@ -125,8 +126,44 @@ def test_settings_of_the_shell(workspace: Path) -> None:
         assert "█" not in shell.ask("select 'a' as name, 2 as n;")
         assert "It is on or off" in shell.ask("\\pager perhaps")
         assert "Did you mean spark" in shell.ask("\\engine sparc")
+        assert "engine is datafusion\n" in shell.ask("\\engine;")
+        assert "limit is off\n" in shell.ask("\\limit")
+        assert "timing is on\n" in shell.ask("\\timing")
         leave(shell)
     assert (workspace / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_words_of_other_shells(workspace: Path) -> None:
+    with terminal(*SHELL, cwd=workspace, NO_COLOR="1", PAGER="cat", columns=120) as shell:
+        shell.wait_for("odf> ")
+        for words in ("\\d", "\\dt", ".tables", "SHOW TABLES;"):
+            assert "com.example.rates   Root" in shell.ask(words)
+        assert "Option<String>" in shell.ask(f"describe {NAME};")
+        for words in ("help", "\\?;", ".help"):
+            assert "Statements end with a semicolon" in shell.ask(words)
+        assert "There is no command \\tming" in shell.ask("\\tming")
+        shell.ask("-- a remark")
+        shell.type("select 1 as n,\n")
+        shell.wait_for("...> ")
+        assert "timing is off" in shell.ask("\\timing", "...> ")
+        shell.ask("  '", "...> ")
+        assert "\\n\\d" in shell.ask("\\d' as b;"), "within quotes it is no command"
+        shell.type("exit\n")
+        assert shell.wait() == 0
+
+
+def test_what_is_pasted_comes_as_a_whole(workspace: Path) -> None:
+    pasted = "-- two statements\nselect\n\t\t'a;\n\tb' as x;\nselect\t\tnope;\nselect 40 + 2 as y;"
+    with terminal(*SHELL, cwd=workspace, NO_COLOR="1", PAGER="cat", columns=120) as shell:
+        shell.wait_for("odf> ")
+        shell.ask("\\format json")
+        told = shell.ask(f"\x1b[200~{pasted}\x1b[201~")
+        assert '"x": "a;\\n\\tb"' in told
+        assert "No field named nope" in told
+        assert '"y": 42' in told
+        leave(shell)
+    history = (workspace / ".odf" / "cache" / "sql-history").read_text().splitlines()
+    assert history == ["\\format json", "select", "\t\t'a;", "\tb' as x;", "select\t\tnope;", "select 40 + 2 as y;"]
 
 
 def test_what_is_longer_than_the_screen_goes_through_a_pager(workspace: Path) -> None:
