@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +90,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         try:
             with place.made_aside() as folder:
                 files = _written(folder, answer.schema, _told(answer, place.to.name, progress), options)
-                _write_whole(folder / place.sidecar.name, _completed(manifest, files))
+                (folder / place.sidecar.name).write_bytes(_completed(manifest, files))
         except OSError as error:
             raise OdfError(
                 f"Cannot write {place.to}: {error.strerror or error}",
@@ -121,13 +120,6 @@ def _written(
     except BaseException:
         files.discard()
         raise
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.errors import AlreadyExists, OdfError, UsageError
-from odfpy.files import sync_folder
+from odfpy.files import MANY, sync_file_system, sync_folder
 
 SUFFIX: Final = ".odf.json"
 """What is put behind the name of a file for that of its sidecar."""
@@ -104,7 +104,7 @@ class Place:
 
     @contextmanager
     def made_aside(self) -> Iterator[Path]:
-        """Gives an empty folder for the files and the sidecar, which take their place if all goes well.
+        """Gives an empty folder for the files and the sidecar, which are flushed and take their place if all goes well.
 
         Raises:
             OSError: they cannot.
@@ -113,6 +113,7 @@ class Place:
             new = workshop / _NEW
             new.mkdir()
             yield new
+            _flush(new)
             if self.is_folder:
                 self._replace_folder(new, workshop / _FORMER)
             else:
@@ -123,12 +124,20 @@ class Place:
             sync_folder(self.to.parent)
 
     def _replace_folder(self, new: Path, former: Path) -> None:
-        for folder in {path.parent for path in new.rglob("*")}:
-            sync_folder(folder)
         if self.to.exists():
             former.mkdir()
             self.to.rename(former / self.to.name)
         new.rename(self.to)
+
+
+def _flush(folder: Path) -> None:
+    """Make sure that all that is in a folder is on the disk."""
+    paths = [folder, *folder.rglob("*")]
+    if len(paths) > MANY:
+        sync_file_system(folder)
+    else:
+        for path in paths:
+            sync_folder(path)  # it takes a file, too
 
 
 @contextmanager

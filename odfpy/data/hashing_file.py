@@ -54,5 +54,9 @@ class HashingFile:
         os.fsync(self._file.fileno())
         self._file.close()
 
+    def finish(self) -> None:
+        """Write all bytes, which whoever has more files flushes to the disk together."""
+        self._file.close()
+
     def close(self) -> None:
         """Asked by Arrow at its end; the file is closed by `sync_and_close` or `discard`."""

@@ -121,6 +121,8 @@ def plain(value: Any) -> Any:
             return value
         case float():
             return value if value - value == 0 else str(value).lower()  # JSON has neither NaN nor infinity
+        case Decimal():
+            return f"{value:f}"  # with all its digits: 0.0000000000, not 0E-10
         case bytes():
             return base64.b16encode(value).decode().lower()
         case dict():

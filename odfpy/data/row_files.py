@@ -194,14 +194,14 @@ class RowFile:
                     self._encoder.write(batch)
 
     def finish(self) -> RowFileInfo:
-        """Write the rest, and wait until all is on the disk.
+        """Write the rest; it is not flushed to the disk.
 
         Raises:
             OSError: the disk is full, for example.
         """
         self.flush()
         self._encoder.close()
-        self._file.sync_and_close()
+        self._file.finish()
         return RowFileInfo(Multihash(SHA3_256.code, self._file.hasher.digest()), self._file.size, self.num_rows)
 
     def discard(self) -> None:

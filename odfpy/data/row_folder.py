@@ -108,7 +108,10 @@ class RowFolder:
             self._part()
 
     def finish(self) -> list[FileInFolder]:
-        """Write the rest; gives the files in the order of their names. No rows are one file without any."""
+        """Write the rest; gives the files in the order of their names. No rows are one file without any.
+
+        Nothing is flushed to the disk.
+        """
         self._part()
         if not self._begun and not self._keys:
             self._file("")

@@ -54,6 +54,7 @@ def test_other_values() -> None:
     assert values(pa.array([0.1, 1e38, None, float("nan")], pa.float32())) == [0.1, 1e38, None, "nan"]
     assert values(pa.array([[0.1]], pa.list_(pa.float32()))) == [[0.1]]
     assert values(pa.array([Decimal("1.10")], pa.decimal256(50, 2))) == ["1.10"]
+    assert values(pa.array([Decimal(0), Decimal("-1e-10")], pa.decimal128(38, 10))) == ["0.0000000000", "-0.0000000001"]
     assert values(pa.array([b"\x00\xff"])) == ["00ff"]
     assert values(pa.array([True, None])) == [True, None]
     assert values(pa.nulls(2)) == [None, None]
