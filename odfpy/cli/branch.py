@@ -41,6 +41,11 @@ def complete_branches(ctx: typer.Context) -> list[str]:
     return _complete(ctx, ReferenceKind.BRANCH)
 
 
+def complete_moments(ctx: typer.Context) -> list[str]:
+    """What has a name of its own in the history of the dataset that is named before, for the shell's completion."""
+    return ["head", *complete_tags(ctx), *complete_branches(ctx)]
+
+
 @command(
     commands,
     "odf tag com.example.rates",

@@ -103,6 +103,9 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
                 if place is None:
                     return []
             else:
+                argument = _argument(place, context, positional)
+                if argument is not None:
+                    _note(argument, word, context)
                 positional += 1
         if waiting is not None:
             return _values(waiting, context, unfinished)
@@ -115,16 +118,22 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
             return list(_options(place, context))
         if hasattr(place, "list_commands"):
             return list(_commands(place, context))
-        arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
-        if positional >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
-            return []
-        return _values(arguments[min(positional, len(arguments) - 1)], context, unfinished)
+        argument = _argument(place, context, positional)
+        return [] if argument is None else _values(argument, context, unfinished)
 
 
-def _note(option: Any, value: str, context: Any) -> None:
-    """Remember the value of an option: what other words can be may depend on it."""
-    context.params[option.name] = value
-    if option.name == "workspace":
+def _argument(place: Any, context: Any, number: int) -> Any:
+    """What the word of some number is, of those that are no options; None if there is to be none."""
+    arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
+    if number >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
+        return None
+    return arguments[min(number, len(arguments) - 1)]
+
+
+def _note(param: Any, value: str, context: Any) -> None:
+    """Remember the value of an option or argument: what other words can be may depend on it."""
+    context.params[param.name] = value
+    if param.name == "workspace":
         context.obj.folder = value
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.branch import complete_branches
-from odfpy.cli.grammar import Form, Name, command, group, listed, session_of, whole_number
+from odfpy.cli.branch import complete_moments
+from odfpy.cli.grammar import Form, Name, command, complete_columns, group, listed, session_of, whole_number
 from odfpy.cli.output import Format, Output
 from odfpy.cli.results import plural
 from odfpy.errors import OdfError, UsageError
@@ -32,7 +32,7 @@ DIFFERENT, TROUBLE = 1, 2
     "odf diff com.example.rates v1 head",
     "odf diff com.example.rates 2024-03-01 2024-04-01 --rows 100",
     "odf diff com.example.rates 3 7 --key cur -o ndjson",
-    "odf diff com.example.rates v1 head --exit-code -q",
+    "odf diff com.example.rates v1 head --exit-code --rows 0",
 )
 def diff(
     context: typer.Context,
@@ -42,7 +42,7 @@ def diff(
         typer.Argument(
             help="The branch; with B a time, block, tag or branch.",
             metavar="BRANCH|A",
-            autocompletion=complete_branches,
+            autocompletion=complete_moments,
         ),
     ],
     second: Annotated[
@@ -50,14 +50,19 @@ def diff(
         typer.Argument(
             help="What to compare A with: a time, block, tag, branch, head.",
             metavar="B",
-            autocompletion=complete_branches,
+            autocompletion=complete_moments,
         ),
     ] = None,
     rows: Annotated[
         str | None, typer.Option("--rows", "-n", help="How many rows to show, 10 in a table.", metavar="N")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Columns by which rows are known, with commas.", metavar="COLUMNS")
+        str | None,
+        typer.Option(
+            help="Columns by which rows are known, with commas.",
+            metavar="COLUMNS",
+            autocompletion=complete_columns,
+        ),
     ] = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if there are differences, with 2 after an error.")
@@ -91,7 +96,8 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
     try:
         found = session.workspace.diff(name, branch)
     except NoSuchReference as error:
-        hint = f"`odf diff {name} {branch} head` compares moments: times, blocks, tags."
+        old, dots, new = branch.partition("..")  # as git has it
+        hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares moments: times, blocks, tags."
         raise NoSuchReference(error.message, hint=f"{error.hint} {hint}" if error.hint else hint) from error
     if not output.for_people:
         output.tree(_staged_tree(found))

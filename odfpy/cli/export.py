@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Form, command, complete_names, group, listed, session_of, whole_number
+from odfpy.cli.branch import complete_moments
+from odfpy.cli.grammar import Form, command, complete_columns, complete_names, group, listed, session_of, whole_number
 from odfpy.cli.output import Output, sized
 from odfpy.cli.results import plural
 from odfpy.errors import UsageError
@@ -47,7 +48,12 @@ def export(
     ] = None,
     current: Annotated[bool, typer.Option("--current", help="The current state, instead of the log.")] = False,
     as_at: Annotated[
-        str | None, typer.Option(help="What was known at a time, block, tag or branch.", metavar="MOMENT")
+        str | None,
+        typer.Option(
+            help="What was known at a time, block, tag or branch.",
+            metavar="MOMENT",
+            autocompletion=complete_moments,
+        ),
     ] = None,
     as_of: Annotated[str | None, typer.Option(help="What held at an event time.", metavar="TIME")] = None,
     form: Annotated[
@@ -73,7 +79,12 @@ def export(
     delimiter: Annotated[str | None, typer.Option(help="Between the values of CSV.", metavar="CHAR")] = None,
     no_header: Annotated[bool, typer.Option("--no-header", help="CSV without the names of the columns.")] = False,
     partition_by: Annotated[
-        str | None, typer.Option(help="Columns that become folders (cur=EUR/), with commas.", metavar="COLUMNS")
+        str | None,
+        typer.Option(
+            help="Columns that become folders (cur=EUR/), with commas.",
+            metavar="COLUMNS",
+            autocompletion=complete_columns,
+        ),
     ] = None,
     rows_per_file: Annotated[str | None, typer.Option(help="Cut into files of so many rows.", metavar="N")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what was exported there.")] = False,

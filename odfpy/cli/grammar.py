@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from odfpy.cli.output import Format
 from odfpy.cli.session import Session
-from odfpy.errors import UsageError, did_you_mean
+from odfpy.errors import OdfError, UsageError, did_you_mean
 
 GLOBAL_OPTIONS = ("workspace", "quiet", "verbose")
 
@@ -174,6 +174,16 @@ def complete_sources(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str,
     """What can be pulled: names and ids of datasets, and repositories as the beginning of a name."""
     places = [(f"{name}/", "repository") for name in complete_repositories(ctx)]
     return [*complete_names(ctx, incomplete), *places]
+
+
+def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Columns of the dataset that is named before, also behind others and a comma, for the shell's completion."""
+    try:
+        schema = session_of(ctx).workspace.state(ctx.params["name"]).schema
+    except (OdfError, OSError, KeyError):
+        return []
+    before = incomplete[: incomplete.rfind(",") + 1]
+    return [f"{before}{field.name}" for field in (schema.fields if schema else ())]
 
 
 def complete_forms() -> list[str]:

@@ -83,6 +83,23 @@ def test_offers(line: str, words: list[str], offered: object) -> None:
         assert offered(line, shell) == words  # type: ignore[operator]
 
 
+def test_what_belongs_to_a_dataset_is_offered_behind_its_name(odf: Odf, offered: object) -> None:
+    for words in (["tag", "com.example.rates", "v1"], ["branch", "com.example.rates", "staging"]):
+        assert odf(*words).code == 0
+    for line, words in {
+        "odf tag com.example.rates ": ["v1"],
+        "odf merge com.example.rates ": ["staging"],
+        "odf diff com.example.rates ": ["head", "v1", "staging"],
+        "odf diff com.example.rates v1 h": ["head"],
+        "odf diff com.example.rates v1 head --key id,n": ["id,name"],
+        "odf export com.example.rates --as-at v": ["v1"],
+        "odf export com.example.rates --to x --partition-by n": ["name"],
+        "odf export --partition-by ": [],
+        "odf export com.example.rates --to ": FILES,
+    }.items():
+        assert offered(line) == words, line  # type: ignore[operator]
+
+
 def test_ids_are_offered_where_one_is_begun(workspace: Path, offered: object) -> None:
     ids = {str(summary.handle.id) for summary in Workspace.open(workspace).datasets()}
     assert set(offered("odf show did:odf:")) == ids  # type: ignore[operator]
