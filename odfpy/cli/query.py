@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
-from odfpy.errors import InvalidValue, NotFound, UsageError
+from odfpy.errors import InvalidValue, NotFound, OdfError, UsageError
 
 commands = group("Data out.")
 
@@ -82,8 +82,13 @@ def sql(
     if query is None and script is None and sys.stdin.isatty():
         shell.interact()
         return
-    for statement in split_statements(_script(script) if query is None else query):
-        shell.run(statement)
+    for statement in split_statements(_script(script) if query is None else query, in_place=True):
+        try:
+            shell.run(statement)
+        except OdfError as error:
+            if script not in (None, "-"):
+                error.message = f"{script}: {error.message}"
+            raise
 
 
 def _seconds(text: str | None) -> float | None:
@@ -111,7 +116,7 @@ def _script(file: str | None) -> str:
     if file in (None, "-"):
         return sys.stdin.read()
     try:
-        return Path(str(file)).read_text(encoding="utf-8")
+        return Path(str(file)).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise NotFound(f"Cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,8 +82,13 @@ def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:
     return list(names)
 
 
-def split_statements(text: str) -> list[str]:
-    """The statements of a text, at semicolons outside of quotes and comments; empty ones are left out."""
+def split_statements(text: str, *, in_place: bool = False) -> list[str]:
+    """The statements of a text, at semicolons outside of quotes and comments; without those that say nothing.
+
+    Args:
+        text: the statements.
+        in_place: keep each on its lines, behind as many empty ones, so that places in it are those in the text.
+    """
     from sqlglot import TokenType
     from sqlglot.dialects.spark import Spark
     from sqlglot.errors import TokenError
@@ -91,11 +97,11 @@ def split_statements(text: str) -> list[str]:
         tokens = Spark().tokenize(text)
     except TokenError:
         return [text]
-    statements = []
-    start = 0
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            statements.append(text[start : token.start])
-            start = token.end + 1
-    statements.append(text[start:])
-    return [statement.strip() for statement in statements if statement.strip()]
+    ends = [token.start for token in tokens if token.token_type is TokenType.SEMICOLON]
+    begun = [token.start for token in tokens if token.token_type is not TokenType.SEMICOLON]
+    found = []
+    for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True):
+        if bisect_left(begun, start) < bisect_left(begun, end):  # it is more than a comment
+            before = "\n" * text.count("\n", 0, start) + " " * (start - text.rfind("\n", 0, start) - 1)
+            found.append(before + text[start:end].rstrip() if in_place else text[start:end].strip())
+    return found

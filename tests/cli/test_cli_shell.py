@@ -204,6 +204,10 @@ def test_statements_of_a_file(odf: Odf, workspace: Path) -> None:
     assert odf(*SHELL, "--script", "x.sql", "-o", "ndjson").out == '{"a":1}\n{"a":2}\n'
     assert odf(*SHELL, "--script", "-", "-o", "csv", stdin=b"select 3 as a").out == "a\n3\n"
     assert "Cannot read y.sql: No such file" in odf(*SHELL, "--script", "y.sql").says
+    (workspace / "x.sql").write_bytes(b"\xef\xbb\xbfselect 1 as a; -- one\n\nselect 2 as b, nope;\n")
+    done = odf(*SHELL, "--script", "x.sql", "-o", "ndjson")
+    assert done.out == '{"a":1}\n'
+    assert "x.sql: No field named nope (line 3, column 16)" in done.says
     assert "Either --command or --script" in odf(*SHELL, "--script", "x.sql", "-c", "select 1").says
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odfpy.query.tables import named_tables
+from odfpy.query.tables import named_tables, split_statements
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,20 @@ from odfpy.query.tables import named_tables
 )
 def test_what_sqlglot_does_not_parse_has_its_tables_all_the_same(query, name, written):
     assert name in [named.text for named in named_tables(query.replace("{}", written), "spark")]
+
+
+SCRIPT = "select 1;\n-- a; b\nselect ';' as x; select\n 2 /* ; */;;\n-- the end\n"
+
+
+def test_a_script_is_split_into_its_statements():
+    assert split_statements(SCRIPT) == ["select 1", "-- a; b\nselect ';' as x", "select\n 2 /* ; */"]
+    assert split_statements(" ; -- nothing") == []
+    assert split_statements("select 'open; select 2") == ["select 'open; select 2"], "the engine says what is wrong"
+
+
+def test_statements_can_stay_in_their_places():
+    for statement in split_statements(SCRIPT, in_place=True):
+        at = statement.index("select")
+        line = statement.count("\n", 0, at)
+        column = at - statement.rfind("\n", 0, at)
+        assert SCRIPT.split("\n")[line][column - 1 :].startswith("select")
