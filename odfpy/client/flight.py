@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.client.moments import Moment
+from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import told
 from odfpy.client.source import Facts, Stream
 from odfpy.errors import (
@@ -43,6 +43,8 @@ _OPTIONS: Final = "adbc.flight.sql.session.options"
 _CONNECT_SECONDS: Final = 5.0
 """gRPC itself waits for 20 s for a host that says nothing, or without end."""
 _NO_TIME: Final = 0.001
+_LIMITS: Final = {"adbc.flight.sql.client_option.with_max_msg_size": str(2**31 - 1)}
+"""A row may be as large as it is; the driver takes 16 MiB by default."""
 _DRIVERS_WORDS: Final = re.compile(r"^(?:\w+: )?\[FlightSQL\] |\. Detail: .*$|\.? \(\w+; \w+\).*$", re.DOTALL)
 _STATUS: Final = re.compile(r"\((\w+); \w+: endpoint")
 _STATUSES: Final = {"DeadlineExceeded": "TIMEOUT", "Unavailable": "IO", "Canceled": "CANCELLED"}
@@ -59,7 +61,7 @@ _KINDS: Final[dict[str, type[OdfError]]] = {
 
 
 @dataclass(frozen=True)
-class FlightSource:
+class FlightSource(Remote):
     """See `odfpy.client.source.Source`. Each question has a connection of its own, so that threads may share it.
 
     Attributes:
@@ -100,14 +102,6 @@ class FlightSource:
                 cursor.execute(query.text, query.parameters or None)
                 reader = cursor.fetch_record_batch()
             yield _Cut(self, reader, query)
-
-    def as_at(self, query: Query, moment: Moment) -> Query:
-        """See `Source`: nothing tells from here which blocks these are."""
-        del query
-        raise UsageError(
-            f"{self.place} cannot be asked for a whole query as at {moment}",
-            hint=f"Write it for each dataset, in the query: FROM odf_as_at('NAME', '{moment}').",
-        )
 
     def datasets(self) -> list[Facts]:
         """See `Source`: names are all that it tells."""
@@ -160,7 +154,7 @@ class FlightSource:
 
         shown = {} if self.token is None else {_AUTHORIZATION: f"Bearer {self.token}"}
         with self._told():  # the driver asks about transactions, of which there are none, and goes on without an answer
-            connection = adbc.connect(self.url, {**options, **shown, **_within(_NO_TIME)}, autocommit=True)
+            connection = adbc.connect(self.url, {**options, **shown, **_LIMITS, **_within(_NO_TIME)}, autocommit=True)
         with connection:
             self._reach(connection.adbc_connection, timeout)
             yield connection
@@ -210,7 +204,12 @@ class FlightSource:
         return told(said, kind)
 
     def _unreachable(self, why: str) -> TransferError:
-        return TransferError(f"Cannot reach {self.place}: {why}", hint="Is it a Flight port (odf serve --flight-port)?")
+        hint = "Is it a Flight port (odf serve --flight-port)?"
+        if "failed to verify certificate" in why:
+            hint = (
+                "Is the certificate of a CA of your own? Name its PEM file in the environment variable SSL_CERT_FILE."
+            )
+        return TransferError(f"Cannot reach {self.place}: {why}", hint=hint)
 
 
 def _within(seconds: float) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.certificates import self_signed
 from support.connecting import RATES, SCREAMED
 from support.static_server import static_server
 
@@ -18,16 +19,19 @@ from odfpy.client import flight
 from odfpy.client.connection import Connection
 from odfpy.client.rest import NotAnAnswer
 from odfpy.client.rows import Rows
+from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import (
     DatasetNotFound,
     InvalidQuery,
     InvalidValue,
     QueryTimedOut,
-    SchemaError,
     TransferError,
     UnknownTable,
     UsageError,
 )
+from odfpy.serving.flight.beside import serving_flight
+from odfpy.serving.settings import ServeSettings
+from odfpy.serving.tls import Tls
 
 
 def names(rows: Rows) -> list[str]:
@@ -89,6 +93,23 @@ def test_wrong_queries_are_told_where_they_are_asked(
         connection.sql(text)
     # Over REST only messages come, without the codes of the errors.
     assert isinstance(caught.value, error) or (connection.place.startswith("http") and said in caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"text": 5}, "not a value of type int"),
+        ({"text": "SELECT ?", "parameters": "EUR"}, "list of values"),
+        ({"text": "SELECT ?", "parameters": {"a": 1}}, "list of values"),
+        ({"text": "SELECT 1", "limit": -1}, "limit of -1"),
+        ({"text": "SELECT 1", "limit": "few"}, "limit of 'few'"),
+        ({"text": "SELECT 1", "timeout": 0}, "timeout of 0"),
+        ({"text": "SELECT 1", "timeout": float("nan")}, "timeout of nan"),
+    ],
+)
+def test_arguments_that_make_no_sense(connection: Connection, arguments: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        connection.prepare(**arguments)
 
 
 # --- Datasets ---
@@ -185,13 +206,6 @@ def test_a_frame_of_spark_needs_a_session(here: Connection) -> None:
     assert "to_spark(session)" in caught.value.hint
 
 
-def test_polars_takes_no_two_columns_of_one_name(here: Connection) -> None:
-    rows = here.sql(f'SELECT id, name FROM "{RATES}"', limit=1)
-    rows.table = rows.table.rename_columns(["a", "a"])
-    with pytest.raises(SchemaError, match="'a'"):
-        rows.to_polars()
-
-
 # --- Places ---
 
 
@@ -216,6 +230,21 @@ def static_page(tmp_path: Path) -> Iterator[str]:
 def test_places_that_are_none(place: str, error: type[odfpy.OdfError], said: str) -> None:
     with pytest.raises(error, match=said):
         odfpy.connect(place).sql("SELECT 1")
+
+
+def test_one_row_may_be_large_over_flight(urls: dict[str, str]) -> None:
+    rows = odfpy.connect(urls["flight"]).sql("SELECT repeat('x', 17000000) AS text", engine="datafusion")
+    assert len(rows.to_arrow().column(0)[0].as_py()) == 17_000_000
+
+
+def test_a_certificate_that_nobody_vouches_for_over_flight(workspace: Workspace, tmp_path: Path) -> None:
+    tls = Tls(*self_signed(tmp_path))
+    with (
+        serving_flight([workspace], host="127.0.0.1", port=0, tls=tls, settings=ServeSettings()) as url,
+        pytest.raises(TransferError, match="certificate") as caught,
+    ):
+        odfpy.connect(url).sql("SELECT 1")
+    assert "SSL_CERT_FILE" in str(caught.value.hint)
 
 
 @pytest.fixture

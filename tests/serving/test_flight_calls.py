@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -597,7 +598,9 @@ def test_tls_with_the_certificate_of_the_server(tmp_path: Path, served: Served):
             names(stranger)
 
 
-def test_a_port_that_is_taken(tmp_path: Path):
+def test_a_port_that_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GRPC_VERBOSITY", "")
+    monkeypatch.delenv("GRPC_VERBOSITY")
     workspace = Workspace.init(tmp_path / "w")
     settings = ServeSettings()
     with (
@@ -606,6 +609,7 @@ def test_a_port_that_is_taken(tmp_path: Path):
         serving_beside([workspace], host="127.0.0.1", port=int(url.rpartition(":")[2]), tls=None, settings=settings),
     ):
         pass
+    assert os.environ["GRPC_VERBOSITY"] == "NONE"  # gRPC has no words of its own for it
 
 
 # --- Pieces ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ def serving_flight(
     Raises:
         CannotServe: it cannot listen there.
     """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would write into the log, in a form of its own
     place = f"[{host}]" if ":" in host else host
     scheme = "grpc+tls" if tls else "grpc"
     certificates = [(tls.certificate.read_bytes(), tls.key.read_bytes())] if tls else []
