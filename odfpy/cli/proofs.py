@@ -108,4 +108,6 @@ def verify_result(
         return
     output.text(f"{file}: the answer is as it was signed by {keys.name_of(document.proof.signer)}, and comes out again")
     for dataset in datasets:
-        output.text(f"  {dataset['name']} as of block {dataset['block']}")
+        here = str(session.workspace.resolve(dataset["id"]).alias)
+        name = dataset["name"] if dataset["name"] == here else f"{dataset['name']} ({here} here)"
+        output.text(f"  {name} as of block {dataset['block']}")

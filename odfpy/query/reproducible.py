@@ -44,10 +44,12 @@ _WITHOUT_PARENTHESES: Final = frozenset(
 _MOVING_WORDS: Final = ("now", "today", "yesterday", "tomorrow")
 _BY_ORDER: Final = frozenset(
     """array_agg string_agg listagg group_concat collect_list collect_set first last any_value first_value last_value
-    nth_value mode max_by min_by arg_max arg_min approx_distinct approx_median approx_percentile_cont
-    histogram_numeric approx_count_distinct percentile_approx approx_percentile approx_top_k""".split()  # noqa: SIM905
+    nth_value mode max_by min_by arg_max arg_min histogram_numeric""".split()  # noqa: SIM905
 )
 """Aggregates that depend on the order of rows."""
+
+_ESTIMATES: Final = re.compile(r"approx|sketch")
+"""Part of the names of those that do so, too, since they forget some rows."""
 
 _PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 _FRACTIONS: Final = ("Sum", "Avg")
@@ -163,13 +165,9 @@ class _Reader:
                     "Add the offset of the dataset to its ORDER BY.",
                 )
         for call in tree.find_all(exp.Func):
-            name = (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
-            written = (
-                {name, *(one.lower() for one in type(call).sql_names())}
-                if not isinstance(call, exp.Anonymous)
-                else {name}
-            )
-            if written & _BY_ORDER and not call.find_ancestor(exp.Window):
+            written = [call.name] if isinstance(call, exp.Anonymous) else type(call).sql_names()
+            depends = any(name.lower() in _BY_ORDER or _ESTIMATES.search(name.lower()) for name in written)
+            if depends and not call.find_ancestor(exp.Window):
                 yield (
                     f"{call.sql(comments=False)} depends on the order of rows",
                     "Leave it out, or use an aggregate such as min, max, sum or count.",

@@ -51,7 +51,9 @@ def test_what_is_written_later_does_not_matter(answer: Path, odf: Odf) -> None:
     assert odf("ingest", "com.example.rates", "--stdin", stdin=line).code == 0
     assert odf("verify-result", "answer.json").code == 0
     assert odf("rename", "com.example.rates", "com.example.others").code == 0
-    assert odf("verify-result", "answer.json").code == 0, "the dataset is found by its id"
+    done = odf("verify-result", "answer.json")
+    assert done.code == 0, "the dataset is found by its id"
+    assert "  com.example.rates (com.example.others here) as of block" in done.out
 
 
 def test_without_its_rows_it_can_be_checked_all_the_same(answer: Path, odf: Odf) -> None:

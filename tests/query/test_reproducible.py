@@ -106,6 +106,8 @@ BAD = {
     "select array_agg(id) as ids from trades": "array_agg",
     "select string_agg(side, ',') as ids from trades": "order of rows",
     "select first_value(id) as first from trades": "first_value",
+    "select approx_percentile_cont(id, 0.5) as half from trades": "order of rows",
+    "select kll_sketch_agg_bigint(id) as sketch from trades": "order of rows",
     "explain select * from trades": "plan",
     'select id from "trades@head" where id > 3 order by "offset"': "another block",
     "select side from odf_as_at('trades', 'head') order by \"offset\"": "another block tomorrow",
