@@ -13,14 +13,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import Match, compile_path
 
 from odfpy.errors import DatasetLocked, DatasetNotFound, OdfError, UsageError
 from odfpy.serving.logs import log
 
 _WITHOUT_BODY = (204, 304)
 _NOT_ALLOWED = 405
-_METHODS = ("GET", "HEAD", "POST", "PUT")
+_METHODS = ("get", "head", "post", "put")
 _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
 
 
@@ -69,12 +69,15 @@ def _declined(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _allowed(connection: HTTPConnection) -> list[str]:
-    """The methods that there are for a path; of several routes, the framework names those of the first."""
-    routes, scope = connection.app.router.routes, connection.scope
+    """The methods that the OpenAPI has for a path, and HEAD; of several routes, the framework names those of one."""
+    app, scope = connection.app, connection.scope
+    paths = (set(found) for path, found in app.openapi()["paths"].items() if compile_path(path)[0].match(scope["path"]))
+    known = {"head", *next(paths, _METHODS)}
+    there = {method: {**scope, "method": method.upper()} for method in _METHODS if method in known}
     return [
-        method
-        for method in _METHODS
-        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+        method.upper()
+        for method, asked in there.items()
+        if any(route.matches(asked)[0] is Match.FULL for route in app.router.routes)
     ]
 
 

@@ -81,7 +81,15 @@ def test_what_needs_a_token(schema: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "allowed"), [("query", "GET, POST"), ("x/info", "GET, POST, PUT"), ("x/refs/head", "GET, HEAD, PUT")]
+    ("path", "allowed"),
+    [
+        ("query", "GET, POST"),
+        ("verify", "POST"),
+        ("x/info", "POST, PUT"),
+        ("x/refs/head", "GET, HEAD, PUT"),
+        ("x/y/tail", "GET"),
+        ("docs", "GET"),
+    ],
 )
 def test_a_method_that_there_is_not(server: DatasetServer, path: str, allowed: str) -> None:
     """All that there are are named, also where each of them is a route of its own."""
