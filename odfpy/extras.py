@@ -9,11 +9,11 @@ from odfpy.errors import FetchError, OdfError
 
 
 @contextmanager
-def needs_extra(name: str, what: str, failure: type[OdfError] = FetchError) -> Iterator[None]:
+def needs_extra(name: str | None, what: str, failure: type[OdfError] = FetchError) -> Iterator[None]:
     """Imports of what an extra of the distribution brings.
 
     Args:
-        name: of the extra.
+        name: of the extra; None for what should be there without any.
         what: what needs it, as the beginning of a sentence about several.
         failure: the error to raise.
 
@@ -26,5 +26,5 @@ def needs_extra(name: str, what: str, failure: type[OdfError] = FetchError) -> I
         package = str(error.name).partition(".")[0]
         raise failure(
             f"{what} need the Python package {package}, which is not installed",
-            hint=f"pip install 'opendatafabric[{name}]'",
+            hint=f"pip install {package}" if name is None else f"pip install 'opendatafabric[{name}]'",
         ) from error

@@ -157,7 +157,7 @@ class Output:
     # --- Pieces ---
 
     def _table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> None:
-        from odfpy.cli.table import lines_of
+        from odfpy.data.text_table import lines_of
 
         width = None
         if sys.stdout.isatty():

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.cli.output import paint
-from odfpy.cli.table import cells, visible
+from odfpy.data.text_table import cells, visible
 from odfpy.errors import NothingToPlot, OdfError
 from odfpy.extras import needs_extra
 from odfpy.files import written_aside

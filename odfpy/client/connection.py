@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +88,7 @@ class Connection:
             timeout: seconds until it is stopped.
 
         Raises:
+            UsageError: an argument makes no sense.
             InvalidQuery, UnknownTable: the query is at fault; the message shows the place.
             QueryTimedOut: it was stopped.
             OdfError: it has failed, or the server cannot be reached.
@@ -108,6 +109,7 @@ class Connection:
     ) -> Rows:
         """The same, but the question is asked when its rows are; `batches` of it gives more than fits into memory."""
         dialect = dialect_named(engine or self.engine)
+        _check(text, parameters, limit, timeout)
         query = Query(text, dialect.name, limit=limit, timeout=timeout, parameters=tuple(parameters))
         return Rows(self._source, query if as_at is None else self._source.as_at(query, as_at))
 
@@ -147,6 +149,18 @@ class Connection:
         return table(["Dataset", "Kind", "Rows", "Watermark"], rows)
 
 
+def _check(text: Any, parameters: Any, limit: Any, timeout: Any) -> None:
+    """See that arguments are such, as neither servers nor engines have words for it."""
+    if not isinstance(text, str):
+        raise UsageError(f"A query is a text, not a value of type {type(text).__name__}", hint="Write SQL.")
+    if isinstance(parameters, (str, bytes, Mapping)):
+        raise UsageError("Parameters are a list of values, one for each `?`", hint=f"Write [{parameters!r}].")
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
+        raise UsageError(f"A limit of {limit!r} makes no sense", hint="It is a number of rows, 0 or more.")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+        raise UsageError(f"A timeout of {timeout!r} makes no sense", hint="It is a number of seconds, more than 0.")
+
+
 def _source(place: Workspace | str | Path, token: str | None) -> Source:
     url = _URL.match(place) if isinstance(place, str) else None
     if url is None or not isinstance(place, str):
@@ -173,4 +187,4 @@ def _local(place: Workspace | str | Path, token: str | None) -> Source:
 
     if token is not None:
         raise UsageError("A workspace on this machine takes no token", hint="Tokens are for servers.")
-    return LocalSource(place if isinstance(place, Workspace) else Workspace.open(place))
+    return LocalSource(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))

@@ -10,6 +10,7 @@ from odfpy.client.source import Facts, Stream
 from odfpy.coordinator.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
+from odfpy.query.lying import LyingRows, lying_rows
 from odfpy.query.question import Query
 
 
@@ -27,6 +28,10 @@ class LocalSource:
     def ask(self, query: Query) -> AbstractContextManager[Stream]:
         """See `Source`."""
         return self.workspace.query_service.run(query)
+
+    def lying(self, query: Query) -> LyingRows | None:
+        """See `Source`."""
+        return lying_rows(self.workspace.query_service.catalogue, query)
 
     def as_at(self, query: Query, moment: Moment) -> Query:
         """See `Source`."""

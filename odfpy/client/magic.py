@@ -59,6 +59,9 @@ def read_line(line: str, *, is_cell: bool) -> Asked:
         options[name] = value.strip(value[0]) if value[0] in "\"'" else value
         line = line[found.end() :]
     rest = line.strip()
+    if rest.startswith("--"):  # a comment of SQL would be of no use here
+        options_are = ", ".join(f"--{one}" for one in _OPTIONS)
+        raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? tells more.")
     if not is_cell or not rest:
         return Asked(options, None, rest)
     target = _TARGET.fullmatch(rest)
@@ -148,7 +151,7 @@ def _number(options: Mapping[str, str], name: str, kind: Callable[[str], Any]) -
     except ValueError:
         value = -1
     if not value >= 0:
-        raise UsageError(f"--{name} {options[name]} makes no sense", hint="It is a number.")
+        raise UsageError(f"--{name} {options[name]} makes no sense", hint="It is a number, and not below 0.")
     return value
 
 

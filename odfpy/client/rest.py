@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
-from odfpy.client.moments import Moment
+from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import of_code
 from odfpy.client.source import Facts, Stream
 from odfpy.codec.tree import TreeError, from_tree
 from odfpy.data.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.control import timed_out
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
     InvalidQuery,
     InvalidValue,
     OdfError,
-    QueryTimedOut,
     TransferError,
     UsageError,
     did_you_mean,
@@ -53,7 +53,7 @@ class NotAnAnswer(TransferError, code="E750"):
 
 
 @dataclass(frozen=True)
-class RestSource:
+class RestSource(Remote):
     """See `odfpy.client.source.Source`.
 
     Attributes:
@@ -103,19 +103,18 @@ class RestSource:
         }
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self.header}
         url = f"{self.base}/query"
-        client = self.client
-        if query.timeout is not None:  # the server hears of it by the end of the connection, and stops the query
-            client = HttpClient(TransferError, interrupted=QueryTimedOut, timeout=query.timeout)
-        response = client.post(url, json.dumps(asked).encode(), headers, max_size=_MOST_BYTES)
-        yield _Gathered(self._understood(response, _table))
-
-    def as_at(self, query: Query, moment: Moment) -> Query:
-        """See `Source`: nothing tells from here which blocks these are."""
-        del query
-        raise UsageError(
-            f"{self.place} cannot be asked for a whole query as at {moment}",
-            hint=f"Write it for each dataset, in the query: FROM odf_as_at('NAME', '{moment}').",
-        )
+        body = json.dumps(asked).encode()
+        if query.timeout is None:
+            response = self.client.post(url, body, headers, max_size=_MOST_BYTES)
+            yield _Gathered(self._understood(response, _table))
+            return
+        # The server hears of the end of the connection, and stops the query.
+        with closing(HttpClient(TransferError, timeout=query.timeout)) as client:
+            try:
+                answer = _Gathered(self._understood(client.post(url, body, headers, max_size=_MOST_BYTES), _table))
+            except TransferError as error:
+                raise (timed_out(query.timeout) if isinstance(error.__cause__, TimeoutError) else error) from error
+        yield answer
 
     def datasets(self) -> list[Facts]:
         """See `Source`."""

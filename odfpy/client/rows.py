@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.client.html import cell, table
 from odfpy.client.source import Source
 from odfpy.data.plain_values import columns_of, plain
-from odfpy.errors import EngineError, SchemaError
-from odfpy.extras import needs_extra
 from odfpy.query.question import Query
 
 if TYPE_CHECKING:
@@ -73,33 +72,33 @@ class Rows:
         """As a pyarrow.Table; errors as of `table`."""
         return self.table
 
-    def to_pandas(self) -> pd.DataFrame:
-        """As a pandas.DataFrame; errors as of `table`."""
-        frame: pd.DataFrame = self.table.to_pandas()
-        return frame
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """As a pandas.DataFrame; errors as of `table`.
+
+        Integers stay exact: columns of them with nulls are of pandas' types for that, such as `Int64`.
+
+        Args:
+            options: of `pyarrow.Table.to_pandas`, for another way; `types_mapper=pd.ArrowDtype`, for example.
+
+        Raises:
+            EngineError: pandas is not installed.
+        """
+        return pandas_frame(self.table, options)
 
     def to_polars(self) -> pl.DataFrame:
         """As a polars.DataFrame; errors as of `table`.
 
         Raises:
-            SchemaError: two columns have one name.
+            SchemaError: two columns have one name, or one has a type that Polars does not have.
             EngineError: polars is not installed.
         """
-        with needs_extra("notebook", "Frames of Polars", EngineError):
-            import polars as pl
-        names = self.table.column_names
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise SchemaError(
-                f"Two columns are called {twice!r}, which Polars does not take",
-                hint="Give one another name in the query: ... AS other.",
-            )
-        frame = pl.from_arrow(self.table)
-        assert isinstance(frame, pl.DataFrame)  # noqa: S101  that is what becomes of tables
-        return frame
+        return polars_frame(self.table)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """As a DataFrame of a Spark of one's own; errors as of `table`.
+
+        Rows that lie in a workspace as they are asked for, such as those of `Dataset.changelog`, are read by Spark
+        itself when it needs them, if it runs on this machine; others come through the memory of this process.
 
         Args:
             session: the session; the one that is active in this thread by default.
@@ -108,8 +107,13 @@ class Rows:
             UsageError: there is no session.
             SchemaError: a column has a type that Spark does not have.
         """
-        from odfpy.engine.frames import spark_frame
+        from odfpy.engine.frames import spark_frame, spark_frame_of_slices
 
+        lying = None if self._is_here else self._source.lying(self.query)
+        if lying is not None:
+            frame = spark_frame_of_slices(lying.table, lying.columns, session)
+            if frame is not None:
+                return frame
         return spark_frame(self.table, session)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -123,13 +127,11 @@ class Rows:
     def __repr__(self) -> str:
         if not self._is_here:
             return f"<rows of {self.query.text}, not asked for yet>"
+        from odfpy.data.text_table import lines_of
+
         shown = self.table.slice(0, SHOWN_ROWS)
-        columns = [[name, *map(_text, values)] for name, values in zip(shown.column_names, _plain(shown), strict=True)]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in zip(*columns, strict=True)
-        ]
+        rows = [[_text(value) for value in row] for row in zip(*_plain(shown), strict=True)]
+        lines = lines_of(shown.column_names, rows)
         return "\n".join([*lines, self._amount(shown.num_rows)])
 
     def _repr_html_(self) -> str:

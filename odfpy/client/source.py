@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odfpy.client.moments import Moment
     from odfpy.coordinator.results import LineageNode
     from odfpy.provenance.model import Provenance
+    from odfpy.query.lying import LyingRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,9 @@ class Source(Protocol):
 
     def ask(self, query: Query) -> AbstractContextManager[Stream]:
         """Begin to answer a query."""
+
+    def lying(self, query: Query) -> LyingRows | None:
+        """The files in which the rows of a query lie as they are; None if there are none, or none here."""
 
     def as_at(self, query: Query, moment: Moment) -> Query:
         """The same query of datasets as they were.

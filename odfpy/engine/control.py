@@ -44,11 +44,7 @@ class Control:
         self._callbacks: list[Callable[[], None]] = []
         self._timer: threading.Timer | None = None
         if timeout is not None:
-            late = QueryTimedOut(
-                f"The query took longer than {timeout:g} s, and was stopped",
-                hint="Give it more time, or ask for less: a shorter time, fewer columns, a LIMIT.",
-            )
-            self._timer = threading.Timer(timeout, self._stop, [late])
+            self._timer = threading.Timer(timeout, self._stop, [timed_out(timeout)])
             self._timer.daemon = True
             self._timer.start()
         if within is not None:
@@ -120,3 +116,11 @@ class Control:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def timed_out(timeout: float) -> QueryTimedOut:
+    """The error of a query that took longer than some seconds."""
+    return QueryTimedOut(
+        f"The query took longer than {timeout:g} s, and was stopped",
+        hint="Give it more time, or ask for less: a shorter time, fewer columns, a LIMIT.",
+    )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfpy.engine.spark.handed import handed_type
+from odfpy.engine.contract import SqlTable
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame  # noqa: PLC0414  for those who call this
     from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414
+    from pyspark.sql.types import DataType
 
 
 def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFrame:
@@ -32,12 +34,61 @@ def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFra
             "There is no Spark session for the DataFrame",
             hint="Pass one, to_spark(session), or make one first: SparkSession.builder.getOrCreate().",
         )
-    from odfpy.engine.spark.types import struct_of, to_spark
+    from odfpy.engine.spark.types import arrow_schema, struct_of
 
-    columns = [_as_spark_has_it(field, column) for field, column in zip(table.schema, table.columns, strict=True)]
-    kinds = [(name, to_spark(column.type)) for name, column in zip(table.column_names, columns, strict=True)]
-    schema = struct_of((name, kind) for name, kind in kinds if kind is not None)
+    schema = struct_of((field.name, _spark_type(field)) for field in table.schema)
+    kinds = arrow_schema(schema).types
+    columns = [_cast(*one) for one in zip(table.schema, table.columns, kinds, strict=True)]
     return session.createDataFrame(pa.Table.from_arrays(columns, names=table.column_names), schema)
+
+
+def spark_frame_of_slices(
+    source: SqlTable, columns: Sequence[tuple[str, str]], session: SparkSession | None = None
+) -> DataFrame | None:
+    """Columns of a log as a DataFrame that reads the slices itself, when it is used: its rows pass no other process.
+
+    Args:
+        source: the log.
+        columns: names of its columns, and what they are to be called.
+        session: as of `spark_frame`.
+
+    Returns:
+        None if the session cannot: it runs elsewhere, or has no such types as the slices.
+    """
+    from odfpy.engine.spark.shared_files import read_parquet
+    from odfpy.engine.spark.tables import Table, lies_readable
+    from odfpy.engine.spark.types import spark_schema, to_spark
+
+    session = session or _active()
+    if session is None or not _is_here(session):
+        return None
+    table = Table.of(source)
+    offset = table.vocab.offset_column
+    wanted = pa.schema([table.schema().field(name) for name in dict.fromkeys([offset, *(name for name, _ in columns)])])
+    if len({name.lower() for name in wanted.names}) < len(wanted.names) or None in map(to_spark, wanted.types):
+        return None
+    if not all(lies_readable(path, wanted) for path in table.data_paths):
+        return None
+    rows = read_parquet(session, spark_schema(wanted, table.name), table.data_paths)
+    if table.interval is not None:
+        rows = rows.where(rows[_quoted(offset)] <= table.interval.end)
+    return rows.select([rows[_quoted(name)].alias(shown) for name, shown in columns])
+
+
+def _is_here(session: SparkSession) -> bool:
+    """Whether its tasks see the files of this machine; of Spark Connect nobody knows."""
+    from pyspark.errors import PySparkException
+
+    from odfpy.engine.spark.shared_files import on_cluster
+
+    try:
+        return not on_cluster(session)
+    except PySparkException:
+        return False
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _active() -> SparkSession | None:
@@ -50,15 +101,26 @@ def _active() -> SparkSession | None:
     return found
 
 
-def _as_spark_has_it(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = field.type if pa.types.is_map(field.type) else handed_type(field.type)
+def _spark_type(field: pa.Field) -> DataType:
+    from odfpy.engine.spark.types import to_spark
+
+    kind = to_spark(field.type)
+    if kind is None:
+        raise _not_taken(field, "there is no such type")
+    return kind
+
+
+def _cast(field: pa.Field, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    from odfpy.engine.spark.types import cast_to_spark
+
     try:
-        if kind is None:
-            raise pa.ArrowNotImplementedError("there is no such type")
-        # Spark counts microseconds: what is finer is cut off, as the engine does.
-        return column.cast(kind, safe=not pa.types.is_timestamp(kind))
+        return cast_to_spark(column, kind)
     except pa.ArrowException as error:
-        raise SchemaError(
-            f"Spark does not take the column {field.name!r} of type {field.type}: {error}",
-            hint="Leave it out, or convert it in the query with CAST.",
-        ) from error
+        raise _not_taken(field, str(error)) from error
+
+
+def _not_taken(field: pa.Field, why: str) -> SchemaError:
+    return SchemaError(
+        f"Spark does not take the column {field.name!r} of type {field.type}: {why}",
+        hint="Leave it out, or convert it in the query with CAST.",
+    )

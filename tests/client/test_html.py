@@ -114,6 +114,11 @@ def test_rows_are_shown_as_text(here: Connection) -> None:
     assert repr(rows) == "id  name\n3   USD 5\n1 row"
 
 
+def test_values_give_no_orders_to_a_terminal(here: Connection) -> None:
+    rows = here.sql("SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x, '日本' AS y, 1 AS z")
+    assert repr(rows).splitlines()[:2] == ["x            y     z", "a\\x1b[2J\\nb  日本  1"]
+
+
 def test_notebooks_show_errors_without_a_traceback(here: Connection) -> None:
     with pytest.raises(odfpy.OdfError) as caught:
         _ = here["com.example.rate"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,14 @@ from odfpy.data.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.failures import REFUSED as REFUSED  # noqa: PLC0414
 from odfpy.engine.datafusion.json_functions import register_json_functions
+from odfpy.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
+
+
+_used_in: int | None = None
+"""The process in which sessions were made: their threads do not come along into one that is forked from it."""
 
 
 def new_session(*, deterministic: bool) -> SessionContext:
@@ -22,7 +28,17 @@ def new_session(*, deterministic: bool) -> SessionContext:
 
     Args:
         deterministic: leave out the functions that are not.
+
+    Raises:
+        EngineUnavailable: this process was forked from one with sessions; a query would wait for ever.
     """
+    global _used_in  # noqa: PLW0603  the library keeps its threads in a global, too
+    if _used_in not in (None, os.getpid()):
+        raise EngineUnavailable(
+            "DataFusion does not work in a process that was forked from one in which it had begun to",
+            hint="Start processes anew: multiprocessing.get_context('spawn').",
+        )
+    _used_in = os.getpid()
     from datafusion import SessionConfig, SessionContext
 
     config = SessionConfig().with_target_partitions(1)

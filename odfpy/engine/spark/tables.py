@@ -17,7 +17,7 @@ from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable
 from odfpy.engine.projection import SPARK, projection_sql
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.shared_files import read_parquet
-from odfpy.engine.spark.types import readable_type, spark_schema, to_spark
+from odfpy.engine.spark.types import cast_to_spark, readable_type, spark_schema, to_spark
 from odfpy.errors import EngineError, IntegrityError
 
 
@@ -162,17 +162,31 @@ def _system_column(by_name: dict[str, Node], table: Table, name: str) -> Node:
 
 def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
     """The slice, or a copy of its rows in types that Spark reads as those of the schema."""
-    with open_parquet(path) as file:
-        found = plain_schema(file.schema_arrow)
+    found = _columns_of(path)
     missing = [field.name for field in schema if field.name not in found.names and not field.nullable]
     if missing:
         raise EngineError(f"Data file {path} lacks column {missing[0]!r}, which is required in `{table.name}`")
-    shared = [field for field in schema if field.name in found.names]
-    if all(_reads_as(found.field(field.name).type, field.type) for field in shared):
+    if _reads_all_as(found, schema):
         return path
+    shared = [field for field in schema if field.name in found.names]
     copy = scratch / f"{len(list(scratch.iterdir()))}-{Path(path).name}.parquet"
     _copy(path, pa.schema([field.with_type(readable_type(field.type)) for field in shared]), table, copy)
     return str(copy)
+
+
+def lies_readable(path: str, schema: pa.Schema) -> bool:
+    """Whether Spark reads a slice as one with the columns of a schema, without a copy."""
+    return _reads_all_as(_columns_of(path), schema)
+
+
+def _columns_of(path: str) -> pa.Schema:
+    with open_parquet(path) as file:
+        return plain_schema(file.schema_arrow)
+
+
+def _reads_all_as(found: pa.Schema, wanted: pa.Schema) -> bool:
+    shared = [field for field in wanted if field.name in found.names]
+    return all(_reads_as(found.field(field.name).type, field.type) for field in shared)
 
 
 def _reads_as(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -196,10 +210,7 @@ def _in_interval(batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
 
 def _fit(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
     try:
-        arrays = [
-            column.cast(field.type, safe=not pa.types.is_timestamp(field.type))
-            for column, field in zip(batch.columns, schema, strict=True)
-        ]
+        arrays = [cast_to_spark(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     except pa.ArrowException as error:
         raise IntegrityError(f"Data file {path} does not fit the schema of its dataset: {error}") from error
     return pa.record_batch(arrays, schema=schema)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _MAX_PRECISION = 38
+_Column = TypeVar("_Column", pa.Array, pa.ChunkedArray)
 
 
 def readable_type(arrow: pa.DataType) -> pa.DataType:
@@ -28,14 +29,34 @@ def readable_type(arrow: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", arrow.tz)
     if pa.types.is_decimal256(arrow) and arrow.precision <= _MAX_PRECISION:
         return pa.decimal128(arrow.precision, arrow.scale)
+    return _with_inner(arrow, readable_type)
+
+
+def cast_to_spark(column: _Column, kind: pa.DataType) -> _Column:
+    """A column in a type that Spark has. Spark counts microseconds: what is finer is cut off, at any depth.
+
+    Raises:
+        ArrowException: anything else does not fit.
+    """
+    return column.cast(_in_microseconds(column.type), safe=False).cast(kind)
+
+
+def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow) and arrow.unit == "ns":
+        return pa.timestamp("us", arrow.tz)
+    return _with_inner(arrow, _in_microseconds)
+
+
+def _with_inner(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with others inside of it; itself, if nothing is inside."""
     if pa.types.is_struct(arrow):
-        return pa.struct([field.with_type(readable_type(field.type)) for field in arrow.fields])
+        return pa.struct([field.with_type(change(field.type)) for field in arrow.fields])
     if pa.types.is_list(arrow):
-        return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)))
+        return pa.list_(arrow.value_field.with_type(change(arrow.value_type)))
     if pa.types.is_fixed_size_list(arrow):
-        return pa.list_(arrow.value_field.with_type(readable_type(arrow.value_type)), arrow.list_size)
+        return pa.list_(arrow.value_field.with_type(change(arrow.value_type)), arrow.list_size)
     if pa.types.is_map(arrow):
-        key, item = (field.with_type(readable_type(field.type)) for field in (arrow.key_field, arrow.item_field))
+        key, item = (field.with_type(change(field.type)) for field in (arrow.key_field, arrow.item_field))
         return pa.map_(key, item, keys_sorted=arrow.keys_sorted)
     return arrow
 

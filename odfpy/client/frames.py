@@ -1,0 +1,69 @@
+"""Tables as frames of pandas and Polars, with the values that they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.errors import EngineError, SchemaError
+from odfpy.extras import needs_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+_INTEGERS: Final = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+
+
+def pandas_frame(table: pa.Table, options: dict[str, Any]) -> pd.DataFrame:
+    """A table as a frame of pandas, in which integers stay exact: pyarrow would make fractions of those beside nulls.
+
+    Args:
+        table: the rows.
+        options: of `pyarrow.Table.to_pandas`; any of them, and it is done as pyarrow does it.
+
+    Raises:
+        EngineError: pandas is not installed.
+    """
+    with needs_extra(None, "Frames of pandas", EngineError):
+        import pandas as pd
+    import pyarrow as pa
+
+    if options:
+        return table.to_pandas(**options)  # type: ignore[no-any-return]
+    nullable = {pa.type_for_alias(name.lower()): pd.api.types.pandas_dtype(name) for name in _INTEGERS}
+    frame: pd.DataFrame = table.to_pandas(
+        types_mapper=nullable.get, integer_object_nulls=True
+    )  # these: inside of lists
+    for at, column in enumerate(table.columns):
+        if column.type in nullable and not column.null_count:
+            frame.isetitem(at, column.to_pandas())
+    return frame
+
+
+def polars_frame(table: pa.Table) -> pl.DataFrame:
+    """A table as a frame of Polars.
+
+    Raises:
+        SchemaError: two columns have one name, or one has a type that Polars does not have.
+        EngineError: polars is not installed.
+    """
+    with needs_extra("notebook", "Frames of Polars", EngineError):
+        import polars as pl
+    names = table.column_names
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"Two columns are called {twice!r}, which Polars does not take",
+            hint="Give one another name in the query: ... AS other.",
+        )
+    wide = next((field for field in table.schema if "decimal256" in str(field.type)), None)
+    if wide is not None:  # it would panic
+        raise SchemaError(
+            f"Polars does not take the column {wide.name!r} of type {wide.type}",
+            hint="Leave it out, or convert it in the query with CAST.",
+        )
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)  # noqa: S101  that is what becomes of tables
+    return frame

@@ -1,0 +1,34 @@
+"""What no server tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odfpy.client.moments import Moment
+from odfpy.errors import UsageError
+from odfpy.query.question import Query
+
+if TYPE_CHECKING:
+    from odfpy.query.lying import LyingRows
+
+
+class Remote:
+    """A part of `odfpy.client.source.Source`: places that are no folder of this machine."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        raise NotImplementedError
+
+    def lying(self, query: Query) -> LyingRows | None:
+        """See `Source`: there are no files here."""
+        del query
+        return None
+
+    def as_at(self, query: Query, moment: Moment) -> Query:
+        """See `Source`: nothing tells from here which blocks these are."""
+        del query
+        raise UsageError(
+            f"{self.place} cannot be asked for a whole query as at {moment}",
+            hint=f"Write it for each dataset, in the query: FROM odf_as_at('NAME', '{moment}').",
+        )
