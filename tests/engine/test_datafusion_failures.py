@@ -46,6 +46,8 @@ def error_of(query: str) -> InvalidQuery:
         ("select 'idd', id from t where [idd] > 1", "No field named idd", "Did you mean id"),
         ('select [t."My Co"] from t', 'No field named t."My Co"', "Did you mean My Col?"),
         ('select * from t where side = ["SELL"]', 'No field named "SELL"', "Texts are written in single quotes"),
+        ("select [`no such`] from t", 'No field named "no such"', "There are t.id"),
+        ("select [u].* from t", "Invalid qualifier u", "its name or alias"),
         ("select [Side] from t", 'No field named "Side"', "Did you mean side?"),
         ("select [id] from t a join t b on a.id = b.id", "Ambiguous reference", "by its alias"),
         ("select side, [id] from t group by side", "`t.id` is neither in GROUP BY", "max(...)"),
@@ -68,6 +70,8 @@ def error_of(query: str) -> InvalidQuery:
         ("select 'abc' as x, cast(['abc'] as int)", "'abc' to value of Int32", "try_cast"),
         ("select [cast](side as int) from t", "'SELL' to value of Int32", "try_cast"),
         ("select * from t where at > ['soon']", "Error parsing timestamp from 'soon'", "2024-03-01T12:00:00Z"),
+        ("select to_timestamp(['x'], 'yyyy')", "from 'x' using format", "2024-03-01T12:00:00Z"),
+        ("select [count](distinct id, side) from t", "multiple arguments", "one column"),
         ("select id [/] 0 from t", "Divide by zero", "NULLIF"),
         # clauses
         ("select id from t [limit] 'a'", "LIMIT", "whole number"),

@@ -21,7 +21,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import AnalyzeResponseSuccess, SqlRequest, SqlResponseSuccess, TransformResponseInvalidQuery
 from odfpy.engine.datafusion import transform as module
 from odfpy.engine.datafusion.engine import DataFusionEngine
-from odfpy.engine.datafusion.session import REFUSED
+from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.errors import InvalidQuery
 
 ENGINE = DataFusionEngine()

@@ -40,8 +40,8 @@ _SUGGESTED: Final = re.compile(r"Did you mean '(.*?)'\?")
 _CANDIDATES: Final = re.compile(r"Candidate functions:\s*(.*)", re.DOTALL)
 _PARSER_PLACE: Final = re.compile(r"(?: at)? Line: (\d+), Column: (\d+)")
 _PREFIX: Final = re.compile(
-    r"^(?:(?:DataFusion|SQL|Schema|Arrow|Execution|Internal|Cast|Parser|Compute) error: |Error during planning: "
-    r"|This feature is not implemented: )+"
+    r"^(?:(?:DataFusion|SQL|Schema|Arrow|Execution|Internal|External|Cast|Parser|Compute) error: "
+    r"|Error during planning: |This feature is not implemented: )+"
 )
 _PARSER_ERROR: Final = re.compile(r'^(?:ParserError|TokenizerError)\("(.*)"\)$', re.DOTALL)
 _OVER: Final = frozenset(
@@ -92,6 +92,8 @@ def _mistake(message: str, says: str | None = None, hint: str | None = None, *ot
 _MISTAKES: Final = (
     _mistake(rf"Ambiguous reference to \w+ field (?P<column>{_PATH})", None, "Say of which table, by its alias."),
     _mistake(rf"No field named (?P<column>{_PATH})", "No field named {column}"),
+    _mistake(rf"Invalid qualifier (?P<column>{_PATH})", None, "Name a table of FROM by its name or alias."),
+    _mistake(r"(?P<function>COUNT) DISTINCT with multiple", None, "Count the distinct values of one column."),
     _mistake(r"Invalid function '(?P<function>[^']+)'", "There is no function `{function}`"),
     _mistake(
         r"table function '(?P<function>[^']+)' not found",
@@ -110,7 +112,11 @@ _MISTAKES: Final = (
     _mistake(r"type to coerce .* in (?P<word>LIKE|ILIKE|SIMILAR)", None, _TYPES),
     _mistake(r"Cannot cast string '(?P<text>.*)' to value of", None, _A_CAST, "cast", "::"),
     _mistake(
-        r"Error parsing timestamp from '(?P<text>.*)'", None, "Write times as '2024-03-01T12:00:00Z'.", "cast", "::"
+        r"Error parsing timestamp from '(?P<text>.*?)'(?::| using)",
+        None,
+        "Write times as '2024-03-01T12:00:00Z'.",
+        "cast",
+        "::",
     ),
     _mistake(r'Invalid input syntax for type \w+: "(?P<text>.*)"', None, "Write intervals as '1 day', '2 hours'."),
     _mistake(r"Can't cast value (?P<number>\S+) to type", None, _A_CAST, "cast", "::"),
@@ -207,7 +213,8 @@ def _translated(message: str, source: SourceText, retry: Retry | None) -> OdfErr
             span = _meant(spans, message, source, retry)
             sentence = _in_one_line(text) if mistake.says is None else mistake.says.format(**found.groupdict())
             where = source.at(*span) if span else source.whole()
-            return InvalidQuery(f"{sentence}{where}", hint=_suggestion(text) or mistake.hint)
+            is_quoted = span is not None and source.text[span[0]] == '"'
+            return InvalidQuery(f"{sentence}{where}", hint=_suggestion(text, is_quoted=is_quoted) or mistake.hint)
     return InvalidQuery(_in_one_line(text) + source.whole())
 
 
@@ -234,10 +241,10 @@ def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
 # --- Hints -----------------------------------------------------------------------------------------------------------
 
 
-def _suggestion(text: str) -> str | None:
+def _suggestion(text: str, *, is_quoted: bool) -> str | None:
     """What was perhaps meant by a column or a function that there is not."""
     if (field := _FIELD.search(text)) is not None:
-        return _other_column(field.group(1), text)
+        return _other_column(field.group(1), text, " Texts are written in single quotes." if is_quoted else "")
     if (function := _FUNCTION.search(text)) is not None:
         name, suggested = function.group(1), _SUGGESTED.search(text)
         if name.lower() in _OVER:
@@ -249,13 +256,12 @@ def _suggestion(text: str) -> str | None:
     return f"There is {', '.join(one.strip() for one in known)}." if known else None
 
 
-def _other_column(wanted: str, text: str) -> str | None:
+def _other_column(wanted: str, text: str, more: str) -> str | None:
     valid, suggested = _VALID.search(text), _SUGGESTED.search(text)
     known = re.findall(_PATH, valid.group(1)) if valid else [suggested.group(1)] if suggested else []
     name = _parts(wanted)[-1]
     if same := [one for one in known if _parts(one)[-1] == name and "." in wanted]:
         return f"Did you mean {' or '.join(same)}?"
-    more = " Texts are written in single quotes." if wanted.startswith('"') else ""
     there_are = f"There are {', '.join(known)}.{more}" if known else more.strip() or None
     return did_you_mean(name, {_parts(one)[-1] for one in known}, otherwise=there_are)
 
@@ -276,7 +282,8 @@ class _Places:
         from sqlglot import TokenError, tokenize
 
         try:
-            self._tokens: Sequence[Token] = tokenize(source.text, dialect="postgres")
+            text = source.text.replace("`", '"')  # DataFusion takes both for quotes of names
+            self._tokens: Sequence[Token] = tokenize(text, dialect="postgres")
         except TokenError:
             self._tokens = ()
 
@@ -358,7 +365,7 @@ def _another(text: str, start: int, end: int) -> str:
         return "coalesce"  # which takes arguments of any number and type
     if written in _SIBLINGS:
         return _SIBLINGS[written]
-    if written[0] in "'\"":
+    if written[0] in "'\"`":
         return f"{written[:-1]}_{written[-1]}"
     return f"{written}0" if written.isdecimal() else f"{written}_"
 
