@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -41,17 +42,24 @@ class DescribedApp(FastAPI):
             redoc_url=None,
             **more,
         )
+        self._making = threading.Lock()
+        self._described: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:
         """As FastAPI has it, with the form that refusals have, and with what anybody may ask without a token."""
-        if self.openapi_schema is None:
-            schema = super().openapi()
-            for path, operations in schema["paths"].items():
-                for operation in operations.values():
-                    _complete(operation, needs_token=path == _ABOUT_ONESELF)
-            for name in _OF_FASTAPI:
-                schema["components"]["schemas"].pop(name, None)
-        return self.openapi_schema or {}
+        with self._making:
+            if self._described is None:
+                self._described = _completed(super().openapi())
+            return self._described
+
+
+def _completed(schema: dict[str, Any]) -> dict[str, Any]:
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            _complete(operation, needs_token=path == _ABOUT_ONESELF)
+    for name in _OF_FASTAPI:
+        schema["components"]["schemas"].pop(name, None)
+    return schema
 
 
 def _complete(operation: dict[str, Any], *, needs_token: bool) -> None:
