@@ -1,4 +1,4 @@
-"""The notebook of the documentation, run from its folder by a kernel of its own.
+"""The notebook of the documentation, run by a kernel of its own, in a folder that stands for `docs`.
 
 python tests/support/notebook.py    runs it, and writes down what it shows
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -24,21 +25,28 @@ def recorded() -> Any:
     return nbformat.read(NOTEBOOK, as_version=4)
 
 
-def run(notebook: Any) -> Any:
+def run(notebook: Any, folder: Path) -> Any:
     """The notebook with what its cells show now.
+
+    Args:
+        notebook: as it is written down.
+        folder: an empty one, where a kernel may leave what it likes, also when it is killed.
 
     Raises:
         CellExecutionError: a cell has failed.
     """
+    docs = folder / "docs"
+    docs.mkdir()
+    (folder / "snapshots").symlink_to(NOTEBOOK.parents[1] / "snapshots")  # which it finds beside itself
     for _ in range(_TRIES - 1):
         try:
-            return _run(deepcopy(notebook))
+            return _run(deepcopy(notebook), docs)
         except RuntimeError:  # the kernel has not started; what fails in a cell is no such error
             continue
-    return _run(notebook)
+    return _run(notebook, docs)
 
 
-def _run(notebook: Any) -> Any:
+def _run(notebook: Any, docs: Path) -> Any:
     client = NotebookClient(
         notebook,
         timeout=_PATIENCE,
@@ -46,7 +54,7 @@ def _run(notebook: Any) -> Any:
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
-        resources={"metadata": {"path": str(NOTEBOOK.parent)}},
+        resources={"metadata": {"path": str(docs)}},
     )
     return client.execute()
 
@@ -63,6 +71,7 @@ def _shown(output: Any) -> Any:
 
 
 if __name__ == "__main__":
-    done = run(recorded())
+    with TemporaryDirectory() as scratch:
+        done = run(recorded(), Path(scratch))
     done.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     nbformat.write(done, NOTEBOOK)
