@@ -11,7 +11,8 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.analysis import analyze
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.row_origins import origins_of
-from odfpy.coordinator.row_traces import Cited, Question, RowTraces, Way
+from odfpy.coordinator.row_questions import Question, Questions
+from odfpy.coordinator.row_traces import Cited, RowTraces, Way
 from odfpy.coordinator.runs import Run, runs_of
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.stored_rows import StoredRow, StoredRows
@@ -93,7 +94,7 @@ class _Hop:
 
     def __post_init__(self) -> None:
         self.rows = StoredRows(self.dataset)
-        self.runs = runs_of(self.dataset)
+        self.questions = Questions(self.rows, runs_of(self.dataset))
 
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}
@@ -106,9 +107,7 @@ class _Hop:
         wanted = self.rows.read(self._with_partners(run_of))
         engine = self.datasets.engines.get(last.set_transform.transform.engine)
         self.traces = RowTraces(self.dataset, self.rows, engine)
-        questions = list(self._questions(wanted))
-        for question in questions:
-            self._ask(question)
+        questions = list(self._answered(wanted))
         found = {row.offset: row for row in wanted}
         shown = tuple(self._traced_row(found[offset], found, run_of[offset]) for offset in self.offsets)
         check, remark = self._checked(questions)
@@ -126,13 +125,13 @@ class _Hop:
         )
 
     def _run_of(self, offset: int) -> Run:
-        run = next((run for run in self.runs if run.has(offset)), None)
-        if run is None:
+        place = self.questions.place_of(offset)
+        if place is None:
             raise UnknownProvenance(
                 f"Row {offset} of {self.dataset.handle} was not made by a run of its query",
                 hint="Its chain has no ExecuteTransform that brought the row.",
             )
-        return run
+        return self.questions.runs[place]
 
     def _with_partners(self, run_of: Mapping[int, Run]) -> list[int]:
         """Offsets, also those of the other halves of corrections, which say what these are because of."""
@@ -146,32 +145,40 @@ class _Hop:
 
     # --- What rows are made of ---
 
-    def _questions(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
-        """The rows by the runs as of which they are looked for: with state, what goes was there before its run."""
+    def _answered(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
+        """The questions that have been asked, each with the rows that its answer does for."""
         if self.by_rows:
-            by_query: defaultdict[object, list[StoredRow]] = defaultdict(list)
-            for row in wanted:
-                by_query[self._run_of(row.offset).set_transform].append(row)
-            for rows in by_query.values():
-                runs = {self._run_of(row.offset).block.hash: self._run_of(row.offset) for row in rows}
-                yield Question(tuple(runs.values()), tuple(rows), by_rows=True)
+            for question in self.questions.by_rows(wanted):
+                self._ask(question)
+                yield question
             return
-        by_run: defaultdict[int, list[StoredRow]] = defaultdict(list)
-        for row in wanted:
-            at = self.runs.index(self._run_of(row.offset))
-            by_run[at if row.operation.weight > 0 else at - 1].append(row)
-        for at, rows in by_run.items():
-            if at >= 0:
-                yield Question((self.runs[at],), tuple(rows), by_rows=False)
+        left: list[StoredRow] = []
+        for question in self.questions.together(wanted):
+            if question.as_of and not self._ask(question):
+                left += question.rows
+                continue
+            if not question.as_of:
+                self._ask(question)
+            unknown = [row for row in question.rows if row.offset in question.as_of and row.offset not in self._made_by]
+            left += unknown
+            yield question.only(row for row in question.rows if row not in unknown)
+        for question in self.questions.by_run(left):
+            self._ask(question)
+            yield question
 
-    def _ask(self, question: Question) -> None:
-        ways, self._origins = self.traces.ways(question)
+    def _ask(self, question: Question) -> bool:
+        """Learn what rows are made of; False where the engine cannot tell of rows of several runs together."""
+        answer = self.traces.ways(question)
+        if answer is None:
+            return False
+        ways, self._origins = answer
         for row in question.rows:
             found = ways.get(row.offset, [])
             if found:
                 # Of rows that are the same, the first stands for the first way, and so on.
                 self._ways[row.offset] = len(found)
                 self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
+        return True
 
     def _place(self, row: StoredRow, question: Question, ways: int) -> int:
         """How many rows of the same block before a row say the same."""
@@ -231,8 +238,8 @@ class _Hop:
             return tuple(min(max(count - sum(news[:at]), 0), new) for at, new in enumerate(news))
 
         def is_gone(count: int) -> bool:
-            ways, _ = self.traces.ways(Question((run,), (row,), by_rows=False, until=until(count)))
-            return row.offset not in ways
+            answer = self.traces.ways(Question((run,), (row,), by_rows=False, until=until(count)))
+            return answer is None or row.offset not in answer[0]
 
         stays, goes = 0, sum(news)
         if is_gone(stays) or not is_gone(goes):

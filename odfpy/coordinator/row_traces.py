@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from odfpy.coordinator.runs import Run, together
+from odfpy.coordinator.row_questions import Question
 from odfpy.coordinator.storage import StoredDataset
-from odfpy.coordinator.stored_rows import Key, StoredRow, StoredRows
+from odfpy.coordinator.stored_rows import Key, StoredRows
 from odfpy.engine import contract
 from odfpy.engine.registry import Engine
 from odfpy.engine.responses import as_error
@@ -50,41 +50,6 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Question:
-    """Rows of a derivative that were made by the same query.
-
-    Attributes:
-        runs: those that made them; with state one, and the rows are those of the result as it was after it.
-        rows: the rows.
-        by_rows: whether the query is row by row.
-        until: with state, of how many new rows of each input the run is to know; None for all.
-    """
-
-    runs: tuple[Run, ...]
-    rows: tuple[StoredRow, ...]
-    by_rows: bool
-    until: tuple[int, ...] | None = None
-
-    @property
-    def last(self) -> Run:
-        """The last of the runs."""
-        return self.runs[-1]
-
-    def sign(self, row: StoredRow) -> int:
-        """1, or -1 of a row that stands for one that takes something back."""
-        return row.operation.weight if self.by_rows else 1
-
-    def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-        """What was read."""
-        if self.by_rows:
-            return together(self.runs, scratch)
-        found = self.last.request(scratch).query_inputs
-        if self.until is None:
-            return found
-        return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
-
-
-@dataclass(frozen=True)
 class RowTraces:
     """Asks an engine.
 
@@ -100,8 +65,12 @@ class RowTraces:
 
     # --- What rows are made of ---
 
-    def ways(self, question: Question) -> tuple[Mapping[int, list[Way]], tuple[ColumnOrigin, ...]]:
+    def ways(self, question: Question) -> tuple[Mapping[int, list[Way]], tuple[ColumnOrigin, ...]] | None:
         """Of each row all ways in which it is made, in a fixed order; and where the columns come from.
+
+        Returns:
+            None where rows are asked about as of several runs, and the engine cannot tell of these together. Rows for
+            which that does not do are not among those that are found.
 
         Raises:
             UnknownProvenance: the engine cannot tell.
@@ -120,11 +89,14 @@ class RowTraces:
                 wanted_path=str(scratch / "wanted"),
                 output_path=str(scratch / "made-of"),
                 recorded_schema=self.dataset.state.schema,
+                has_earlier=bool(question.as_of),
             )
             self._write_wanted(question, scratch / "wanted")
             response = self.engine.trace(request)
             if not isinstance(response, TraceResponseSuccess):
                 raise as_error(response)
+            if not response.is_complete:
+                return None
             return self._ways(question, scratch / "made-of"), response.origins
 
     def _write_wanted(self, question: Question, path: Path) -> None:
@@ -152,11 +124,14 @@ class RowTraces:
             if source >= 0:
                 known.add((source, cited, branch))
         ways: defaultdict[int, list[Way]] = defaultdict(list)
+        newer: set[int] = set()
         for (offset, _), sources in found.items():
             rows = frozenset((source, cited) for source, cited, _ in sources)
             if not question.by_rows or _of_run(question, offset, rows):
                 ways[offset].append(Way(rows, frozenset((source, branch) for source, _, branch in sources)))
-        return ways
+            if not question.holds(offset, rows):
+                newer.add(offset)
+        return {offset: ways for offset, ways in ways.items() if offset not in newer}
 
     # --- Replays ---
 
@@ -195,14 +170,6 @@ class RowTraces:
         from odfpy.data.slice import read_slice
 
         return read_slice(path, vocab=self.dataset.state.vocab)
-
-
-def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
-    """An input of which only the first new rows have come."""
-    interval = given.offset_interval
-    if interval is None or count > interval.end - interval.start:
-        return given
-    return replace(given, offset_interval=replace(interval, end=interval.start + count - 1) if count else None)
 
 
 def _of_run(question: Question, offset: int, cited: Collection[tuple[int, int]]) -> bool:

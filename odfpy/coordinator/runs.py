@@ -59,6 +59,11 @@ class Run:
         data = self.event.new_data
         return data is not None and data.offset_interval.start <= offset <= data.offset_interval.end
 
+    def has_read(self, number: int, offset: int) -> bool:
+        """Whether a row of an input had come by then."""
+        end = self.event.query_inputs[number].last_offset
+        return end is not None and offset <= end
+
     def is_new(self, number: int, offset: int) -> bool:
         """Whether a row of an input was new in it."""
         item = self.event.query_inputs[number]

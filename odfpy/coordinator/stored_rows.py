@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +75,7 @@ class StoredRows:
         store = self.dataset.layout.data
         for item in self.slices:
             first, last = item.data.offset_interval.start, item.data.offset_interval.end
-            places = [offset - first for offset in offsets if first <= offset <= last]
+            places = [offset - first for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]]
             if places:
                 (path,) = slice_paths(store, [item])
                 yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
@@ -97,7 +99,7 @@ class StoredRows:
             if item.data.offset_interval.start >= row.offset:
                 continue
             (path,) = slice_paths(self.dataset.layout.data, [item])
-            for found in reversed(list(self.of_table(self._of_time(path, time)))):
+            for found in reversed(list(self.of_table(self._of_times(path, [time])))):
                 if found.offset < row.offset and found.key == row.key and found.operation.weight > 0:
                     return found.offset
         return None
@@ -107,9 +109,24 @@ class StoredRows:
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
             (path,) = slice_paths(self.dataset.layout.data, [item])
-            for found in self.of_table(self._of_time(path, time)):
+            for found in self.of_table(self._of_times(path, [time])):
                 if first <= found.offset < row.offset and found.key == row.key:
                     yield found
+
+    def saying_the_same(self, rows: Sequence[StoredRow]) -> Mapping[Key, Sequence[int]]:
+        """The offsets of all rows, from the first of some on, that say the same as one of these, by what they say."""
+        keys, times = (
+            {row.key for row in rows},
+            {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
+        )
+        first, last = min(row.offset for row in rows), self.dataset.state.num_records
+        found: defaultdict[Key, list[int]] = defaultdict(list)
+        for item in overlapping(self.slices, first, last):
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            for row in self.of_table(self._of_times(path, times)):
+                if row.key in keys:
+                    found[row.key].append(row.offset)
+        return found
 
     def taking_back(self, keys: Collection[Key], first: int, last: int) -> list[int]:
         """Of the rows from one offset to another, those that take back rows that say the same as some."""
@@ -128,14 +145,14 @@ class StoredRows:
             found += [row.offset for row in rows if row.key in keys and first <= row.offset <= last]
         return found
 
-    def _of_time(self, path: Path, time: Any) -> pa.Table:
-        """The rows of a slice that have an event time."""
+    def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
+        """The rows of a slice that have one of some event times."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         from odfpy.data.slice import read_rows, read_slice
 
         vocab = self.dataset.state.vocab
-        times = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()
-        places = pc.indices_nonzero(pc.equal(times, pa.scalar(time, times.type))).to_pylist()
+        found = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()
+        places = pc.indices_nonzero(pc.is_in(found, value_set=pa.array(list(times), found.type))).to_pylist()
         return read_rows(path, places, vocab=vocab)

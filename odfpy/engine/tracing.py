@@ -43,6 +43,8 @@ class TraceRequest:
         wanted_path: a Parquet file with the rows.
         output_path: where to put the answer, an Arrow IPC stream.
         recorded_schema: schema of the output.
+        has_earlier: whether some of the rows are asked about as of earlier runs. That does only if what came later can
+            have done no more than add to what rows are made of; else there is no answer.
     """
 
     transform: Transform
@@ -51,6 +53,7 @@ class TraceRequest:
     wanted_path: str
     output_path: str
     recorded_schema: DataSchema | None = None
+    has_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,12 @@ class TraceResponseSuccess:
     Attributes:
         num_rows: of the answer.
         origins: of all columns of the output.
+        is_complete: False where there is no answer for rows of earlier runs, and none has been written.
     """
 
     num_rows: U64
     origins: tuple[ColumnOrigin, ...] = ()
+    is_complete: bool = True
 
 
 TraceResponse: TypeAlias = TraceResponseSuccess | TransformResponseInvalidQuery | TransformResponseInternalError

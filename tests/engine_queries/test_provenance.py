@@ -15,6 +15,8 @@ from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
+from odfpy.coordinator import row_questions
+from odfpy.coordinator.row_traces import RowTraces
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.provenance import report
@@ -57,6 +59,11 @@ def fed(folder: Path) -> Workspace:
 def pull(workspace: Workspace) -> None:
     for result in workspace.pull(all=True):
         assert result.error is None, result.error
+
+
+def pull_only(workspace: Workspace, name: str) -> None:
+    (result,) = workspace.pull([name])
+    assert result.error is None, result.error
 
 
 def lines(workspace: Workspace, name: str) -> list[str]:
@@ -273,6 +280,38 @@ def test_rows_are_traced_through_several_engines(top: Workspace) -> None:
     assert [one.name for one in answer.datasets] == ["counted", "corrected", "one"]
     assert (cited(answer.row), {row.offset for row in answer.datasets[2].rows}) == ([2, 5], {2, 6})
     assert answer.check is Check.CONFIRMED
+
+
+MAXIMA = "select window.start as event_time, max(id) as most from source group by window(event_time, '1 day')"
+SUM = "select max(event_time) as event_time, sum(most) as n from source"
+
+
+def test_rows_that_many_runs_have_made_are_traced_together(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = (
+        root("log", "{kind: Append}"),
+        derivative("maxima", "log", MAXIMA, "spark"),
+        derivative("sum", "maxima", SUM, "spark"),
+    )
+    workspace.add([one for text in texts for one in load_snapshots(text, "manifest")])
+    # The second row of the first day is late, and changes nothing.
+    for rows, day in (("7 a", 1), ("5 b", 2), ("1 c", 1), ("6 d", 3), ("9 e", 4)):
+        feed(workspace, "log", rows, day=day)
+        pull_only(workspace, "maxima")
+    pull_only(workspace, "sum")
+    assert lines(workspace, "maxima") == ["0 +A 1 7", "1 +A 2 5", "2 +A 3 6"]
+    asked = []
+    ways = RowTraces.ways
+    monkeypatch.setattr(RowTraces, "ways", lambda self, question: asked.append(question) or ways(self, question))
+    answer = workspace.provenance("sum", 0)
+    assert {offset: cited(row) for offset, row in made_of(answer, "maxima").items()} == {0: [0], 1: [1], 2: [3]}
+    assert answer.check is Check.CONFIRMED
+    together = [len(question.rows) for question in asked]
+    monkeypatch.setattr(row_questions, "_FEWEST_RUNS", 1_000)
+    asked.clear()
+    assert workspace.provenance("sum", 0) == answer
+    assert (together, [len(question.rows) for question in asked]) == ([1, 3, 1], [1, 1, 1, 1])
 
 
 def test_inputs_are_known_by_their_ids_and_must_be_there(top: Workspace) -> None:

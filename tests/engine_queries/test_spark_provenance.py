@@ -38,6 +38,32 @@ def test_what_is_cited_makes_the_row_and_nothing_else_is_needed(case: Case, quic
     holds(traces, others=case.name not in GROUPED_BY_COUNTS)
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if EXAMPLES > 1 or case.name == "tumbling-window"], ids=lambda case: case.name
+)
+def test_what_rows_were_made_of_earlier_is_found_later(case: Case, quick: Tuned, tmp_path: Path) -> None:
+    """A row that has stayed, and of which no way has newer rows, was made in just these ways."""
+    traces, then = Traces(quick, case, tmp_path), []
+    for pull in case.pulls:
+        traces.arrive(pull)
+        ends = [source.end for source in traces.sources.values()]
+        then.append((ends, ways_by_row(traces.traced() or [])))
+    last = traces.traced(for_earlier=True)
+    if last is None:
+        return
+    now = ways_by_row(last)
+    for at, (ends, found) in enumerate(then):
+        for text, ways in found.items():
+            stays = all(len(later.get(text, ())) == len(ways) for _, later in then[at:])
+            if stays and all(offset < ends[source] for way in now[text] for source, offset in way):
+                assert now[text] == ways, (at, text)
+
+
+def ways_by_row(found: list[tuple[str, list[frozenset[tuple[int, int]]]]]) -> dict[str, list[list[tuple[int, int]]]]:
+    """All ways in which rows are made, by what they say."""
+    return {text: sorted(sorted(way) for way in ways) for text, ways in found}
+
+
 RATES = [pa.field("cur", pa.string()), pa.field("rate", pa.int32())]
 FACTS = [pa.field("id", pa.int32()), pa.field("cur", pa.string())]
 AS_OF = (
@@ -70,7 +96,7 @@ def test_of_a_log_with_corrections_all_entries_of_the_key_are_cited(quick: Tuned
     case = Case("as of", "", steps, {"facts": FACTS, "rates": RATES}, {}, [Pull(rows, marks)])
     traces = Traces(quick, case, tmp_path, (TemporalTable("rates", ("cur",)),))
     traces.arrive(case.pulls[0])
-    ((text, (cited, *_)),) = traces.traced()
+    ((text, (cited, *_)),) = traces.traced() or []
     assert text == "+A 2024-01-04T00:00 2 5"
     assert cited == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 3)}
     assert text in traces.result(cited)
@@ -78,7 +104,7 @@ def test_of_a_log_with_corrections_all_entries_of_the_key_are_cited(quick: Tuned
 
 def holds(traces: Traces, *, others: bool = True) -> list[tuple[str, frozenset[tuple[int, int]]]]:
     """The laws, for some rows of the result; gives back all rows with the first way in which each is made."""
-    found = traces.traced()
+    found = traces.traced() or []
     present = list(traces.present())
     assert all(ways for _, ways in found), [text for text, ways in found if not ways]
     for text, ways in found[: 1 + EXAMPLES]:

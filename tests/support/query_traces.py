@@ -95,8 +95,8 @@ class Traces:
 
     # --- Traces ---
 
-    def traced(self) -> list[tuple[str, list[Cited]]]:
-        """Each row of the result, with all ways in which it is made."""
+    def traced(self, *, for_earlier: bool = False) -> list[tuple[str, list[Cited]]] | None:
+        """Each row of the result, with all ways in which it is made; None if that does not do `for_earlier` pulls."""
         request = self._request()
         response = operations.transform(self.spark, request)
         assert isinstance(response, TransformResponseSuccess), response
@@ -114,9 +114,12 @@ class Traces:
             query_inputs=request.query_inputs,
             wanted_path=str(folder / "wanted"),
             output_path=str(folder / "answer"),
+            has_earlier=for_earlier,
         )
         answer = trace(self.spark, asked)
         assert isinstance(answer, TraceResponseSuccess), answer
+        if not answer.is_complete:
+            return None
         ways: defaultdict[int, defaultdict[int, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
         for row in map_stream(str(folder / "answer")).to_pylist():
             ways[row[WANTED]][row[WAY]].add((row[INPUT], row[OFFSET]))

@@ -110,6 +110,11 @@ class Then:
 
     # --- Inputs ---
 
+    @property
+    def only_appended(self) -> bool:
+        """Whether nothing in the inputs has ever been taken back."""
+        return all(rows is None or rows.only_appends for rows in self._known.values())
+
     @cached_property
     def _known(self) -> Mapping[int, Rows | None]:
         streams = streams_of(self.catalyst, self.sources, self.ready.late, self.scratch)

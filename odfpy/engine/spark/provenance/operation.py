@@ -16,6 +16,7 @@ from odfpy.engine.spark.catalyst import columns
 from odfpy.engine.spark.classes.base import CARRIED
 from odfpy.engine.spark.prepare import Prepared, prepared
 from odfpy.engine.spark.provenance.columns import column_origins
+from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.moment import Then
 from odfpy.engine.spark.provenance.wanted import narrowed, result_keys
@@ -43,18 +44,23 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
     scratch = Path(request.output_path).parent
     with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         wanted = Wanted.read(request.wanted_path, ready.form)
-        frame, by_time = _of_state(ready, request, scratch) if isinstance(ready, Stateful) else (_of_rows(ready), True)
+        if isinstance(ready, Stateful):
+            then = Then(ready, request.query_inputs, scratch)
+            frame, by_time = _of_state(then)
+            if request.has_earlier and not only_adds(then):
+                return TraceResponseSuccess(0, is_complete=False)
+        else:
+            frame, by_time = _of_rows(ready), True
         some = narrowed(frame, wanted, by_time=by_time)
         ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, Prepared))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
 
 
-def _of_state(ready: Stateful, request: TraceRequest, scratch: Path) -> tuple[DataFrame, bool]:
+def _of_state(then: Then) -> tuple[DataFrame, bool]:
     """The result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
-    then = Then(ready, request.query_inputs, scratch)
     plan = then.result()
     names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
-    return ready.catalyst.dataframe(plan).toDF(*names, IDS), not then.annotator.has_sessions
+    return then.catalyst.dataframe(plan).toDF(*names, IDS), not then.annotator.has_sessions
 
 
 def _of_rows(ready: Prepared) -> DataFrame:
