@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from odfpy.cli.output import paint
 from odfpy.data.text_table import cells, visible
@@ -27,6 +27,9 @@ MOST_POINTS: Final = 100_000
 MOST_BARS: Final = 40
 _TICKS: Final = 5
 _TALLEST: Final = 24
+_LARGEST: Final = 1e300
+"""Numbers beyond it are left out: the difference of two must be one, too."""
+
 _COLOURS: Final = ("cyan", "orange", "green", "magenta", "red", "blue")
 
 
@@ -82,6 +85,13 @@ def chart_of(table: pa.Table) -> Chart:
     Raises:
         NothingToPlot: it has no numbers.
     """
+    chart = _chart_of(table)
+    if not any(series.points for series in chart.series):
+        raise NothingToPlot("The answer has no numbers to draw: they are null, or not finite")
+    return chart
+
+
+def _chart_of(table: pa.Table) -> Chart:
     import pyarrow as pa
 
     columns = [(field, table.column(at).combine_chunks()) for at, field in enumerate(table.schema)]
@@ -99,7 +109,7 @@ def chart_of(table: pa.Table) -> Chart:
     if first is None:
         return Chart("row", tuple(_series(name, range(1, table.num_rows + 1), high) for name, high in numbers))
     field, column = first
-    if pa.types.is_temporal(field.type) and not pa.types.is_duration(field.type) and not pa.types.is_time(field.type):
+    if pa.types.is_timestamp(field.type) or pa.types.is_date(field.type):
         across = _seconds(column)
         return Chart(field.name, tuple(_series(name, across, high) for name, high in numbers), is_time=True)
     if _is_number(field.type):
@@ -122,7 +132,11 @@ def _bars(across: str, column: pa.Array, numbers: Sequence[tuple[str, Sequence[f
 
 def _series(name: str, across: Sequence[float | None], high: Sequence[float | None]) -> Series:
     pairs = zip(across, high, strict=True)
-    return Series(name, tuple((x, y) for x, y in pairs if x is not None and y is not None and x - x == 0 == y - y))
+    return Series(name, tuple((x, y) for x, y in pairs if _is_drawn(x) and _is_drawn(y)))
+
+
+def _is_drawn(number: float | None) -> TypeGuard[float]:
+    return number is not None and abs(number) <= _LARGEST
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -248,6 +248,12 @@ def test_what_a_chart_shows() -> None:
     assert chart.tick(Timestamp.parse("2024-03-01").nanos / 1e9, 30 * 86_400) == "2024-03-01"
     assert chart_of(pa.table({"a": [5, 6]})).series[0].points == ((1.0, 5.0), (2.0, 6.0))
     assert chart_of(pa.table({"a": [5, 6], "b": [1, 2]})).series[0].points == ((5.0, 1.0), (6.0, 2.0))
+    far = chart_of(pa.table({"a": [1e308, -1e308, 0.0, 1.0], "b": [0.0, 1.0, float("inf"), 2.0]}))
+    assert far.series[0].points == ((1.0, 2.0),)
+    spans = pa.array([pa.MonthDayNano([0, 1, 0])], pa.month_day_nano_interval())
+    assert len(chart_of(pa.table({"a": spans, "b": [1]})).names) == 1
+    with pytest.raises(NothingToPlot, match="null, or not finite"):
+        chart_of(pa.table({"a": pa.array([None], pa.float64()), "b": [1]}))
     bars = chart_of(pa.table({"a": [str(number) for number in range(100)], "b": range(100)}))
     assert len(bars.names) == MOST_BARS
     with pytest.raises(NothingToPlot):
