@@ -250,6 +250,8 @@ INVALID = {
     "[selec] 1": "Syntax error at or near 'selec'",
     "select event_time from t; [select] 1": "Syntax error",
     "select event_time, [nosuch] from t": "`nosuch` cannot be resolved",
+    "select event_time, [u.*] from t": "Cannot resolve `u`.*",
+    "select event_time, count(*) over [w] from t": "not defined in the WINDOW clause",
     "select event_time, [ID] from t": "`ID` cannot be resolved",
     "select event_time from [nosuch]": "`nosuch` cannot be found",
     "select event_time from t join [org.example.nosuch] using (id)": "neither an input nor an earlier step",

@@ -37,6 +37,7 @@ _NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
+_NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
 
 _HINTS: Final = {
     "TABLE_OR_VIEW_NOT_FOUND": _NO_FILES,
@@ -49,6 +50,9 @@ _HINTS: Final = {
     "AMBIGUOUS_REFERENCE": "Say which of them is meant, by the alias of its table.",
     "MISSING_AGGREGATION": "Name it in GROUP BY, or take one value of each group, as max(...) does.",
     "PARSE_SYNTAX_ERROR": "Write one SELECT in Spark SQL.",
+    "DATATYPE_MISMATCH": "Bring it to another type by CAST(... AS type).",
+    "CANNOT_RESOLVE_STAR_EXPAND": "Name a table of FROM by its name or alias.",
+    "CANNOT_PARSE_TIMESTAMP": "Use `try_to_timestamp`, which gives NULL instead.",
     "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
     "CAST_INVALID_INPUT": "Use `try_cast`, which gives NULL instead.",
     "CAST_OVERFLOW": "Use a wider type, or `try_cast`, which gives NULL instead.",
@@ -100,7 +104,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
-    if (not condition and not is_analysis) or condition.startswith(_OUR_FAULT):
+    is_ours = condition.startswith(_OUR_FAULT) and not condition.startswith(_NOT_OURS)
+    if (not condition and not is_analysis) or is_ours:
         return EngineError(f"Spark: {message.splitlines()[0]}")
     if condition == _WINDOW_WITHOUT_ORDER:
         return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
@@ -219,10 +224,19 @@ def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
     named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
     if function := named.get("functionName"):
         return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)
+    if table := named.get("targetString"):
+        return _first_in_text([rf"{_words(table)}\.\*"], sources)
+    if window := named.get("windowName"):
+        return _first_in_text([rf"(?<=\bover\s){_words(window)}"], sources)
     if expression := named.get("expression") or named.get("colName"):
-        words = map(re.escape, str(expression).strip('"`').split("."))
-        return _first_in_text([r"(?<![\w`])`?" + r"`?\.`?".join(words) + r"(?!\w)`?"], sources)
+        return _first_in_text([_words(str(expression).strip('"`'))], sources)
     return ""
+
+
+def _words(path: str) -> str:
+    """A pattern of a name, in backquotes or without."""
+    parts = (re.escape(part) for part in path.replace("`", "").split("."))
+    return r"(?<![\w`])`?" + r"`?\.`?".join(parts) + r"(?!\w)`?"
 
 
 def _line_of(exception: Any) -> tuple[int | None, int]:
