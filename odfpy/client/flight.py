@@ -97,7 +97,8 @@ class FlightSource(Remote):
     def ask(self, query: Query) -> Iterator[Stream]:
         """See `Source`. Rows come as the server makes them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
-        with self._connected(options, query.timeout) as connection, connection.cursor() as cursor:
+        connected = self._connected(options, query.timeout)
+        with self._told_by_driver(), connected as connection, connection.cursor() as cursor:
             with self._told():
                 cursor.execute(query.text, query.parameters or None)
                 reader = cursor.fetch_record_batch()
@@ -182,15 +183,23 @@ class FlightSource(Remote):
     def _told(self) -> Iterator[None]:
         """Errors of the client as ours."""
         import pyarrow as pa
+
+        try:
+            with self._told_by_driver():
+                yield
+        except (pa.ArrowException, OSError) as error:  # what breaks off while rows are read
+            status = _STATUS.search(str(error))
+            raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
+
+    @contextmanager
+    def _told_by_driver(self) -> Iterator[None]:
+        """Errors of the driver alone as ours: it has them also at the end, when the server has gone."""
         from adbc_driver_manager import Error
 
         try:
             yield
         except Error as error:
             raise self._as_ours(error.status_code.name, str(error)) from error
-        except (pa.ArrowException, OSError) as error:  # what breaks off while rows are read
-            status = _STATUS.search(str(error))
-            raise self._as_ours(_STATUSES.get(status[1], "") if status else "", str(error)) from error
 
     def _as_ours(self, status: str, text: str) -> OdfError:
         said = _DRIVERS_WORDS.sub("", text)
