@@ -14,9 +14,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import adbc_driver_flightsql.dbapi as adbc
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
+from adbc_driver_manager import ProgrammingError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.certificates import self_signed
@@ -298,6 +300,22 @@ def test_a_revoked_token_ends_what_was_prepared_with_it(tmp_path: Path):
             names(client, session)
         with pytest.raises(KeyError, match="no such prepared statement"):
             client.get_flight_info(command("CommandPreparedStatementQuery", prepared_statement_handle=handle))
+        with pytest.raises(fl.FlightUnauthenticatedError, match="This session is over"):
+            prepare(client, NAMES, session)
+
+
+def test_whoever_is_not_known_any_more_closes_what_he_has(tmp_path: Path):
+    workspace = small_workspace(tmp_path / "w")
+    with serving_flight(workspace) as served:
+        options = {"username": "me", "password": served.token}
+        with (
+            closing(adbc.connect(served.url, options, autocommit=True)) as connection,
+            closing(connection.cursor()) as cursor,
+        ):
+            cursor.execute(f'select name from "{SECRET}"')
+            Tokens(workspace.odf).revoke("reader-0")
+            with pytest.raises(ProgrammingError, match="This session is over"):
+                cursor.adbc_prepare("select 1")
 
 
 def test_sessions_that_are_old_or_one_too_many_end_and_say_so():

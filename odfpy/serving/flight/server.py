@@ -263,7 +263,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _close_session(self, context: Any, body: bytes) -> bytes:
         """End the session, and what was prepared in it."""
         parse("CloseSessionRequest", body)
-        self._sessions.end(self._asking(context).middleware.session)
+        middleware: Middleware = context.get_middleware(MIDDLEWARE)
+        if middleware.is_known:
+            self._sessions.end(middleware.session)
         return bytes(message("CloseSessionResult", status=_CLOSED).SerializeToString())
 
     def _set_options(self, context: Any, body: bytes) -> bytes:

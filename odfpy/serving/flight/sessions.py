@@ -166,14 +166,29 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
     """What a call has to do with sessions.
 
     Attributes:
-        session: who calls.
-        dialect: the SQL that he has named, if he has.
+        dialect: the SQL that its caller has named, if he has.
     """
 
-    def __init__(self, session: Session, dialect: str | None, *, is_new: bool) -> None:
-        self.session = session
-        self.dialect = dialect or session.options.get("dialect")
+    def __init__(self, found: Session | fl.FlightUnauthenticatedError, dialect: str | None, *, is_new: bool) -> None:
+        self._found = found
         self._is_new = is_new
+        self.dialect = dialect or (found.options.get("dialect") if isinstance(found, Session) else None)
+
+    @property
+    def session(self) -> Session:
+        """Who calls.
+
+        Raises:
+            FlightUnauthenticatedError: his token is worth nothing.
+        """
+        if not isinstance(self._found, Session):
+            raise self._found
+        return self._found
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is somebody at all."""
+        return isinstance(self._found, Session)
 
     def sending_headers(self) -> dict[str, str]:
         """A handshake tells the name of the session."""
@@ -187,16 +202,21 @@ class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
         self._sessions = sessions
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> Middleware:
-        """Find out who calls.
+        """Find out who calls. Actions find out themselves: whoever is not known any more may still close what he has.
 
         Raises:
             FlightUnauthenticatedError: his token is worth nothing.
         """
-        with told():
-            session = self._sessions.who(_first(headers, "authorization") or "")
-            is_new = info.method == fl.FlightMethod.HANDSHAKE and not session.name
-            session = self._sessions.begin(session.caller) if is_new else session
-            return Middleware(session, _first(headers, DIALECT_HEADER), is_new=is_new)
+        try:
+            with told():
+                session = self._sessions.who(_first(headers, "authorization") or "")
+        except fl.FlightUnauthenticatedError as error:
+            if info.method != fl.FlightMethod.DO_ACTION:
+                raise
+            return Middleware(error, None, is_new=False)
+        is_new = info.method == fl.FlightMethod.HANDSHAKE and not session.name
+        session = self._sessions.begin(session.caller) if is_new else session
+        return Middleware(session, _first(headers, DIALECT_HEADER), is_new=is_new)
 
 
 class Everybody(fl.ServerAuthHandler):  # type: ignore[misc]
