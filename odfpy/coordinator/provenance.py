@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.state import ChainState
@@ -154,14 +154,15 @@ class _Hop:
             return
         left: list[StoredRow] = []
         for question in self.questions.together(wanted):
-            if question.as_of and not self._ask(question):
-                left += question.rows
-                continue
-            if not question.as_of:
-                self._ask(question)
-            unknown = [row for row in question.rows if row.offset in question.as_of and row.offset not in self._made_by]
-            left += unknown
-            yield question.only(row for row in question.rows if row not in unknown)
+            known = question.rows
+            if not self._ask(question):
+                known = ()
+            elif question.as_of:
+                known = tuple(row for row in known if row.offset in self._made_by or row.offset not in question.as_of)
+            offsets = {row.offset for row in known}
+            left += [row for row in question.rows if row.offset not in offsets]
+            if known:
+                yield replace(question, rows=known)
         for question in self.questions.by_run(left):
             self._ask(question)
             yield question

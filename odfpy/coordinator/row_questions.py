@@ -68,10 +68,6 @@ class Question:
         run = self.as_of.get(offset)
         return run is None or all(run.has_read(source, row) for source, row in cited)
 
-    def only(self, rows: Iterable[StoredRow]) -> Question:
-        """The question for some of the rows."""
-        return replace(self, rows=tuple(rows))
-
 
 @dataclass(frozen=True)
 class Questions:

@@ -16,13 +16,15 @@ def only_adds(then: Then) -> bool:
 
     So it is where nothing is taken back, and a query row by row is grouped once. A group that has no newer rows was the
     same, and was given out as soon as it is now, since what it waits for is among the values that it is grouped by.
-    (Of sessions that is not so, and of what is grouped twice neither: rows leave a group whose own values change.)
+    (Of sessions that is not so, and of what is grouped twice neither: rows leave a group whose own values change. Where
+    rows do not show by what they are grouped, another group may stand in the place of one that has changed.)
     """
     operators = [operator for step in then.ready.steps.steps for operator in step.step.operators]
     names = [operator.name for operator in operators]
     return (
         then.only_appended
         and not then.annotator.has_sessions
+        and then.ready.steps.last.part.unique is not None
         and all(name in _OTHERS or name in _GROUPING for name in names)
         and sum(name in _GROUPING for name in names) == 1
         and all(operator.subquery is None for operator in operators)
