@@ -166,24 +166,22 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
     finder = _Finder(catalogue, query, SourceText(shown))
     tables = [(one, finder.found(Named(one.dataset, one.start, one.end))) for one in projections]
     named = named_tables(plain, dialect.sqlglot)
-    _check_are_tables(projections, named, dialect.tree(plain) is not None, finder.source)
     taken = {one.table for one in projections}
+    missed = taken.difference(name.text for name in named)
+    if missed and dialect.tree(plain) is not None:
+        raise _no_table(next(one for one in projections if one.table in missed), finder.source)
     others = [one for one in named if one.text not in taken]
     looked_up = [(Reference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
 
 
-def _check_are_tables(
-    projections: list[Reference], named: list[Named], is_understood: bool, source: SourceText
-) -> None:
-    """See that projections stand where tables do."""
-    for one in projections:
-        if is_understood and all(name.text != one.table for name in named):
-            raise WrongProjection(
-                f"A dataset as it was is a table, and no value{source.at(one.start, one.end)}",
-                hint=f"Write SELECT ... FROM {source.text[one.start : one.end]}.",  # noqa: S608 - it is shown, not run
-            )
+def _no_table(projection: Reference, source: SourceText) -> WrongProjection:
+    written = source.text[projection.start : projection.end]
+    return WrongProjection(
+        f"A dataset as it was is a table, and no value{source.at(projection.start, projection.end)}",
+        hint=f"Write it behind FROM or JOIN: FROM {written}.",
+    )
 
 
 def _check_is_one(text: str, dialect: Dialect) -> None:
