@@ -126,6 +126,7 @@ class Worker:
             job.answer(_ENDING)
             self._end(_ENDING)
             return
+        was_stopped = False
         try:
             answer = self._serve(job.request)
             if death := self.host.death(suspected=isinstance(answer, TransformResponseInternalError)):
@@ -134,11 +135,13 @@ class Worker:
                     self.host.cache.discard()
         except _Ended:
             answer = Breakdown("The engine was stopped in the middle of the job")
+            was_stopped = True
+            self.host.cancel()
             raise
         finally:
             if job.is_abandoned or isinstance(answer, Breakdown):
                 remove_output(job.request)
-            if job.is_abandoned and not self.host.settles(_SETTLE_SECONDS):
+            if (job.is_abandoned or was_stopped) and not self.host.settles(_SETTLE_SECONDS):
                 # A loop in generated code does not see that it was cancelled, and would keep a processor for ever.
                 self._log("the tasks of a job that was cancelled do not end")
                 self.host.kill()
