@@ -139,7 +139,7 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
     known = re.findall(_NAME, str(named.get("proposal") or ""))
     last = {_last(path) for path in known}
     wanted = _last(named.get("objectName"))
-    there_are = f"There are {', '.join(known)}. {hint}" if known else hint
+    there_are = f"The closest are {', '.join(known)}. {hint}" if known else hint
     if wanted in last:  # of another table
         return f"Did you mean {' or '.join(path for path in known if _last(path) == wanted)}?"
     return did_you_mean(wanted, last, otherwise=there_are) or hint
