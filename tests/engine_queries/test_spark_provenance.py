@@ -59,6 +59,13 @@ def test_what_rows_were_made_of_earlier_is_found_later(case: Case, quick: Tuned,
                 assert now[text] == ways, (at, text)
 
 
+def test_groups_that_rows_do_not_show_may_stand_for_each_other(quick: Tuned, tmp_path: Path) -> None:
+    case = next(case for case in corpus() if case.name == "window-without-keys-shown")
+    traces = Traces(quick, case, tmp_path)
+    traces.arrive(case.pulls[0])
+    assert traces.traced(for_earlier=True) is None
+
+
 def ways_by_row(found: list[tuple[str, list[frozenset[tuple[int, int]]]]]) -> dict[str, list[list[tuple[int, int]]]]:
     """All ways in which rows are made, by what they say."""
     return {text: sorted(sorted(way) for way in ways) for text, ways in found}
