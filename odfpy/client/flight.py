@@ -26,6 +26,7 @@ from odfpy.errors import (
     did_you_mean,
 )
 from odfpy.extras import needs_extra
+from odfpy.http.url import without_user
 from odfpy.query.dialects import dialect_named
 from odfpy.query.question import Query
 from odfpy.repository.credentials import advice, check_token, token_for
@@ -90,8 +91,8 @@ class FlightSource(Remote):
 
     @property
     def place(self) -> str:
-        """The URL."""
-        return self.url
+        """The URL, without user and password."""
+        return without_user(self.url)
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[Stream]:

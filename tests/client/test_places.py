@@ -255,6 +255,15 @@ def silent_port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_a_password_in_a_url_is_not_shown(scheme: str) -> None:
+    connection = odfpy.connect(f"{scheme}://me:secret@127.0.0.1:1")
+    assert connection.place == f"{scheme}://127.0.0.1:1"
+    with pytest.raises(TransferError) as caught:
+        connection.sql("SELECT 1")
+    assert "secret" not in f"{caught.value} {caught.value.hint} {connection}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_a_server_that_says_nothing_is_waited_for_as_long_as_one_likes(silent_port: int, scheme: str) -> None:
     with pytest.raises(QueryTimedOut):
         odfpy.connect(f"{scheme}://127.0.0.1:{silent_port}").sql("SELECT 1", timeout=0.2)
