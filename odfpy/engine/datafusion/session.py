@@ -11,7 +11,7 @@ import pyarrow as pa
 from odfpy.data.arrow import plain_schema
 from odfpy.data.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
-from odfpy.engine.datafusion.failures import REFUSED as REFUSED  # noqa: PLC0414
+from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.errors import EngineUnavailable
 
