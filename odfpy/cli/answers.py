@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.cli.output import Format, Output
+from odfpy.cli.progress import ProgressLine
 from odfpy.cli.results import plural
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
+    from odfpy.engine.messages import Progress as EngineProgress
     from odfpy.query.answer import Answer
 
 SHOWN: Final = 10_000
@@ -53,21 +56,21 @@ class Showing:
     png: str | None = None
     interactive: bool = False
 
-    def run(self, workspace: Workspace, statement: str, output: Output) -> None:
-        """Run a statement and show what comes.
+    def run(self, workspace: Workspace, statement: str, output: Output, progress: ProgressLine) -> None:
+        """Run a statement and show what comes, and until then how the engine gets on.
 
         Raises:
             OdfError: as the engine says.
         """
-        from odfpy.query.service import Query
+        from odfpy.query.service import Control, Query
 
         begun = time.monotonic()
         most = self._most(output)
         one_more = most is not None and most != self.limit  # which tells whether there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
-        with workspace.query_service.run(asked) as answer:
-            rows = _Rows(answer, most)
+        with _Wait(progress) as wait, workspace.query_service.run(asked, Control(on_progress=wait.tell)) as answer:
+            rows = _Rows(answer, most, wait)
             if self.plot or self.png is not None:
                 self._draw(answer, rows, output)
                 seconds = time.monotonic() - begun
@@ -115,15 +118,17 @@ class _Rows:
         is_cut: whether there were more.
     """
 
-    def __init__(self, answer: Answer, most: int | None) -> None:
+    def __init__(self, answer: Answer, most: int | None, wait: _Wait) -> None:
         self.count = 0
         self.is_cut = False
         self._answer = answer
         self._most = most
+        self._wait = wait
 
     def batches(self) -> Iterator[Any]:
         """The rows as Arrow has them."""
         for batch in self._answer:
+            self._wait.end()
             room = batch.num_rows if self._most is None else self._most - self.count
             self.is_cut = self.is_cut or batch.num_rows > room
             self.count += min(room, batch.num_rows)
@@ -137,6 +142,38 @@ class _Rows:
 
         for batch in self.batches():
             yield from zip(*columns_of(pa.Table.from_batches([batch])), strict=True)
+
+
+class _Wait:
+    """Tells how the engine gets on until there are rows; threads may share it."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def tell(self, heard: EngineProgress) -> None:
+        """Show what the engine says of itself."""
+        from odfpy.coordinator.results import Progress
+
+        action = {"starting": "the engine starts", "queued": "the engine is busy", "running": "the engine works"}
+        with self._lock:
+            if not self._is_over:
+                done, total = heard.tasks_done, heard.tasks or None
+                self._line(Progress("query", action[heard.stage.value], done, total, "tasks"))
+
+    def end(self) -> None:
+        """There are rows."""
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._line.clear()
+
+    def __enter__(self) -> _Wait:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
 # --- The pager -------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def sql(
             raise UsageError("--commit goes with -c, and not with --script, --plot or --png")
         commit_answer(session, query, showing, commit, output)
         return
-    shell = Shell(session.workspace, output, showing)
+    shell = Shell(session.workspace, output, showing, session.progress)
     if query is None and script is None and sys.stdin.isatty():
         shell.interact()
         return

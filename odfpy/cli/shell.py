@@ -18,6 +18,7 @@ from typing import Any, Final
 from odfpy.cli.answers import Showing
 from odfpy.cli.grammar import whole_number
 from odfpy.cli.output import Format, Output
+from odfpy.cli.progress import ProgressLine
 from odfpy.cli.shell_history import History
 from odfpy.cli.words import COMMANDS, Words
 from odfpy.coordinator.workspace import Workspace
@@ -59,12 +60,14 @@ class Shell:
         workspace: whose datasets are the tables.
         output: where to print.
         showing: how, and by which engine.
+        progress: where it is told how engines get on.
     """
 
-    def __init__(self, workspace: Workspace, output: Output, showing: Showing) -> None:
+    def __init__(self, workspace: Workspace, output: Output, showing: Showing, progress: ProgressLine) -> None:
         self.workspace = workspace
         self.output = output
         self.showing = showing
+        self.progress = progress
         self._is_reading = False
         self._lines: list[str] = []
 
@@ -74,7 +77,7 @@ class Shell:
         Raises:
             OdfError: as the engine says.
         """
-        self.showing.run(self.workspace, statement, self.output)
+        self.showing.run(self.workspace, statement, self.output, self.progress)
 
     def _run_all(self, statements: Iterable[str]) -> None:
         for statement in statements:

@@ -277,12 +277,13 @@ def test_the_shell_answers_and_goes_on_after_mistakes(workspace: Path) -> None:
         assert "event_time   " in columns
         assert "name         Option<String>" in columns
         assert "\\q" in shell.ask("\\?")
-        assert "\\q" in shell.ask("\\nothing")
+        assert "Did you mean \\timing?" in shell.ask("\\timin")
+        assert "\\? lists them" in shell.ask("\\xyz")
         assert "No dataset 'nothing'" in shell.ask("\\d nothing")
         assert "error: " in shell.ask("selekt 1;")
         assert "2\n" in shell.ask("select 1 + 1 as two;")
         assert "3\n" in shell.ask('select count(*) as n from "com.example.rates"; select 7;')
-        assert shell.ask("") == "\n"
+        assert shell.ask("").strip("\r") == "\n"
         shell.type("select 40 +\n")
         shell.wait_for("...> ")
         assert "42\n" in shell.ask("2 as answer;")
@@ -380,5 +381,13 @@ def test_ctrl_c_while_spark_works(workspace: Path) -> None:
             assert (process.returncode, err) == (130, INTERRUPTED)
             assert is_whole(workspace)
             assert odf(*words, cwd=workspace)[0] == 0
+        process = start(
+            "-v", "sql", "-c", "select max(id % 7) from range(1000000000000)", cwd=workspace, start_new_session=True
+        )
+        assert process.stderr is not None
+        assert any("query: the engine works" in line for line in process.stderr), "signs of life"
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
     finally:
         assert odf("engine", "stop", "--force", cwd=workspace)[0] == 0
