@@ -79,6 +79,7 @@ _SERVE = tuple(
         ("runningQueries", 4, "Queries over HTTP that are worked on at the same time"),
         ("maxQueries", 256, "The same and those that wait; more are refused"),
         ("maxQueriesEach", 128, "Those of one token, or one address without a token"),
+        ("queryMemory", 2 * 1024**3, "Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark"),
         ("maxRows", 100_000, "Rows that the answer to a query over HTTP may have"),
         ("maxAnswer", 32 * 1024**2, "Bytes of Arrow data that it may have"),
         ("maxObject", 64 * 1024**3, "Bytes that one pushed object, or the data of one ingest, may have"),

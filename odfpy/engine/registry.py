@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -113,6 +114,21 @@ class EngineRegistry:
             return DataFusionEngine()
 
         return cls({"spark": spark, "datafusion": datafusion})
+
+    def with_queries_apart(self, memory: int) -> EngineRegistry:
+        """The same engines for servers: queries that this process would answer have processes of their own.
+
+        Args:
+            memory: bytes that each of these may take.
+        """
+
+        def datafusion() -> Engine:
+            from odfpy.engine.datafusion.apart import fork_server
+            from odfpy.engine.datafusion.engine import DataFusionEngine
+
+            return DataFusionEngine(fork_server(memory))
+
+        return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
 
     @property
     def names(self) -> list[str]:

@@ -28,6 +28,7 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.control import Control
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
+from odfpy.engine.datafusion.apart import Apart, ForkServer
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query, check_total_order
 from odfpy.engine.datafusion.session import (
@@ -53,8 +54,13 @@ ENGINE_RELEASE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class DataFusionEngine:
-    """Runs SQL with DataFusion in this process."""
+    """Runs SQL with DataFusion in this process.
 
+    Attributes:
+        apart: where ad hoc queries run instead, if not here.
+    """
+
+    apart: ForkServer | None = None
     name: str = "datafusion"
 
     @property
@@ -84,6 +90,8 @@ class DataFusionEngine:
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
         """
+        if self.apart is not None:
+            return Apart(self.apart, request, control)
         rows = DataFusionRows(request)
         return Beside(rows.schema, rows.__iter__, control)
 

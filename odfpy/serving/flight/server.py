@@ -101,7 +101,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         self._served = ServedDatasets([workspace.storage for workspace in workspaces])
         self._reaches = Reaches()
-        self._engines = workspaces[0].engines
+        self._engines = workspaces[0].engines.with_queries_apart(settings.query_memory)
         self._settings = settings
         self._schemas = Schemas()
         self._statements = Statements()

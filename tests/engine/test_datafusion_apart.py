@@ -1,0 +1,156 @@
+"""Queries of servers for DataFusion have processes of their own, which end with them whatever they are at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from odfpy.engine.contract import SqlRequest
+from odfpy.engine.control import Control
+from odfpy.engine.datafusion.apart import ForkServer, fork_server
+from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.errors import EngineError, InvalidQuery, OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
+
+MEMORY = 512 << 20
+PATIENCE = 60.0
+
+ENDLESS = "SELECT count(*) AS n FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b"
+LARGE = "SELECT a.value + b.value AS v FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b"
+
+
+def request(query: str, **more: int) -> SqlRequest:
+    return SqlRequest(query, (), "", **more)
+
+
+def run(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table:
+    rows = engine.stream(what, control or Control())
+    try:
+        return pa.Table.from_batches(rows, rows.schema)
+    finally:
+        rows.close()
+
+
+def asked(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table | tuple[type, str]:
+    """The rows, or the error."""
+    try:
+        return run(engine, what, control)
+    except OdfError as error:
+        return type(error), f"{error.message} / {error.hint}"
+
+
+@pytest.fixture(scope="module")
+def apart() -> DataFusionEngine:
+    return DataFusionEngine(fork_server(MEMORY))
+
+
+QUERIES = {
+    "rows": request("SELECT value AS v, 'a' || value AS t FROM generate_series(1, 200000)"),
+    "some": request("SELECT value AS v FROM generate_series(1, 200000)", skip=70_000, limit=5),
+    "nothing": request("SELECT value AS v FROM generate_series(1, 10) WHERE value > 10"),
+    "types": request("SELECT [1, NULL] AS l, {'a': 1.5} AS s, CAST(1.5 AS DECIMAL(9, 2)) AS d, json_get_int('{\"a\":7}', 'a')"),
+    "wrong": request("SELECT valeu FROM generate_series(1, 10)"),
+    "wrong rows": request("SELECT 1 / (value - 100000) AS v FROM generate_series(1, 200000)"),
+    "too large": request("SELECT value FROM generate_series(1, 200000)", max_bytes=100_000),
+    "no query": request("SHOW TABLES"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_what_comes_is_what_comes_in_this_process(apart, name):
+    assert asked(apart, QUERIES[name]) == asked(DataFusionEngine(), QUERIES[name])
+
+
+def test_errors_are_what_they_were(apart):
+    kinds = [asked(apart, QUERIES[name])[0] for name in ("wrong", "wrong rows", "too large")]
+    assert kinds == [InvalidQuery, InvalidQuery, ResultTooLarge]
+
+
+def test_a_query_that_hears_nothing_ends_with_its_time(apart):
+    with Control(0.3) as control:
+        kind, _ = asked(apart, request(ENDLESS), control)
+    assert kind is QueryTimedOut
+    wait_until(lambda: not queries())
+
+
+def test_a_query_ends_when_it_is_cancelled_or_dropped(apart):
+    control = Control()
+    rows = apart.stream(request(ENDLESS), control)
+    wait_until(queries)
+    control.cancel()
+    with pytest.raises(QueryCancelled):
+        list(rows)
+    rows.close()
+    dropped = apart.stream(request(LARGE), Control())
+    assert next(iter(dropped)).num_rows
+    dropped.close()
+    wait_until(lambda: not queries())
+
+
+def test_one_that_takes_too_much_memory_ends_alone(apart):
+    kind, message = asked(apart, request(f"{LARGE} ORDER BY v"))
+    assert (kind, "more than 0.5 GiB of memory" in message) == (EngineError, True)
+    assert run(apart, QUERIES["some"]).num_rows == 5
+
+
+def test_the_process_that_starts_them_may_be_killed():
+    server = ForkServer(MEMORY)
+    engine = DataFusionEngine(server)
+    before = set(children(os.getpid()))
+    assert run(engine, QUERIES["some"]).num_rows == 5
+    (pid,) = set(children(os.getpid())) - before
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert run(engine, QUERIES["some"]).num_rows == 5
+
+
+def test_all_of_them_end_with_whoever_has_asked():
+    program = (
+        "from odfpy.engine.contract import SqlRequest; from odfpy.engine.control import Control\n"
+        "from odfpy.engine.datafusion.apart import fork_server, Apart\n"
+        f"rows = Apart(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), Control()); print('begun', flush=True); list(rows)"
+    )
+    client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    assert client.stdout.readline() == "begun\n"
+    (server,) = children(client.pid)
+    (query,) = children(server)
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    wait_until(lambda: not Path(f"/proc/{server}").exists() and not Path(f"/proc/{query}").exists())
+
+
+# --- Processes -------------------------------------------------------------------------------------------------------
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that are at work."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if fields[1] == str(pid) and fields[0] != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def queries() -> list[int]:
+    """The processes of queries of this process."""
+    return [query for server in children(os.getpid()) for query in children(server)]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
