@@ -234,8 +234,13 @@ class SparkHost:
     def _running_tasks(self) -> int:
         if self._spark is None:
             return 0
-        scala_context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001  Python's status tracker does not tell
-        return sum(info.numRunningTasks() for info in scala_context.statusTracker().getExecutorInfos())
+        # The status tracker hears of tasks that have begun now and then only, the scheduler knows.
+        scheduler = self._spark.sparkContext._jsc.sc().taskScheduler()  # noqa: SLF001
+        by_executor = scheduler.runningTasksByExecutors().values().iterator()
+        count = 0
+        while by_executor.hasNext():
+            count += by_executor.next()
+        return count
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
