@@ -300,7 +300,7 @@ def odf(workspace: Workspace, capfd: pytest.CaptureFixture[str], monkeypatch: py
 WRONG = {
     "select max(event_time) as event_time from source group by": ("Syntax error", "one SELECT"),
     "select max(event_time) as event_time, nosuch from source group by nosuch": ("`nosuch` cannot be resolved", "case"),
-    "select max(event_time) as event_time from nosuch": ("`nosuch` cannot be found", "by alias"),
+    "select max(event_time) as event_time from nosuch": ("`nosuch` cannot be found", "by their names or aliases"),
     "select event_time from source a join other b on a.id = b.id": ("`event_time` is ambiguous", ""),
     "select max(event_time) as event_time, sum(array(id)) as s from source group by id": ("Cannot resolve", ""),
     "select name, count(*) as n from source group by name": ("no event time", "AS event_time"),
