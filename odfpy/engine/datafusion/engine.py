@@ -85,10 +85,11 @@ class DataFusionEngine:
         return answered(lambda: _sql(request))
 
     def stream(self, request: SqlRequest, control: Control) -> RowStream:
-        """The rows of a query as they are made, by a thread beside this one.
+        """The rows of a query as they are made, by a thread beside this one or a process apart.
 
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
+            EngineError: its process has taken too much memory; also while the rows are read.
         """
         if self.apart is not None:
             return Apart(self.apart, request, control)
