@@ -181,13 +181,19 @@ def crowd(flight: str, pid: int, rows: int, clients: int, queries: int) -> None:
     p50, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
     print(f"{clients} clients, {len(times)} queries: {len(failed)} failed {failed[:1]}")
     print(f"p50 {p50 * 1000:.0f} ms, p95 {p95 * 1000:.0f} ms: {p95 / p50:.1f}x; to reach: 5x")
-    print(f"memory of the server: {before} MB before, at most {megabytes(pid)} MB")
+    print(f"memory of the server: {before} MB before, at most {megabytes(pid)} MB, and for queries {held(pid)} MB")
 
 
 def megabytes(pid: int) -> int:
     """The greatest resident size of a process so far."""
     (line,) = (one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmHWM"))
     return int(line.split()[1]) // 1024
+
+
+def held(pid: int) -> int:
+    """What the processes that a process has started hold in memory."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(megabytes(int(child)) + held(int(child)) for child in found)
 
 
 if __name__ == "__main__":

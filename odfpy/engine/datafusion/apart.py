@@ -7,7 +7,9 @@ query costs some milliseconds more than in this process.
 
 from __future__ import annotations
 
+import io
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.contract import (
     SqlRequest,
@@ -32,6 +34,7 @@ from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Buffer
 
 _ATTEMPTS: Final = 2
 _SETTINGS: Final = {
@@ -40,6 +43,8 @@ _SETTINGS: Final = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _END_SECONDS: Final = 10.0
+_LOOK_MILLIS: Final = 50
+_BUFFER: Final = 1 << 20
 
 
 class ForkServer:
@@ -55,8 +60,8 @@ class ForkServer:
         self._control: socket.socket | None = None
         self._end: Callable[[], object] = lambda: None
 
-    def fork(self) -> tuple[Channel, BinaryIO]:
-        """A new process: where it takes its request, and where its rows come from.
+    def fork(self) -> tuple[Channel, int]:
+        """A new process: where it takes its request, and the pipe that its rows come from.
 
         Raises:
             EngineUnavailable: there is none to be had.
@@ -72,7 +77,7 @@ class ForkServer:
         finally:
             theirs.close()
             os.close(writing)
-        return Channel(mine), os.fdopen(reading, "rb")
+        return Channel(mine), reading
 
     def _send(self, descriptors: list[int]) -> None:
         with self._lock:
@@ -120,6 +125,28 @@ def fork_server(memory: int) -> ForkServer:
     return ForkServer(memory)
 
 
+class _Pipe(io.RawIOBase):
+    """What a process writes; whoever waits for it looks now and then whether it is still wanted."""
+
+    def __init__(self, descriptor: int, control: Control) -> None:
+        self._file = io.FileIO(descriptor)
+        self._control = control
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int | None:
+        while not self._poll.poll(_LOOK_MILLIS):
+            self._control.check()
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 class Apart:
     """The rows of a query in a process of its own, which ends when nobody wants them any more.
 
@@ -138,32 +165,28 @@ class Apart:
         control.check()
         self._memory = server.memory
         self._control = control
-        self._channel, self._rows = server.fork()
+        self._channel, reading = server.fork()
+        self._rows = io.BufferedReader(_Pipe(reading, control), _BUFFER)
         try:
             control.on_stop(self._channel.hang_up)
             with suppress(OSError):  # it has ended already
                 self._channel.send(request)
             self._reader = pa.ipc.open_stream(pa.PythonFile(self._rows, "r"))
-        except (pa.ArrowInvalid, OSError) as error:
-            why = self._why()
+        except BaseException as error:  # noqa: BLE001  raised again, or what it stands for
+            why = self._why() if isinstance(error, Exception) else error
             self.close()
-            raise why from error
-        except BaseException:
-            self.close()
-            raise
+            raise why from (None if why is error else error)
         self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """See `RowStream`."""
-        import pyarrow as pa
-
         while True:
             self._control.check()
             try:
                 batch = self._reader.read_next_batch()
             except StopIteration:
                 break
-            except (pa.ArrowInvalid, OSError) as error:
+            except Exception as error:
                 raise self._why() from error
             if batch.num_rows:
                 yield batch
