@@ -168,16 +168,18 @@ class Questions:
 
     def _as_of(self, row: StoredRow) -> int:
         """The place of the run as of which a row is looked for; -1 for before the first one."""
-        at = self.place_of(row.offset)
-        if at is None:
-            raise LookupError(row.offset)
+        at = self._place(row)
         return at if row.operation.weight > 0 else at - 1
 
     def _run_of(self, row: StoredRow) -> Run:
+        return self.runs[self._place(row)]
+
+    def _place(self, row: StoredRow) -> int:
+        """The place of the run that has added a row."""
         at = self.place_of(row.offset)
         if at is None:
             raise LookupError(row.offset)
-        return self.runs[at]
+        return at
 
 
 def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:

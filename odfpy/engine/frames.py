@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.engine.contract import SqlTable
+from odfpy.engine.projection import SPARK
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def spark_frame_of_slices(
         return None
     rows = read_parquet(session, spark_schema(wanted, table.name), table.data_paths)
     if table.interval is not None:
-        rows = rows.where(rows[_quoted(offset)] <= table.interval.end)
-    return rows.select([rows[_quoted(name)].alias(shown) for name, shown in columns])
+        rows = rows.where(rows[SPARK.name(offset)] <= table.interval.end)
+    return rows.select([rows[SPARK.name(name)].alias(shown) for name, shown in columns])
 
 
 def _is_here(session: SparkSession) -> bool:
@@ -85,10 +86,6 @@ def _is_here(session: SparkSession) -> bool:
         return not on_cluster(session)
     except PySparkException:
         return False
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _active() -> SparkSession | None:

@@ -92,11 +92,16 @@ def ask(
     with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
         table, inputs = answer.read_all(), answer.inputs
     if limits.rows is not None and table.num_rows > limits.rows:
-        raise ResultTooLarge(
-            f"The answer has more than {limits.rows} rows",
-            hint="Ask for it page by page, with skip and limit, or over Flight SQL.",
-        )
+        raise too_many_rows(limits.rows)
     return Answered(table, request.bound_to(inputs))
+
+
+def too_many_rows(most: int) -> ResultTooLarge:
+    """The error of an answer that has more rows than there may be."""
+    return ResultTooLarge(
+        f"The answer has more than {most} rows",
+        hint="Ask for it page by page, with skip and limit, or over Flight SQL.",
+    )
 
 
 def require_datasets(service: QueryService, request: Request) -> None:

@@ -19,6 +19,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import InvalidValue
 from odfpy.query.layouts import DataFormat, laid_out
 from odfpy.query.request import DEFAULT_LIMIT
+from odfpy.query.response import too_many_rows
 from odfpy.query.schema_formats import SchemaFormat, written
 from odfpy.serving.access import AnyCaller, Readable
 from odfpy.serving.errors import Refused
@@ -72,8 +73,7 @@ async def tail(
         if known is not None:
             return known
         if min(limit, state.num_records - skip) > most:
-            hint = "Ask for it page by page, with skip and limit, or over Flight SQL."
-            raise Refused(400, f"The answer has more than {most} rows\n{hint}")
+            raise too_many_rows(most)
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
             tree = {"data": laid_out(rows_at_the_end(seen, limit, skip), dataFormat)}

@@ -190,10 +190,10 @@ class Apart:
                 raise self._why() from error
             if batch.num_rows:
                 yield batch
-        why = self._result()
+        result = self._result()
         self._control.stop_clock()
-        if not isinstance(why, SqlResponseSuccess):
-            raise self._why(why)
+        if not isinstance(result, SqlResponseSuccess):
+            raise self._why(result)
 
     def close(self) -> None:
         """See `RowStream`."""

@@ -52,6 +52,8 @@ _OVER: Final = frozenset(
 _MOST_TRIED: Final = 20
 _TYPES: Final = "Bring both to one type by CAST(... AS type)."
 _A_CAST: Final = "Write a value of that type, or try_cast(... AS type), which gives NULL instead."
+_UNGROUPED: Final = "`{dotted}` is neither in GROUP BY nor in an aggregate function"
+_TO_GROUP: Final = "Name it in GROUP BY, or take one value of each group, as max(...) does."
 _SIBLINGS: Final = {
     "+": "-",
     "-": "+",
@@ -122,14 +124,14 @@ _MISTAKES: Final = (
     _mistake(r"Can't cast value (?P<number>\S+) to type", None, _A_CAST, "cast", "::"),
     _mistake(
         r'column "(?P<dotted>[^"]*)" must appear in the GROUP BY',
-        "`{dotted}` is neither in GROUP BY nor in an aggregate function",
-        "Name it in GROUP BY, or take one value of each group, as max(...) does.",
+        _UNGROUPED,
+        _TO_GROUP,
         "*",
     ),
     _mistake(
         r"(?P<word>HAVING) clause references: (?P<dotted>\S+) must appear",
-        "`{dotted}` is neither in GROUP BY nor in an aggregate function",
-        "Name it in GROUP BY, or take one value of each group, as max(...) does.",
+        _UNGROUPED,
+        _TO_GROUP,
     ),
     _mistake(r"(?:Expected|^)\s*(?P<word>LIMIT|OFFSET)", None, "Write a whole number, from 0 on."),
     _mistake(r"not allowed in the (?P<word>\w+) clause", None, None),

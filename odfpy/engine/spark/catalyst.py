@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from odfpy.engine.projection import SPARK
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
@@ -106,7 +108,7 @@ class Catalyst:
 
     def name_view(self, name: str, plan: Node) -> None:
         """Let queries of this session see the plan under a name, which may have dots."""
-        self.dataframe(plan).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+        self.dataframe(plan).createOrReplaceTempView(SPARK.name(name))
 
     def without_subqueries(self, plan: Node) -> Node:
         """The plan with EXISTS, IN and correlated subqueries as the joins that they stand for."""
