@@ -1,6 +1,7 @@
 # make demo    watch odfpy do its job, from nothing to a verified, shared dataset
 # make test    run the tests          make lint, make types   ruff, mypy
 # make venv    only make .venv        make bench              print measurements
+# make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
 # make clean   remove all that make has made
 #
 # Needs make and Python 3.10 to 3.13, nothing else; pip brings the rest, Java too. Another Python: make PYTHON=python3.12 ...
@@ -16,7 +17,7 @@ TESTS ?= tests
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types bench clean
+.PHONY: help venv demo test search lint types bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
@@ -43,6 +44,11 @@ test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
+# Findings are manifests and rows in .search; `ARGS=--seed=N` repeats a search.
+SECONDS ?= 3600
+search: $(VENV)/develops
+	PYTHONPATH=tests $(BIN)/python -m support.search --seconds $(SECONDS) --processes $(PROCESSES) $(ARGS)
+
 lint: $(VENV)/develops
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -54,5 +60,5 @@ bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .search build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

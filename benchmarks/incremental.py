@@ -1,6 +1,8 @@
 """What pulls of queries with state cost, beside the same queries as plain Spark batch jobs over the same files.
 
-    python benchmarks/incremental.py [--only windows|interval|temporal|top|growth] [--rows 5000000] [--pulls 100]
+    python benchmarks/incremental.py [--only PART] [--rows 5000000] [--pulls 100]
+
+Parts are windows, interval, temporal, corrections, top, growth.
 
 A pull is a whole command, from the start of the process to its end, with a warm engine. The batch job is a warm Spark
 of its own in this process, which reads all slices and writes the result as Parquet; the least of three runs counts.
@@ -58,9 +60,9 @@ class Bench:
         self.dice = np.random.default_rng(7)
         self._spark = None
 
-    def root(self, name: str, fields: dict[str, str]) -> None:
+    def root(self, name: str, fields: dict[str, str], merge: str = "Append") -> None:
         """A dataset to push to."""
-        manifest = root(name, "Append", {"event_time": "Timestamp", **fields}, read="Parquet")
+        manifest = root(name, merge, {"event_time": "Timestamp", **fields}, read="Parquet")
         self.workspace.add(load_snapshots(manifest, "manifest"))
 
     def derivative(self, name: str, query: str, inputs: tuple[str, ...], tables: str = "") -> None:
@@ -224,6 +226,32 @@ def temporal(bench: Bench, rows: int, _pulls: int) -> None:
     bench.beside(min(run.seconds for run in pulls), plain_query, ("facts", "rates"), 2)
 
 
+def corrections(bench: Bench, rows: int, pulls: int) -> None:
+    """Rates that are corrected one at a time: joined by key, and by their validity alone."""
+    valid = "f.event_time >= r.valid_from and f.event_time < r.valid_to"
+    chosen = {"by key": f"f.k = r.k and {valid}", "by validity": valid}
+    bench.root("facts", {"k": "Int64", "v": "Int64"})
+    bench.root("rates", {"id": "Int64", "k": "Int64", "rate": "Int64"}, merge="Snapshot")
+    for name, condition in chosen.items():
+        query = f"select f.event_time, f.v, r.rate from facts f join rates r on {condition}"
+        bench.derivative(name.replace(" ", "-"), query, ("facts", "rates"), "{name: rates, primaryKey: [k]}")
+    ids = np.arange(20)
+    rates = bench.dice.integers(1, 9, 20)
+    times = np.sort(bench.dice.integers(0, 100 * DAY, rows))
+    bench.push("facts", times, {"k": bench.dice.integers(0, 5, rows), "v": bench.dice.integers(0, 1000, rows)})
+    runs: dict[str, list[Run]] = {name: [] for name in chosen}
+    for number in range(1 + min(pulls, 6)):
+        rates[(7 * number) % 20] += 10
+        bench.push("rates", ids // 5 * 25 * DAY, {"id": ids, "k": ids % 5, "rate": rates})
+        for name in chosen:
+            runs[name].append(bench.pull(name.replace(" ", "-")))
+    for name, (first, *later) in runs.items():
+        show(f"temporal join {name}, {rows} facts, 20 rates, the first pull", None, [first])
+        show("    pulls with one corrected rate", 1.5, later)
+        verified = odf(bench.folder, "verify", name.replace(" ", "-"))
+        show("    odf verify of all of them", None, [verified], f"a replay {verified.seconds / (1 + len(later)):.2f} s")
+
+
 def top(bench: Bench, rows: int, _pulls: int) -> None:
     query = (
         "select event_time, k, v, n from (select *, row_number() over (partition by k order by v desc, event_time) as n"
@@ -286,6 +314,7 @@ PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {
     "windows": (windows, 5_000_000),
     "interval": (interval, 1_000_000),
     "temporal": (temporal, 1_000_000),
+    "corrections": (corrections, 1_802),
     "top": (top, 1_000_000),
     "growth": (growth, 1_000),
 }

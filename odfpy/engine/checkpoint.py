@@ -28,7 +28,7 @@ from odfpy.engine.contract import TransformRequest
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import OdfError
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of the file."""
 
 _MANIFEST: Final = "manifest.json"

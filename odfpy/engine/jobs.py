@@ -1,6 +1,7 @@
-"""Jobs: functions of other packages that run in the engine's worker, with Spark at hand.
+"""Jobs: functions that run in the engine's worker with Spark at hand, and are no operations of the engine.
 
-The engine knows nothing of what they do; it runs those of the modules in `PLACES`, and brings their errors back.
+They are of other packages, of which the engine knows nothing, or must not share a process with its operations. Those of
+the modules in `PLACES` are run, and their errors brought back.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from odfpy.errors import EngineError, InternalError, OdfError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLACES: Final = ("odfpy.ingest.lanes.",)
+PLACES: Final = ("odfpy.ingest.lanes.", "odfpy.engine.spark.batch.")
 """Where the functions of jobs may be. A job is called with a session of its own and the arguments of the request."""
 
 

@@ -115,6 +115,11 @@ def _final_field(field: pa.Field, recorded: DataSchema | None) -> pa.Field:
 
 
 def _storable(schema: pa.Schema) -> pa.Schema:
+    for field in schema:
+        if _has_empty_struct(field.type):
+            raise UnsupportedQuery(
+                f"The result cannot be stored: column `{field.name}` has a struct without fields", hint="Leave it out."
+            )
     try:
         from_arrow(schema)
         LogicalHasher(schema)
@@ -123,6 +128,13 @@ def _storable(schema: pa.Schema) -> pa.Schema:
             f"The result cannot be stored: {error.message}", hint="Cast the column, or leave it out."
         ) from error
     return schema
+
+
+def _has_empty_struct(kind: pa.DataType) -> bool:
+    """Whether a type is a struct without fields, which Parquet does not have, or one is inside of it."""
+    if pa.types.is_list(kind):
+        return _has_empty_struct(kind.value_type)
+    return pa.types.is_struct(kind) and (not kind.num_fields or any(_has_empty_struct(one.type) for one in kind.fields))
 
 
 class OutputSlice(AbstractContextManager["OutputSlice"]):

@@ -38,6 +38,7 @@ class EngineSettings:
             the machine's. Only in a sandbox.
         max_disk: what a job may write to the disk, for example `100g`; None means as long as there is space. Only in a
             sandbox.
+        jobs_only: run the functions of `odfpy.engine.jobs`, and load nothing that does anything else.
     """
 
     idle_seconds: U64 = 600
@@ -52,6 +53,7 @@ class EngineSettings:
     sandbox: SandboxMode = SandboxMode.BEST_EFFORT
     max_memory: str | None = None
     max_disk: str | None = None
+    jobs_only: bool = False
 
     @property
     def is_cluster(self) -> bool:

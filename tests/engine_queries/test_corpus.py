@@ -4,6 +4,7 @@ Every case runs with another number of partitions, other row groups and another 
 come out of. A pull takes about a second of processor time, so that a run of all tests takes every fourth case only,
 here or in a fresh process, and sums up at the end of each what `ODF_CORPUS=once` sums up after every pull (what a pull
 emits is compared with the tables, row by row, in any case); that runs each case, `ODF_CORPUS=all` each in every variant.
+What it sums up to is also what `odf verify --against-batch` expects, which knows by itself what is closed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.batch_cases import Compared
 from support.java import other_java
-from support.query_cases import INTERPRETED, Runner, Tuned, corpus, locked, run_case
+from support.query_cases import INTERPRETED, Tuned, corpus, locked, run_case
 from support.query_oracle import Oracle, state_of
 
 pytestmark = pytest.mark.spark
@@ -63,8 +65,9 @@ def hashes_of(made):
 @pytest.mark.parametrize(("case", "settings", "write"), list(chosen()))
 def test_a_case(case, settings, write, spark, tmp_path):
     partitioned = tuned(spark, **settings)
-    runner = Runner(partitioned, case, tmp_path, write, rows_in_one_task=1)
-    oracle = Oracle(tuned(spark, 1, **INTERPRETED), tmp_path)
+    plain = tuned(spark, 1, **INTERPRETED)
+    runner = Compared(partitioned, case, tmp_path, write, rows_in_one_task=1, batch_spark=plain)
+    oracle = Oracle(plain, tmp_path)
     made, emitted, given = [], [], {alias: [] for alias in case.inputs}
     for number, pull in enumerate(case.pulls, start=1):
         one = runner.pull(pull)
@@ -75,6 +78,8 @@ def test_a_case(case, settings, write, spark, tmp_path):
             given[alias] += rows
         if number == len(case.pulls) or not SOME:
             assert state_of(emitted) == oracle.answer(case, given, case.watermarks(number)), f"after pull {number}"
+            batch = runner.compare()
+            assert (batch.obstacle, batch.differences) == (None, ()), f"after pull {number}"
     used = {int(session.conf.get(PARTITIONS)) for session in partitioned.sessions}
     assert max(used) > 1 or settings["partitions"] == 1
     assert list(made[0].columns) == list(case.columns)

@@ -10,8 +10,9 @@ import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.responses import answered
+from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.failures import spark_errors
-from odfpy.errors import EngineError
+from odfpy.errors import EngineError, InvalidQuery
 
 
 @pytest.mark.spark
@@ -35,6 +36,18 @@ def test_a_full_heap_is_told_as_such(spark):
         promise.get()
     assert caught.value.message == "The engine's Java ran out of memory: Java heap space"
     assert "engine.memory" in (caught.value.hint or "")
+
+
+@pytest.mark.spark
+def test_columns_that_the_engine_has_named_are_told_as_its_own_fault(spark):
+    query = "SELECT DISTINCT map(1, 2) AS {}"
+    with pytest.raises(EngineError, match=r"a plan that the engine has made: .*`k0`") as caught, spark_errors([]):
+        spark.sql(query.format("k0"))
+    assert "report" in (caught.value.hint or "")
+    with pytest.raises(InvalidQuery), spark_errors([SourceText(query.format("k0"))]):
+        spark.sql(query.format("k0"))
+    with pytest.raises(InvalidQuery), spark_errors([SourceText("SELECT DISTINCT * FROM a")]):
+        spark.sql(query.format("c1"))
 
 
 def test_a_full_disk_below_python_is_told_as_well():

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.engine_requests import Source, analyze_request, rows_of, success, transform_request
 from support.query_cases import QUICK, Tuned
 from support.spark_here import in_place
+from support.spark_plans import needless_loops, plans_run, windows_over_everything
 from support.version_logs import LOGS
 from support.workspaces import feed, root, workspace_with
 
@@ -95,13 +95,9 @@ class Story:
 
     def commit(self, alias: str, *rows: str | tuple[Any, ...]) -> None:
         """Rows that come together; each commit has a later system time."""
-        source = self.sources[alias]
-        source.add([self._row(alias, row) if isinstance(row, str) else row for row in rows])
-        path, self.commits = source.slices[-1][0], self.commits + 1
-        table = pq.read_table(path)
-        at = table.schema.get_field_index("system_time")
-        times = pa.array([self.commits] * len(rows), table.schema.field(at).type)
-        pq.write_table(table.set_column(at, table.schema.field(at), times), path)
+        self.commits += 1
+        found = [self._row(alias, row) if isinstance(row, str) else row for row in rows]
+        self.sources[alias].add(found, commit=self.commits)
 
     def _row(self, alias: str, text: str) -> tuple[Any, ...]:
         op, when, *values = text.split()
@@ -240,6 +236,35 @@ def test_what_is_late_corrects_the_rows_it_has_to_do_with(story):
     assert found.asked == 2, "nothing was late at the end"
 
 
+@pytest.mark.parametrize("query", [JOIN, JOIN.replace("f.cur = r.cur AND ", ""), LEFT, FULL, LISTED])
+def test_no_window_has_all_rows_in_one_partition_and_what_is_equal_is_not_looped_over(story, query):
+    found = story(query)
+    with plans_run() as plans:
+        found.commit("rates", "+A 2 EUR 10", "+A 3 USD 5")
+        found.commit("facts", "+A 1 1 EUR", "+A 3 2 EUR", "+A 6 3 EUR", "+A 6 4 USD")
+        found.pull(rates=8, facts=8)
+        found.commit("rates", "-C 2 EUR 10", "+C 2 EUR 11")
+        assert found.pull()
+    assert found.asked == 1, "the rate is one of the past"
+    assert plans
+    assert [told for plan in plans for told in windows_over_everything(plan)] == []
+    assert [told for plan in plans for told in needless_loops(plan)] == []
+
+
+def test_a_window_over_everything_and_a_needless_loop_are_seen(spark):
+    spark.range(3).createOrReplaceTempView("some")
+    queries = {
+        "SELECT row_number() OVER (ORDER BY id) FROM some": (1, 0),
+        "SELECT row_number() OVER (PARTITION BY id ORDER BY id) FROM some": (0, 0),
+        "SELECT /*+ SHUFFLE_REPLICATE_NL(a) */ * FROM some a JOIN some b ON a.id = b.id AND a.id < 5": (0, 1),
+        "SELECT /*+ SHUFFLE_REPLICATE_NL(a) */ * FROM some a JOIN some b ON a.id < b.id": (0, 0),
+    }
+    with plans_run() as plans:
+        for query in queries:
+            spark.sql(query).collect()
+    assert [(len(windows_over_everything(plan)), len(needless_loops(plan))) for plan in plans] == [*queries.values()]
+
+
 def test_two_temporal_tables_in_one_query(story):
     query = """
         SELECT f.event_time, f.id, r.rate, t.tax FROM rates r
@@ -256,6 +281,28 @@ def test_two_temporal_tables_in_one_query(story):
     assert found.pull(taxes=6) == ["-R 4 3 5 -", "+A 4 3 5 30", "+A 6 5 10 21"]
     found.commit("rates", "-C 1 EUR 10", "+C 6 EUR 12")
     assert found.pull() == ["+A 6 5 12 21"], "BETWEEN: at the end of one version and the beginning of the next"
+
+
+def test_exists_beside_other_conditions_is_said_of_each_fact_and_of_each_version(story):
+    known = f"EXISTS (SELECT 1 FROM rates r WHERE f.cur = r.cur AND {AS_OF}) OR f.id = 0"
+    found = story(f"SELECT f.event_time, f.id, {known} AS known FROM facts f")
+    found.commit("rates", "+A 2 EUR 10")
+    found.commit("facts", "+A 1 1 EUR", "+A 3 2 EUR", "+A 3 0 USD", "+A 6 3 EUR")
+    assert found.pull(rates=5, facts=6) == ["+A 1 1 False", "+A 3 0 True", "+A 3 2 True"]
+    found.commit("rates", "-R 4 EUR 10")
+    assert found.pull(rates=6) == ["+A 6 3 False"]
+
+
+def test_a_version_is_said_to_be_unused_when_it_has_ended(story):
+    used = f"EXISTS (SELECT 1 FROM facts f WHERE f.cur = r.cur AND {AS_OF}) OR r.rate = 0"
+    found = story(f"SELECT valid_from AS event_time, rate, {used} AS used FROM rates r")
+    found.commit("rates", "+A 1 EUR 10", "+A 3 EUR 11", "+A 1 USD 0")
+    found.commit("facts", "+A 2 1 EUR")
+    assert found.pull(rates=4, facts=4) == ["+A 1 10 True"]
+    found.commit("rates", "+A 5 EUR 12", "+A 5 USD 1")
+    assert found.pull(rates=6, facts=6) == ["+A 1 0 True", "+A 3 11 False"]
+    found.commit("facts", "+A 7 2 EUR")
+    assert found.pull(rates=7, facts=7) == ["+A 5 12 True"]
 
 
 def test_a_step_as_a_temporal_table_and_what_stands_on_a_join(story):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from support.engine_requests import Source, analyze_request
-from support.query_cases import Case, Pull, instant, run_case
+from support.query_cases import QUICK, Case, Pull, Tuned, instant, run_case
 
 from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.engine.spark import operations
 from odfpy.engine.spark.describe import in_words
-from odfpy.engine.spark.incremental.times import Least, Of
+from odfpy.engine.spark.incremental.times import Clock, Least, Of, Shifted, check_advance
+from odfpy.errors import InternalError
 
 pytestmark = pytest.mark.spark
 
@@ -90,3 +92,142 @@ def test_what_is_said_in_words_is_what_comes_out(spark, tmp_path):
         ([], "2024-01-01T00:59:59.999"),
         (["+A 2024-01-01T01:20 x"], "2024-01-01T01:59:59.999"),
     ]
+
+
+# --- Functions that decrease ------------------------------------------------------------------------------------------
+
+MONTH_LATER = (
+    "date_trunc('hour', event_time + INTERVAL 1 MONTH)",
+    "date_trunc('hour', event_time - INTERVAL 1 MONTH)",
+    "date_trunc('hour', event_time + make_interval(0, 1))",
+    "date_trunc('hour', timestampadd(MONTH, 1, event_time))",
+)
+GROUPED = [f"SELECT {later} AS event_time, count(*) AS n FROM a GROUP BY {later}" for later in MONTH_LATER]
+GROUPED.append(
+    "SELECT window.start AS event_time, count(*) AS n FROM a GROUP BY window(event_time + INTERVAL 1 MONTH, '1 hour')"
+)
+END_OF_JANUARY = [
+    (["2023-01-30T12:10", "2023-01-30T13:30"], "2023-01-30T13:30"),
+    (["2023-01-31T12:20"], "2023-01-31T12:20"),
+    (["2023-03-30T12:40", "2023-03-31T12:20"], "2023-03-31T12:20"),
+    (["2023-05-05T00:00"], "2023-05-05T00:00"),
+]
+
+
+def pulled(spark, folder, query, story, fields=FIELDS):
+    """What each pull gives: lines, watermark. Rows of a story are times; a watermark comes with them."""
+    pulls = [Pull({"a": [("+A", instant(time), "x", 1) for time in times]}, {"a": mark}) for times, mark in story]
+    made = run_case(Tuned(spark, **QUICK), Case("story", "", [(None, query)], {"a": fields}, {}, pulls), folder)
+    return [([*one.lines], one.reaches) for one in made]
+
+
+@pytest.mark.parametrize("query", GROUPED)
+def test_a_group_of_times_a_month_later_is_there_once_at_the_end_of_months_too(spark, tmp_path, query):
+    state = Counter()
+    for lines, reaches in pulled(spark, tmp_path, query, END_OF_JANUARY):
+        assert reaches is None
+        for line in lines:
+            operation, *row = line.split()
+            state[tuple(row)] += {"+A": 1, "+C": 1, "-C": -1, "-R": -1}[operation]
+    there = [row for row, times in state.items() if times]
+    assert all(state[row] == 1 for row in there)
+    assert len({time for time, _ in there}) == len(there)
+    assert sum(int(n) for _, n in there) == sum(len(times) for times, _ in END_OF_JANUARY)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *GROUPED,
+        "SELECT event_time + INTERVAL 1 MONTH AS event_time, k FROM a",
+        "SELECT DISTINCT event_time + INTERVAL 1 MONTH AS event_time, k FROM a",
+        "SELECT window.start AS event_time, count(*) AS n FROM a GROUP BY window(event_time + INTERVAL 1 MONTH, '2 hours', '1 hour')",
+        "SELECT session_window.end AS event_time, k FROM a GROUP BY session_window(event_time + INTERVAL 1 MONTH, '2 hours'), k",
+        "SELECT window.end AS event_time FROM a GROUP BY window(timestamp_seconds(-unix_seconds(event_time)), '1 hour')",
+    ],
+)
+def test_of_a_time_that_may_decrease_no_watermark_is_known(spark, tmp_path, query):
+    made = operations.analyze(spark, analyze_request(query, Source(tmp_path, "a", FIELDS)))
+    assert isinstance(made, AnalyzeResponseSuccess), made
+    assert made.watermark is None
+    assert any("The watermark will not advance" in note for note in made.notes)
+
+
+def test_a_window_waits_for_the_time_that_it_is_made_of(spark, tmp_path):
+    query = "SELECT window.start AS event_time, count(*) AS n FROM a GROUP BY window(event_time - INTERVAL 30 DAYS, '1 hour')"
+    story = [
+        (["2024-03-01T10:10"], "2024-03-01T10:10"),
+        (["2024-03-01T10:40"], "2024-03-01T10:40"),
+        (["2024-03-01T11:05"], "2024-03-01T11:05"),
+    ]
+    assert pulled(spark, tmp_path, query, story) == [
+        ([], "2024-01-31T09:59:59.999"),
+        ([], "2024-01-31T09:59:59.999"),
+        (["+A 2024-01-31T10:00 2"], "2024-01-31T10:59:59.999"),
+    ]
+
+
+def test_windows_of_times_that_are_cut_off_wait_until_none_of_them_comes(spark, tmp_path):
+    query = "SELECT window.start AS event_time, count(*) AS n FROM a GROUP BY window(date_trunc('day', event_time), '2 hours', '1 hour')"
+    story = [
+        (["2024-03-01T10:10"], "2024-03-01T10:10"),
+        (["2024-03-01T23:40"], "2024-03-01T23:40"),
+        (["2024-03-02T01:05"], "2024-03-02T01:05"),
+    ]
+    assert pulled(spark, tmp_path, query, story) == [
+        ([], "2024-02-29T22:59:59.999"),
+        ([], "2024-02-29T22:59:59.999"),
+        (["+A 2024-02-29T23:00 2", "+A 2024-03-01T00:00 2"], "2024-03-01T22:59:59.999"),
+    ]
+
+
+def test_a_session_waits_for_the_time_that_it_is_made_of(spark, tmp_path):
+    query = (
+        "SELECT session_window.end AS event_time, count(*) AS n FROM a "
+        "GROUP BY session_window(event_time - INTERVAL 1 DAY, '1 hour')"
+    )
+    story = [
+        (["2024-03-02T10:00"], "2024-03-02T10:00"),
+        (["2024-03-02T10:40"], "2024-03-02T10:40"),
+        (["2024-03-02T12:00"], "2024-03-02T12:00"),
+    ]
+    assert pulled(spark, tmp_path, query, story) == [
+        ([], "2024-03-01T10:00"),
+        ([], "2024-03-01T10:40"),
+        (["+A 2024-03-01T11:40 2"], "2024-03-01T12:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "group", ["last_day(event_time)", "date_trunc('day', event_time + INTERVAL 30 DAYS)", "event_time + INTERVAL 1 DAY"]
+)
+def test_the_greatest_time_of_a_group_that_is_known_by_a_later_time_has_no_watermark(spark, tmp_path, group):
+    query = f"SELECT max(event_time) AS event_time, count(*) AS n FROM a GROUP BY {group}"
+    story = [(["2024-03-10T00:00"], "2024-03-10T00:00"), (["2024-04-20T00:00"], "2024-04-20T00:00")]
+    assert {reaches for _, reaches in pulled(spark, tmp_path, query, story)} == {None}
+
+
+def test_the_last_watermark_that_there_is_can_be_reached_and_passed(spark, tmp_path):
+    later = "SELECT event_time + INTERVAL 1 DAY AS event_time, k FROM a"
+    story = [(["2024-03-01T10:00"], "2024-03-01T10:00"), ([], "9999-12-31T23:59:59.999")]
+    for number, query in enumerate((later, later.replace("SELECT", "SELECT DISTINCT"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        made = pulled(spark, folder, query, story)
+        assert [lines for lines, _ in made] == [["+A 2024-03-02T10:00 x"], []]
+        assert made[-1][1] == "9999-12-31T23:59:59.999"
+
+
+def test_a_watermark_that_would_go_back_is_a_fault_of_the_engine():
+    was, now = Clock(None, [20_000_000]), Clock(None, [30_000_000])
+    check_advance([Of(0), Shifted(Of(0), 5)], was, now)
+    check_advance([Of(0)], now, was)  # a source that has been made anew
+    with pytest.raises(InternalError, match="from 1970-01-01T00:00:20Z to 1970-01-01T00:00:10Z"):
+        check_advance([_Falling()], was, now)
+
+
+class _Falling:
+    """A function that decreases."""
+
+    def at(self, clock):
+        return 40_000_000 - clock.watermarks[0]

@@ -76,14 +76,20 @@ class Source:
     def end(self) -> int:
         return self.slices[-1][2] + 1 if self.slices else 0
 
-    def add(self, rows: Iterable[tuple[Any, ...]], watermark: str | None = None) -> Source:
-        """A slice of rows, which come when the dataset has a watermark already, or none."""
+    def add(self, rows: Iterable[tuple[Any, ...]], watermark: str | None = None, *, commit: int = 0) -> Source:
+        """A slice of rows, which come when the dataset has a watermark already, or none.
+
+        Args:
+            rows: the rows.
+            watermark: of the dataset, before them.
+            commit: their system time, in milliseconds: rows with the same one come together.
+        """
         rows = list(rows)
         start = self.end
         system = [
             pa.array(range(start, start + len(rows)), pa.int64()),
             pa.array([SYMBOLS[row[0]] for row in rows], pa.int32()),
-            pa.array([0] * len(rows), TIME),
+            pa.array([commit] * len(rows), TIME),
             pa.array([time(row[1]) if isinstance(row[1], str) else row[1] for row in rows]).cast(self.event_time),
         ]
         data = [pa.array([row[2 + at] for row in rows], f.type) for at, f in enumerate(self.columns)]

@@ -56,6 +56,7 @@ def locally(request: LaneRequest) -> IngestedData:
         watermark=request.watermark,
         out=Path(request.out),
         state=lambda schema: ScannedState([Path(path) for path in request.slices], schema, request.vocab),
+        limit=request.limit,
         slice_rows=request.slice_rows,
     )
 

@@ -260,7 +260,7 @@ class Runner:
         """What is new arrives, in one block for each input."""
         for alias, rows in pull.rows.items():
             if rows:
-                self.sources[alias].add(rows, _zulu(self.known.get(alias)))
+                self.sources[alias].add(rows, zulu(self.known.get(alias)), commit=self.pulls)
         self.known = self.known | dict(pull.watermarks)
 
     def pull(self, pull: Pull) -> Made:
@@ -279,8 +279,8 @@ class Runner:
             inputs = [
                 source.input(
                     starts[alias],
-                    watermark=_zulu(self.known.get(alias)),
-                    prev_watermark=_zulu(before.get(alias)),
+                    watermark=zulu(self.known.get(alias)),
+                    prev_watermark=zulu(before.get(alias)),
                     history=history,
                 )
                 for alias, source in self.sources.items()
@@ -309,7 +309,8 @@ def line_of(row: Row) -> str:
     return " ".join([row[0], *(shown(value) for value in row[1:])])
 
 
-def _zulu(text: str | None) -> str | None:
+def zulu(text: str | None) -> str | None:
+    """A time in UTC, as timestamps are written."""
     return None if text is None else text + "Z"
 
 

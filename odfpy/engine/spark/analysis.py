@@ -1,64 +1,48 @@
-"""What a transform's queries are: parsed and analyzed by Spark, checked, classified (design: "Steps").
+"""What a transform's queries are: parsed and analyzed by Spark, and their names checked (design: "Steps").
 
 Everything is decided on Spark's analyzed plan, never on the text. The text is looked at only to show places in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.spark.arguments import why_unsafe
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
-from odfpy.engine.spark.classes import CLASSES
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX, QueryClass, Step
-from odfpy.engine.spark.determinism import check_deterministic, check_ordered, place
+from odfpy.engine.spark.constants import check_constants, check_ranges
+from odfpy.engine.spark.determinism import check_deterministic, check_ordered, check_rows, place
 from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, spark_errors
 from odfpy.engine.spark.hints import without_hints
-from odfpy.engine.spark.operators import QUERY_OPERATORS, obstacle, operators, with_subqueries
+from odfpy.engine.spark.lateral import without_lateral_rows
+from odfpy.engine.spark.operators import QUERY_OPERATORS, operators, sort_of_result, with_subqueries
+from odfpy.engine.spark.session_windows import with_fences
+from odfpy.engine.spark.step import RESERVED_PREFIX, Step
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"
 Looked = TypeVar("Looked")
+Looked_co = TypeVar("Looked_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifiedStep:
-    """A step, its class, and why it is of that class; without a class it is not row by row."""
+class Look(Protocol[Looked_co]):
+    """Finds something out about an analyzed step."""
 
-    step: Step
-    query_class: QueryClass | None
-    reason: str
-
-
-def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]) -> list[ClassifiedStep]:
-    """Analyze all steps of a transform; each sees the inputs and the steps before it.
-
-    Args:
-        catalyst: a session in which the inputs have been named.
-        transform: the queries.
-        inputs: names of the inputs.
-
-    Raises:
-        InvalidQuery: a query does not parse, or names what is not there.
-        NondeterministicQuery: a query's result would not be a function of its inputs.
-    """
-    return each_step(catalyst, transform, inputs, lambda step: _classify(catalyst, step))
+    def __call__(self, step: Step, *, is_last: bool) -> Looked_co:
+        """What has been found out."""
+        ...
 
 
-def each_step(
-    catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: Callable[[Step], Looked]
-) -> list[Looked]:
+def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: Look[Looked]) -> list[Looked]:
     """Analyze the steps of a transform one by one; each sees the inputs and the steps before it.
 
     Args:
         catalyst: a session in which the inputs have been named.
         transform: the queries.
         inputs: names of the inputs.
-        look: what is to be found out about an analyzed step.
+        look: what is to be found out about an analyzed step, and whether it is the last one.
 
     Raises:
         InvalidQuery: a query does not parse, or names what is not there; and whatever `look` raises.
@@ -74,7 +58,7 @@ def each_step(
     for source, step in zip(step_texts(transform), steps, strict=True):
         with spark_errors([source]):
             analyzed = analyzed_step(catalyst, step.alias, source, known)
-            found.append(look(analyzed))
+            found.append(look(analyzed, is_last=step is steps[-1]))
             if step is not steps[-1] and step.alias is not None:
                 catalyst.name_view(step.alias, analyzed.plan)
                 known.append(step.alias)
@@ -104,7 +88,7 @@ def analyze_query(
             for name, node in operator.expressions:
                 if (reason := why_unsafe(name, node)) is not None:
                     raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, shown)}")
-        return plan
+        return with_fences(catalyst, plan)
 
 
 def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
@@ -126,24 +110,33 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
     """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at."""
     parsed = catalyst.parse(without_hints(catalyst, _with_plain_names(catalyst, source.text, known)))
     _check_is_query(parsed, source)
-    plan = catalyst.analyze(parsed)
+    check_constants(catalyst, parsed, source)
+    plan = without_lateral_rows(catalyst, catalyst.analyze(parsed))
     return Step(alias, source, plan, tuple(operators(plan)))
 
 
-def _classify(catalyst: Catalyst, step: Step) -> ClassifiedStep:
+def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
+    """Refuse a step that is no function of its inputs, or asks for what no dataset has.
+
+    Args:
+        catalyst: the session.
+        step: the step.
+        is_last: whether its result is that of the transform, whose rows have an order of their own.
+
+    Raises:
+        InvalidQuery, NondeterministicQuery, UnsupportedQuery: the query is at fault.
+    """
     check_names(step)
     check_deterministic(catalyst, step.plan, step.source)
-    check_ordered(with_subqueries(step.plan), step.source)
-    for query_class in CLASSES:
-        reason = query_class.classify(step)
-        if reason is not None:
-            return ClassifiedStep(step, query_class, reason)
-    found = [what for operator in with_subqueries(step.plan) if (what := obstacle(operator)) is not None]
-    for what in found:
-        if not what.deterministic:
-            message = f"{what.what} does not give the same rows every time{place(what.node, step.source)}"
-            raise NondeterministicQuery(message, hint=what.hint)
-    return ClassifiedStep(step, None, found[0].what)
+    check_ordered(step.plan, step.source)
+    check_rows(step.plan, step.source)
+    check_ranges(step.plan, step.source)
+    sort = sort_of_result(step.plan) if is_last else None
+    if sort is not None:
+        raise UnsupportedQuery(
+            f"ORDER BY without LIMIT cannot be processed incrementally{place(sort, step.source)}",
+            hint="Leave ORDER BY out: stored rows have an order of their own, and are sorted when they are read.",
+        )
 
 
 def check_names(step: Step) -> None:

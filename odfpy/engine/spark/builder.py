@@ -37,6 +37,10 @@ class Builder:
     def cast(self, expression: Node, to: str) -> Node:
         """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
         data_type = getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[to])
+        return self.cast_to(expression, data_type)
+
+    def cast_to(self, expression: Node, data_type: Node) -> Node:
+        """CAST(expression AS a type of Spark)."""
         return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
 
     def null(self, data_type: Node) -> Node:
@@ -66,12 +70,12 @@ class Builder:
 
     def sort(self, keys: Iterable[Node], child: Node) -> Node:
         """SELECT * FROM child ORDER BY keys."""
-        none = self._class("scala.Option").empty()
+        none = self.catalyst.nothing
         return self._class(_PACKAGE + "plans.logical.Sort")(self.catalyst.seq(keys), True, child, none)
 
     def window(self, functions: Iterable[Node], partition: Iterable[Node], order: Iterable[Node], child: Node) -> Node:
         """SELECT *, functions FROM child, all of them over the same partition and order."""
-        seq, none = self.catalyst.seq, self._class("scala.Option").empty()
+        seq, none = self.catalyst.seq, self.catalyst.nothing
         return self._class(_PACKAGE + "plans.logical.Window")(seq(functions), seq(partition), seq(order), child, none)
 
     def over(self, function: Node, partition: Iterable[Node], order: Iterable[Node], frame: Node) -> Node:
@@ -119,12 +123,24 @@ class Builder:
 
     def repeated(self, child: Node, times: Node) -> Node:
         """Each row of a plan as often as an expression over it says, which is 1 or more; with one more column."""
-        seq, none = self.catalyst.seq, self._class("scala.Option").empty()
+        none = self.catalyst.nothing
         zone = self._class("scala.Option").apply("UTC")  # without one it would not be resolved
         numbers = self.expression("Sequence", self.catalyst.integer(1), self.cast(times, "int"), none, zone)
         number = self.catalyst.alias(self.catalyst.integer(1), "__odf_nth").toAttribute()
-        explode = self.expression("Explode", numbers)
-        return self._class(_PACKAGE + "plans.logical.Generate")(explode, seq([]), False, none, seq([number]), child)
+        return self.generate(self.expression("Explode", numbers), [number], child)
+
+    def generate(self, generator: Node, made: Iterable[Node], child: Node, *, outer: bool = False) -> Node:
+        """SELECT *, generator FROM child; with `outer`, also rows for which it gives nothing.
+
+        Args:
+            generator: for example an `Explode`.
+            made: its columns.
+            child: the rows.
+            outer: whether such rows stay, with nulls.
+        """
+        seq, none = self.catalyst.seq, self.catalyst.nothing
+        generate = self._class(_PACKAGE + "plans.logical.Generate")
+        return generate(generator, seq([]), outer, none, seq(made), child)
 
     # --- Aggregates ---
 
@@ -139,7 +155,7 @@ class Builder:
             function,
             self._object("aggregate.Complete"),
             False,
-            self._class("scala.Option").empty(),
+            self.catalyst.nothing,
             self._class(_EXPRESSIONS + "NamedExpression").newExprId(),
         )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from odfpy.engine.projection import SPARK
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
@@ -20,6 +21,8 @@ Node: TypeAlias = Any
 _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = _CATALYST + "plans.logical."
 _EXPRESSIONS = _CATALYST + "expressions."
+_AT_ONCE = 10
+"""Java has a method that makes a list of so many items."""
 
 
 class Catalyst:
@@ -31,6 +34,8 @@ class Catalyst:
         self._jvm: Node = spark._jvm  # noqa: SLF001
         # The parser asks the active session for the settings.
         self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session)
+        self.nothing: Node = self._class("scala.Option").empty()
+        self._no_items: Node = self._class("org.apache.spark.api.python.PythonUtils").toSeq([])
 
     def _class(self, name: str) -> Node:
         """A class of Java."""
@@ -77,43 +82,58 @@ class Catalyst:
         parsed = self._data_type("DataType").fromJson(schema.json())
         return self._session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
 
+    def local_rows(self, table: pa.Table) -> DataFrame:
+        """The rows of a small table, which travel with the plan."""
+        return self.spark.createDataFrame(table)
+
     def empty_like(self, wanted: Sequence[Node]) -> Node:
         """A relation without rows: columns of the types of others, then an offset and an operation type."""
         from pyspark.sql.types import IntegerType, LongType
 
         from odfpy.engine.spark.types import struct_of
 
-        fields = [(f"c{at}", self.type_of(column)) for at, column in enumerate(wanted)]
+        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
         return self.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
 
-    def type_of(self, expression: Node) -> DataType:
-        """The type of an expression, as Python has it."""
-        from pyspark.sql.types import _parse_datatype_json_string
+    def constants_micros(self, plan: Node) -> list[int | None]:
+        """The times in the one row that a plan without input results in, in microseconds since the epoch, rounded down.
 
-        return _parse_datatype_json_string(expression.dataType().json())
-
-    def constant_micros(self, plan: Node) -> int | None:
-        """The one time that a plan without input results in, in microseconds since the epoch, rounded down.
-
-        Spark's optimizer computes it; no job is run.
+        Spark's optimizer computes them; no job is run.
         """
         from pyspark.sql import functions
 
         frame = self.dataframe(plan)
-        value = functions.unix_micros(frame[frame.columns[0]].cast("timestamp"))
-        optimized = frame.select(value.alias("micros"))._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-        literal = optimized.expressions().apply(0).child()
-        found: int | None = literal.value()
+        micros = [functions.unix_micros(frame[name].cast("timestamp")).alias(name) for name in frame.columns]
+        return self._constants(self.plan(frame.select(*micros)))
+
+    def constant(self, expression: Node) -> Node:
+        """The value of an expression that reads nothing, as Spark has it; NULL is None."""
+        if expression_name(expression) == "Literal":
+            return expression.value()
+        (found,) = self._constants(self.project([self.alias(expression, "value")], self.one_row()))
         return found
+
+    def _constants(self, plan: Node) -> list[Any]:
+        optimized = self.dataframe(plan)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+        return [column.child().value() for column in items(optimized.expressions())]
 
     def name_view(self, name: str, plan: Node) -> None:
         """Let queries of this session see the plan under a name, which may have dots."""
         self.dataframe(plan).createOrReplaceTempView(SPARK.name(name))
 
-    def without_subqueries(self, plan: Node) -> Node:
-        """The plan with EXISTS, IN and correlated subqueries as the joins that they stand for."""
-        for rule in ("PullupCorrelatedPredicates", "RewritePredicateSubquery", "RewriteCorrelatedScalarSubquery"):
-            plan = self._rule(rule).apply(plan)
+    def has_queries(self, plan: Node) -> bool:
+        """Whether there is a query inside of an expression."""
+        pattern = self._class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
+        return bool(plan.containsPattern(pattern))
+
+    def with_correlation_outside(self, plan: Node) -> Node:
+        """The plan with what inner queries say of the rows around them outside of them."""
+        return self._rule("PullupCorrelatedPredicates").apply(plan)
+
+    def with_joins_for_queries(self, plan: Node) -> Node:
+        """The same with EXISTS, IN, LATERAL and correlated subqueries as the joins that they stand for."""
+        for kind in ("RewritePredicateSubquery", "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery"):
+            plan = self._rule(kind).apply(plan)
         return plan
 
     def depends_on_clock(self, plan: Node) -> bool:
@@ -126,7 +146,16 @@ class Catalyst:
 
     def seq(self, items: Iterable[Node]) -> Node:
         """A Scala sequence."""
-        return self._class("org.apache.spark.api.python.PythonUtils").toSeq(list(items))
+        nodes = list(items)
+        if not nodes:
+            return self._no_items
+        lists = self._class("java.util.List")
+        found = lists.of(*nodes[:_AT_ONCE])  # a list of Python would take a question to Java for each item
+        if len(nodes) > _AT_ONCE:
+            found = self._class("java.util.ArrayList")(found)
+            for at in range(_AT_ONCE, len(nodes), _AT_ONCE):
+                found.addAll(lists.of(*nodes[at : at + _AT_ONCE]))
+        return self._class("org.apache.spark.api.python.PythonUtils").toSeq(found)
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
         """An expression as a column, with an identity of its own unless one is given."""
@@ -134,9 +163,9 @@ class Catalyst:
             expression,
             name,
             expr_id or self._expression("NamedExpression").newExprId(),
-            self.seq([]),
-            self._class("scala.Option").empty(),
-            self.seq([]),
+            self._no_items,
+            self.nothing,
+            self._no_items,
         )
 
     def integer(self, value: int) -> Node:
@@ -186,9 +215,7 @@ class Catalyst:
 
     def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
         """SELECT columns FROM child GROUP BY groupings."""
-        return self._plan("Aggregate")(
-            self.seq(groupings), self.seq(columns), child, self._class("scala.Option").empty()
-        )
+        return self._plan("Aggregate")(self.seq(groupings), self.seq(columns), child, self.nothing)
 
     def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
         """The rows of the left side that have a partner on the right."""
@@ -206,6 +233,10 @@ class Catalyst:
     def union(self, children: Iterable[Node]) -> Node:
         """UNION ALL by position."""
         return self._plan("Union")(self.seq(children), False, False)
+
+    def coalesced(self, child: Node) -> Node:
+        """The rows of child in one partition, which no exchange takes them to."""
+        return self._plan("Repartition")(1, False, child)
 
     def one_row(self) -> Node:
         """One row without columns."""
@@ -249,14 +280,32 @@ def columns(plan: Node) -> list[Node]:
     return items(plan.output())
 
 
+def column_id(column: Node) -> int:
+    """The number that identifies a column within a plan."""
+    return int(column.exprId().id())
+
+
 def same_column(left: Node, right: Node) -> bool:
     """Whether two attributes are one column."""
     return bool(left.exprId().equals(right.exprId()))
 
 
+def columns_read(expression: Node) -> list[Node]:
+    """The different columns that an expression reads."""
+    found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
+    return list(found.values())
+
+
 def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
     """Position of a column among others."""
     return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)
+
+
+def type_of(expression: Node) -> DataType:
+    """The type of an expression, as Python has it."""
+    from pyspark.sql.types import _parse_datatype_json_string
+
+    return _parse_datatype_json_string(expression.dataType().json())
 
 
 def text_range(node: Node) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.output import OutputForm
 from odfpy.engine.spark.catalyst import columns
+from odfpy.engine.spark.effort import gathered_rows
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, weight_of
 from odfpy.engine.spark.incremental.difference import difference
 from odfpy.engine.spark.incremental.parts import Block, Gate, Part
@@ -174,7 +175,8 @@ def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
 
     lost = before.withColumn(WEIGHT, -functions.col(WEIGHT))
     gained = after.withColumn(WEIGHT, functions.lit(1))
-    summed = gained.union(lost).groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    rows = gathered_rows(gained.union(lost))
+    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
 
 

@@ -10,10 +10,9 @@ from odfpy.data.primary_key import with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.late_policy import Late, LatePolicy
-from odfpy.engine.spark.catalyst import columns, operator_name
+from odfpy.engine.spark.catalyst import column_id, columns, columns_read, operator_name
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
-from odfpy.engine.spark.incremental.keys import columns_read
-from odfpy.engine.spark.incremental.parts import Part, column_id
+from odfpy.engine.spark.incremental.parts import Part
 from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
 from odfpy.engine.spark.lineage import above_inputs, origins
 from odfpy.engine.spark.stateful import Stateful
@@ -113,6 +112,8 @@ def _may_keep_half(operator: Node, table: Table) -> bool:
 def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:
     if part.free is not None:
         return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
+    if part.is_constant:
+        return StepAnalysis(alias, text, "constants", "every result row comes from the query itself", "nothing")
     names, reasons, states = (
         list(dict.fromkeys(getattr(trait, field) for trait in part.traits)) for field in ("name", "reason", "state")
     )
@@ -154,7 +155,7 @@ def _compared(times: Times) -> Iterator[Times]:
 
 def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:
     found = event_time_origins(ready.delta, ready.event_time)
-    if not watermark_passes(found, ready.delta, tables):
+    if not watermark_passes(ready.catalyst, found, ready.delta, tables):
         return None
     words = []
     for origin in found:

@@ -7,13 +7,12 @@ Spark are constants. So every expression must be known, see `odfpy.engine.spark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from odfpy.engine.spark.arbitrary import arbitrary
 from odfpy.engine.spark.arguments import unfit
 from odfpy.engine.spark.catalyst import Catalyst, Node, text_range
-from odfpy.engine.spark.operators import Operator, is_subquery, nested_queries, with_subqueries
-from odfpy.engine.spark.unordered import unordered
+from odfpy.engine.spark.operators import is_subquery, nested_queries, obstacle, with_subqueries
 from odfpy.errors import NondeterministicQuery
 
 if TYPE_CHECKING:
@@ -49,20 +48,32 @@ def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> N
         raise _reads_clock(next(words, plan), source)
 
 
-def check_ordered(found: Iterable[Operator], source: SourceText) -> None:
-    """Refuse what depends on an order of rows that the query does not say.
+def check_ordered(plan: Node, source: SourceText) -> None:
+    """Refuse what depends on an order of rows that the query does not say, or on which of equal ones is taken.
 
     Args:
-        found: the operators of an analyzed plan.
+        plan: the analyzed plan.
         source: the text it came from.
 
     Raises:
         NondeterministicQuery: the message names the function and its place, the hint what to write instead.
     """
-    for operator in found:
-        for problem in unordered(operator):
-            what = f"`{_text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
-            raise NondeterministicQuery(what, hint=problem.hint)
+    for problem in arbitrary(plan):
+        what = f"`{_text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
+        raise NondeterministicQuery(what, hint=problem.hint)
+
+
+def check_rows(plan: Node, source: SourceText) -> None:
+    """Refuse operators that take some of their rows without saying which: LIMIT without an order, samples.
+
+    Raises:
+        NondeterministicQuery: there is one; the hint says what to write instead.
+    """
+    for operator in with_subqueries(plan):
+        found = obstacle(operator)
+        if found is not None and not found.deterministic:
+            message = f"{found.what} does not give the same rows every time{place(found.node, source)}"
+            raise NondeterministicQuery(message, hint=found.hint)
 
 
 def place(node: Node, source: SourceText) -> str:

@@ -21,6 +21,7 @@ _ADVICE = re.compile(
 _NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _POSITION = re.compile(r"; line \d+ pos \d+$")
 _WINDOW = re.compile("name `(session_)?window`")
+_OF_WINDOW = re.compile('Column expression "_w\\d+"')
 _TIME_TRAVEL = re.compile("time[ _]travel", re.IGNORECASE)
 HOW_TO_JOIN_VERSIONS = (
     "Name the table in `temporalTables`, and join with `AND facts.event_time >= versions.valid_from "
@@ -36,7 +37,19 @@ _MORE_MEMORY: Final = (
 _NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
-_OUR_FAULT: Final = ("INTERNAL_ERROR", "FAILED_READ_FILE", "PATH_NOT_FOUND", "CANNOT_", "UNABLE_TO", "FILE_NOT_EXIST")
+_OUR_FAULT: Final = (
+    "INTERNAL_ERROR",
+    "PLAN_VALIDATION_FAILED",
+    "FAILED_READ_FILE",
+    "PATH_NOT_FOUND",
+    "CANNOT_",
+    "UNABLE_TO",
+    "FILE_NOT_EXIST",
+)
+_OURS: Final = re.compile(r"[`\"]([ck]\d+|__odf_\w+)\b")
+"""Names that the engine gives to columns in the plans that it makes around those of a query."""
+
+_REPORT: Final = "That is a fault of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
 
 _HINTS: Final = {
@@ -113,7 +126,9 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
-    sentence = _POSITION.sub("", _ADVICE.sub("", sentence))
+    sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
+    if _names_of_the_engine(sentence, sources):
+        return EngineError(f"Spark refuses a plan that the engine has made: {sentence}", hint=_REPORT)
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "PARSE_SYNTAX_ERROR")):
         hint = _suggestion(cause, condition, sources, str(hint))
@@ -123,6 +138,13 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
+    """Whether an error speaks of columns that the engine has named, and no query."""
+    if any("*" in source.text for source in sources):
+        return "__odf_" in sentence  # which may be of an input
+    return any(not any(name in source.text for source in sources) for name in _OURS.findall(sentence))
 
 
 def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str) -> str:

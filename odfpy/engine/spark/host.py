@@ -125,14 +125,17 @@ class SparkHost:
         import pyspark.sql  # noqa: F401
 
         from odfpy.engine.jobs import run_job
+
+        self._operations = {JobRequest: run_job}
+        if self._settings.jobs_only:
+            return
         from odfpy.engine.spark import operations, preprocess
         from odfpy.engine.spark.provenance.operation import trace
 
-        self._operations = {
+        self._operations |= {
             AnalyzeRequest: operations.analyze,
             TransformRequest: operations.transform,
             PreprocessRequest: preprocess.preprocess,
-            JobRequest: run_job,
             SqlRequest: operations.sql,
             TraceRequest: trace,
         }

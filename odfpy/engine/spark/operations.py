@@ -31,7 +31,9 @@ from odfpy.engine.spark.describe import described, output_schema
 from odfpy.engine.spark.emit import write_delta
 from odfpy.engine.spark.event_time import output_watermark
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.incremental.rehearsal import rehearse
 from odfpy.engine.spark.incremental.streams import HistoryNeeded
+from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.prepare import prepared
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.session import request_session, version_of
@@ -74,6 +76,9 @@ def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
 def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     tables = tuple(Table.of(source) for source in request.inputs)
     with prepared(spark, request.transform, request.vocab, tables) as ready:
+        if isinstance(ready, Stateful):
+            for block in ready.steps.blocks:
+                rehearse(ready.catalyst, block, Clock(ready.catalyst, [None] * len(tables)))
         return described(ready, tables)
 
 
@@ -87,7 +92,8 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
             known = [input_watermark(source) for source in request.query_inputs]
-            watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known)
+            before = [source.prev_watermark for source in request.query_inputs]
+            watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known, before)
             names = [table.name for table in tables]
             rows = [table.num_rows for table in tables]
             slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)

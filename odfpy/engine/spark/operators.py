@@ -20,16 +20,22 @@ QUERY_OPERATORS: Final = frozenset(
     analysis.UnresolvedInlineTable
     analysis.UnresolvedQualify analysis.UnresolvedRelation
     analysis.UnresolvedSubqueryColumnAliases
-    analysis.UnresolvedTableValuedFunction
+    analysis.UnresolvedTableValuedFunction analysis.UnresolvedTVFAliases
     expressions.PipeOperator UnresolvedHint UnresolvedWith
     """.split()  # noqa: SIM905
 )
 """What a parsed query may be made of. Statements, scripts, commands and programs (TRANSFORM) are none of these."""
 
-ROW_OPERATORS: Final = frozenset(
+ARRANGING: Final = frozenset(("Sort", "RepartitionByExpression"))
+"""ORDER BY, SORT BY, DISTRIBUTE BY, CLUSTER BY: the same rows in another order, which matters to a LIMIT only."""
+
+ROW_OPERATORS: Final = ARRANGING | frozenset(
     "Project Filter Union Generate SubqueryAlias WithCTE CTERelationDef CTERelationRef expressions.PipeOperator".split()  # noqa: SIM905
 )
 """Operators that look at one row at a time."""
+
+NO_INPUT: Final = frozenset(("OneRowRelation", "LocalRelation", "Range"))
+"""Operators whose rows are constants."""
 
 _LATER: Final[dict[str, str]] = {
     "Aggregate": "a keyed aggregate (GROUP BY or an aggregate function)",
@@ -52,13 +58,12 @@ _LATER: Final[dict[str, str]] = {
 }
 
 _INSTEAD: Final[dict[str, str]] = {
-    "LateralJoin": "Write LATERAL VIEW explode(...), a join, or a step of its own.",
+    "LateralJoin": "Write it as a join, or as a step of its own.",
     "UnionLoop": "Write a join for each level; numbers come from LATERAL VIEW explode(sequence(1, n)).",
 }
 
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
 _IN_ORDER: Final = ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias", "expressions.PipeOperator")
-_NO_INPUT: Final = ("OneRowRelation", "LocalRelation", "Range")
 _NESTED: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
 _SUBQUERIES: Final = _NESTED | {"InSubquery"}
 
@@ -136,26 +141,28 @@ def obstacle(operator: Operator) -> Obstacle | None:
         return Obstacle(node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False)
     if name == "Sample":
         return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
-    if name == "Sort":
-        hint = "Leave ORDER BY out: stored rows have an order of their own, and are sorted when they are read."
-        return Obstacle(node, "ORDER BY without LIMIT", hint)
-    if name in _NO_INPUT:
-        hint = (
-            "Select from an input; constants may stand beside its columns, tables of them are a dataset of their own."
-        )
-        return Obstacle(node, "rows that come from no input", hint)
-    if name.startswith("Repartition"):
-        return Obstacle(
-            node, "DISTRIBUTE BY, CLUSTER BY or REPARTITION", "Leave it out: it has no effect on the result."
-        )
+    if name in NO_INPUT:
+        return Obstacle(node, "rows that come from no input")
     return Obstacle(node, _LATER.get(name, name), _INSTEAD.get(name))
 
 
 def sort_below(node: Node) -> Node | None:
-    """The `Sort` whose order a LIMIT or OFFSET follows, or None when it follows none."""
+    """The `Sort` whose order a LIMIT or OFFSET follows, or None when it follows none (SORT BY is none of all rows)."""
     while operator_name(node) in _IN_ORDER:
         (node,) = children(node)
-    return node if operator_name(node) == "Sort" else None
+    return node if operator_name(node) == "Sort" and getattr(node, "global")() else None
+
+
+def sort_of_result(plan: Node) -> Node | None:
+    """The `Sort` of an ORDER BY at the end of a query, or None when its rows are not asked to be in an order."""
+    while operator_name(plan) in ("Project", "WithCTE", "expressions.PipeOperator"):
+        plan = plan.plan() if operator_name(plan) == "WithCTE" else plan.child()
+    return plan if operator_name(plan) == "Sort" and getattr(plan, "global")() else None
+
+
+def is_query(expression: str) -> bool:
+    """Whether an expression is a query of its own, by its name. IN (SELECT ...) has one inside."""
+    return expression in _NESTED
 
 
 def is_subquery(expression: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, find_column
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX
+from odfpy.engine.spark.step import RESERVED_PREFIX
 from odfpy.errors import UnsupportedQuery
 
 PEERS: Final = frozenset(("Rank", "DenseRank", "PercentRank", "CumeDist"))
@@ -28,6 +28,7 @@ _COLLECTED: Final = frozenset("CollectList CollectSet ListAgg".split())  # noqa:
 """Functions whose result a query may put into order itself."""
 
 _NOT_THE_SAME: Final = re.compile(r"\b(DOUBLE|FLOAT|COLLATE)\b")
+_WITHOUT_ORDER: Final = ("MAP<", "VARIANT", "VOID", "INTERVAL", "GEOGRAPHY", "GEOMETRY")
 _SHORT: Final = ("byte", "short", "tinyint", "smallint")
 _SAFE_PRECISION: Final = 28
 """A sum of decimals has ten digits more than they have, up to 38: with these, ten billion of them do not overflow."""
@@ -36,6 +37,11 @@ _SAFE_PRECISION: Final = 28
 def may_hide(data_type: Node) -> bool:
     """Whether two values of a type may be equal to a sort and yet differ, as 0.0 and -0.0, or two cases of a letter."""
     return _NOT_THE_SAME.search(data_type.sql()) is not None
+
+
+def is_sortable(expression: Node) -> bool:
+    """Whether values of an expression, of the type of an array too, have an order."""
+    return not any(word in str(expression.dataType().sql()) for word in _WITHOUT_ORDER)
 
 
 def depends_on_order(function: Node) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items, same_column, subtree
 from odfpy.engine.spark.exact_sums import Summand, can_be_exact, summands_of
+from odfpy.engine.spark.incremental.kept_types import can_be_compared, can_be_stored
 from odfpy.engine.spark.order import adds_up
 
 if TYPE_CHECKING:
@@ -376,4 +377,6 @@ def _can_be_merged(build: Builder, call: Node) -> bool:
 def _has_no_state(value: Node) -> bool:
     """Whether values of a type cannot be put away, or equal ones may be of different letters."""
     text = str(value.dataType().sql())
-    return any(word in text for word in ("VOID", "VARIANT", "INTERVAL", "COLLATE"))
+    return any(word in text for word in ("INTERVAL", "COLLATE")) or not (
+        can_be_stored(value) and can_be_compared(value)
+    )

@@ -19,15 +19,16 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.source_text import step_texts
-from odfpy.engine.spark.analysis import ClassifiedStep, classify_transform
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.classification import ClassifiedStep, classify_transform
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.hints import late_policy
 from odfpy.engine.spark.incremental.correctable import no_windows
 from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.lineage import origins
 from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.stars import without_assigned
 from odfpy.engine.spark.stateful import Stateful, is_known, stateful
 from odfpy.engine.spark.tables import Table, name_input
 from odfpy.engine.spark.types import arrow_schema
@@ -110,8 +111,10 @@ def prepared(
             rows = chosen(catalyst, policy.inputs[number], tables[number], leaf.child(), Path(folder))
             return catalyst.project(items(leaf.projectList()), rows)
 
-        delta = last.query_class.run(catalyst, last.step, chosen_rows)
-        form = output_form(arrow_schema(catalyst.dataframe(last.step.plan).schema), vocab, recorded)
+        step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
+        steps[-1] = replace(last, step=step)
+        delta = last.query_class.run(catalyst, step, chosen_rows)
+        form = output_form(arrow_schema(catalyst.dataframe(step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)
         yield Prepared(catalyst, tables, tuple(steps), delta, form, policy)
 

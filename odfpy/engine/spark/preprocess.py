@@ -28,18 +28,18 @@ from odfpy.engine.spark.analysis import check_names, each_step
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, operator_name
 from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.classes.row_by_row import RowByRow
-from odfpy.engine.spark.determinism import check_deterministic, place
+from odfpy.engine.spark.determinism import check_deterministic, check_rows
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.hints import check_no_hints
-from odfpy.engine.spark.operators import obstacle as obstacle_of
-from odfpy.engine.spark.operators import with_subqueries
+from odfpy.engine.spark.operators import ARRANGING
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK, in_input_order
 from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.session_windows import with_fences
 from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import arrow_schema, spark_schema
 from odfpy.engine.spark.unchanged import unchanged_columns
 from odfpy.engine.spark.write import batches_of
-from odfpy.errors import NondeterministicQuery, UnsupportedQuery
+from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -122,10 +122,11 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     tables = request.tables
     num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
 
-    def look(step: Step) -> tuple[Step, bool]:
+    def look(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
-        return step, _ROW_BY_ROW.classify(step) is not None
+        in_their_order = all(found.name not in ARRANGING for found in step.operators)
+        return step, in_their_order and _ROW_BY_ROW.classify(step) is not None
 
     steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
     return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
@@ -165,13 +166,7 @@ def _check(catalyst: Catalyst, step: Step) -> None:
     """Refuse what does not give the same result every time, also in queries inside of expressions."""
     check_names(step)
     check_deterministic(catalyst, step.plan, step.source)
-    for operator in with_subqueries(step.plan):
-        obstacle = obstacle_of(operator)
-        if obstacle is not None and not obstacle.deterministic:
-            raise NondeterministicQuery(
-                f"{obstacle.what} does not give the same rows every time{place(obstacle.node, step.source)}",
-                hint=obstacle.hint,
-            )
+    check_rows(step.plan, step.source)
 
 
 # --- Rows ------------------------------------------------------------------------------------------------------------
@@ -216,7 +211,7 @@ def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
 
 
 def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
-    frame = looked.catalyst.dataframe(looked.plan)
+    frame = looked.catalyst.dataframe(with_fences(looked.catalyst, looked.plan))
     if not _is_ordered(looked.plan):
         named = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
         frame = named.coalesce(1).sortWithinPartitions(*(_sortable(named, at) for at in range(len(named.columns))))

@@ -16,9 +16,10 @@ from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.shared_files import on_cluster
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.spark.write import write_file
+from odfpy.errors import InternalError, UnsupportedQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 ROWS_IN_ONE_TASK: Final = 1_000_000
 """Up to so many input rows are sorted in one task; more are sorted in ranges of so many, which come out one by one, so
@@ -38,8 +39,16 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
 
     Returns:
         How many rows there are.
+
+    Raises:
+        InternalError: a column has a type that no file has: rows of such types are not kept.
     """
-    return write_file(frame, path, partial(_write_parquet, arrow_schema(frame.schema), even_if_empty))
+    try:
+        schema = arrow_schema(frame.schema)
+    except UnsupportedQuery as error:
+        types = ", ".join(field.dataType.simpleString().upper() for field in frame.schema.fields)
+        raise InternalError(f"Rows with columns of the types {types} are to be kept, and cannot be") from error
+    return write_file(frame, path, partial(_write_parquet, schema, even_if_empty))
 
 
 def _write_parquet(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
@@ -65,7 +74,8 @@ def in_input_order(
     """Sorted by input in declared order, then branch of the plan, then offset.
 
     Rows that one input row fans out into keep the order they were made in: they are made by one task, in which Spark's
-    running number grows. So the order is total, and the same however the rows are partitioned.
+    running number grows. Partners in a join are in the order of their values. So the order is total, and the same
+    however the rows are partitioned.
 
     Args:
         frame: rows with `CARRIED`.
@@ -77,13 +87,28 @@ def in_input_order(
 
     source, branch, offset, _ = CARRIED
     numbered = frame.withColumn("__odf_fan", functions.monotonically_increasing_id())
-    keys = [source, branch, offset, "__odf_fan"]
+    keys: list[str | Column] = [source, branch, offset, "__odf_fan"]
+    if any(way.is_joined for way in delta.branches):
+        keys[3:3] = _values(frame)
     rows = sum(input_rows[way.input] * (_FAN_OUT if way.fans_out else 1) for way in delta.branches)
     if rows <= rows_in_one_task:
         return numbered.coalesce(1).sortWithinPartitions(*keys)
     if on_cluster(frame.sparkSession):  # one task writes all of them
         return numbered.repartition(1).sortWithinPartitions(*keys)
     return numbered.repartitionByRange(-(-rows // rows_in_one_task), *keys).sortWithinPartitions(*keys)
+
+
+def _values(frame: DataFrame) -> list[Column]:
+    """All values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StringType
+
+    fields = [field for field in frame.schema.fields if field.name not in CARRIED]
+    found = [functions.col("`" + field.name.replace("`", "``") + "`") for field in fields]
+    return [
+        functions.collate(column, "UTF8_BINARY") if isinstance(field.dataType, StringType) else column
+        for column, field in zip(found, fields, strict=True)
+    ]
 
 
 def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[CarriedRows]:

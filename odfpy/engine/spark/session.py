@@ -37,11 +37,11 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
 def request_session(spark: SparkSession) -> SparkSession:
     """A session for one request: the pinned settings, and no views of earlier requests."""
     session = spark.newSession()
-    _tell_tasks(session)
+    tell_tasks(session)
     return session
 
 
-def _tell_tasks(session: SparkSession) -> None:
+def tell_tasks(session: SparkSession) -> None:
     """Let the tasks of jobs that this thread starts have the settings of a session.
 
     They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD of a

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-ENGINE_RELEASE: Final = 1
+ENGINE_RELEASE: Final = 2
 """Counts up whenever this engine gives other results for the same query, inputs and Spark."""
 
 SETTINGS: Final[dict[str, str]] = {
@@ -68,6 +68,13 @@ TUNING: Final[dict[str, str]] = {
     # Results are fetched in parts of bounded size.
     "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # What VALUES says is seen before it is evaluated, so that it can be looked at.
+    "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
+    # A branch of a union may have a column twice: Spark's own rules leave out aliases that told the two apart (in all
+    # branches but the first, where it makes no difference), and with its default it then refuses the plan.
+    "spark.sql.analyzer.unionIsResolvedWhenDuplicatesPerChildResolved": "false",
+    # Errors tell places in queries; PySpark would tell Java the place of each of its own calls in Python.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Nothing is kept in Hive, and nothing is written where the process was started.
     "spark.sql.catalogImplementation": "in-memory",
     # A warm engine lives long: what pulls have left over does not fill all the heap before it is let go, and of what is

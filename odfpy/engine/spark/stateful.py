@@ -18,23 +18,25 @@ from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_c
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.spark.catalyst import Catalyst
+from odfpy.engine.spark.catalyst import Catalyst, column_id
 from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.effort import Effort
 from odfpy.engine.spark.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.gates import Pull, Stream
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import leaf_over
-from odfpy.engine.spark.incremental.parts import Part, column_id
+from odfpy.engine.spark.incremental.parts import Part
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.steps import Steps, steps_of
-from odfpy.engine.spark.incremental.streams import BlockStream, streams_of
-from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times
+from odfpy.engine.spark.incremental.streams import BlockStream, HistoryNeeded, streams_of
+from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times, check_advance
+from odfpy.engine.spark.incremental.unfinished import Unfinished
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.spark.types import arrow_schema
-from odfpy.engine.watermark import input_watermark
+from odfpy.engine.watermark import input_watermark, watermark_at
 from odfpy.errors import InvalidQuery
 
 if TYPE_CHECKING:
@@ -44,7 +46,6 @@ _KNOWN: Final[dict[object, tuple[Steps, pa.Schema]]] = {}
 """Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
 
 _MOST_KNOWN: Final = 32
-_ROWS_IN_ONE_PARTITION: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +149,19 @@ def write_changes(
         if request.prev_checkpoint_path is not None:
             shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
         return ()
-    runs = run_blocks(ready, request, engine, rows_in_one_task)
-    output = ready.steps.output
-    if output is None:
-        slices = _write_last_step(ready, request, runs.pull.streams)
-    else:
-        changed = ordered(runs.blocks[-1].changes(), key_of(output.part), ready.form.sources[0])
-        slices = write_rows(request, ready.form, changed)
-    runs.keep(request, engine)
+    unfinished = Unfinished.begun(request)
+    try:
+        runs = run_blocks(ready, request, engine, rows_in_one_task, unfinished)
+        output = ready.steps.output
+        if output is None:
+            slices = _write_last_step(ready, request, runs)
+        else:
+            changed = ordered(runs.blocks[-1].changes(), key_of(output.part), ready.form.sources[0])
+            slices = write_rows(request, ready.form, changed)
+        runs.keep(request, engine)
+    except HistoryNeeded:
+        unfinished.interrupt()
+        raise
     return slices
 
 
@@ -165,14 +171,14 @@ class Runs:
 
     pull: Pull
     blocks: tuple[BlockRun, ...]
-    partitions: _Partitions
+    effort: Effort
     counts: tuple[int, ...]
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint."""
         files: dict[str, tuple[Path, KeptRows]] = {}
         for run, count in zip(self.blocks, self.counts, strict=True):
-            self.partitions.set(count)
+            self.effort.set(count)
             files.update(run.keep())
         manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
         paths = {name: path for name, (path, _) in files.items()}
@@ -180,30 +186,49 @@ class Runs:
 
 
 def run_blocks(
-    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
+    ready: Stateful,
+    request: TransformRequest,
+    engine: str,
+    rows_in_one_task: int = ROWS_IN_ONE_TASK,
+    unfinished: Unfinished | None = None,
 ) -> Runs:
-    """Run all blocks but the one that is the output, which is ready to be run."""
+    """Run all blocks but the one that is the output, which is ready to be run, and those that are done already."""
     catalyst, sources = ready.catalyst, request.query_inputs
-    partitions = _Partitions(catalyst, min(rows_in_one_task, _ROWS_IN_ONE_PARTITION))
     counts = [_count(source) for source in sources]
-    before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
-    after = Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
+    before, after = _clocks(catalyst, sources)
+    gates = [gate for block in ready.steps.blocks for gate in block.part.gates]
+    check_advance([due.limit for gate in gates for due in (*gate.due, *gate.forget, *gate.late)], before, after)
     streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
-    is_first = all(source.prev_offset is None for source in sources)
+    # Constants may have been given before there were any rows.
+    is_new = request.next_offset == 0 or request.query_changed
+    is_first = is_new and all(source.prev_offset is None for source in sources)
     kept = kept_rows(request, engine, ready.scratch)
+    effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
     runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
     rows = []
     for run in runs:
         rows.append(sum(counts[number] for gate in run.block.part.gates for number in sources_read(gate.plan)))
-        partitions.set(rows[-1])
+        effort.set(rows[-1])
         if run.block is not ready.steps.output:
             path = ready.scratch / f"block-{run.block.source}.parquet"
-            made = BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None))
+            made = _made(run, path, unfinished)
             streams.append(made)
             counts.append(made.count)
-    return Runs(pull, runs, partitions, tuple(rows))
+    return Runs(pull, runs, effort, tuple(rows))
+
+
+def _made(run: BlockRun, path: Path, unfinished: Unfinished | None) -> BlockStream:
+    """What changes in a block."""
+    source = run.block.source
+    done = unfinished.done.get(source) if unfinished is not None else None
+    if done is not None:
+        return BlockStream.again(run, path, done)
+    made = BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None))
+    if unfinished is not None:
+        unfinished.add(source, path, made.schema, made.count)
+    return made
 
 
 def _count(source: TransformRequestInput) -> int:
@@ -213,31 +238,15 @@ def _count(source: TransformRequestInput) -> int:
     return 0 if last is None else last + 1 - first
 
 
-class _Partitions:
-    """As many partitions as are of use, up to what is set; the result is the same with any number."""
-
-    _NAME: Final = "spark.sql.shuffle.partitions"
-
-    def __init__(self, catalyst: Catalyst, rows_in_one: int) -> None:
-        self._conf = catalyst.spark.conf
-        self._most = int(self._conf.get(self._NAME) or 1)
-        self._rows_in_one = rows_in_one
-
-    def set(self, rows: int) -> None:
-        """For so many rows."""
-        self._conf.set(self._NAME, max(1, min(self._most, -(-rows // self._rows_in_one))))
-
-
-def _write_last_step(
-    ready: Stateful, request: TransformRequest, streams: Sequence[Stream]
-) -> tuple[SliceDescription, ...]:
+def _write_last_step(ready: Stateful, request: TransformRequest, runs: Runs) -> tuple[SliceDescription, ...]:
     """The last step is row by row: what changes in its sources passes through it."""
-    new = [source.new() for source in streams]
+    new = [source.new() for source in runs.pull.streams]
+    runs.effort.set(sum(rows.count for rows in new if rows is not None))
     catalyst, part = ready.catalyst, ready.steps.last.part
     delta = carried(catalyst, part.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {block.source: block.alias or "a step" for block in ready.steps.blocks}
     names = [source.query_alias for source in request.query_inputs]
-    names += [aliases[number] for number in range(len(names), len(streams))]
+    names += [aliases[number] for number in range(len(names), len(new))]
     return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
 
 
@@ -246,8 +255,16 @@ def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None
     times = ready.watermark
     if times is None:
         return None
-    micros = times.at(Clock(ready.catalyst, [_micros(input_watermark(source)) for source in request.query_inputs]))
-    return None if micros is None else Timestamp.from_millis(micros // MILLISECOND)
+    before, after = _clocks(ready.catalyst, request.query_inputs)
+    check_advance([times], before, after)
+    micros = times.at(after)
+    return watermark_at(None if micros is None else micros // MILLISECOND)
+
+
+def _clocks(catalyst: Catalyst, sources: Sequence[TransformRequestInput]) -> tuple[Clock, Clock]:
+    """The watermarks of the inputs before a pull, and after it."""
+    before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
+    return before, Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
 
 
 def key_of(part: Part) -> list[str] | None:

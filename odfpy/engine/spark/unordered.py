@@ -1,23 +1,26 @@
-"""What depends on an order of rows that a query does not say, found in the operators of its analyzed plan."""
+"""Calls of which the result depends on an order of rows that a query does not say, or on which of equal rows counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, find_column, items
+from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, find_column, items, subtree
 from odfpy.engine.spark.failures import ORDER_THE_WINDOW
 from odfpy.engine.spark.functions import OF_ORDER
-from odfpy.engine.spark.operators import Operator
 from odfpy.engine.spark.order import may_hide
 
-_CALL: Final = "aggregate.AggregateExpression"
-_COLLECTED: Final = ("aggregate.CollectList", "aggregate.CollectSet")
-_ORDER_OF_NO_USE: Final = ("SortArray", "Size", "ArraySize", "ArrayMin", "ArrayMax")
-_GIVE_VALUES: Final = ("aggregate.Min", "aggregate.Max", "aggregate.Mode", *_COLLECTED)
-_ONE_OF_EQUAL: Final = ("Distinct", "Deduplicate", "Intersect", "Except")
+CALL: Final = "aggregate.AggregateExpression"
+COLLECTED: Final = frozenset(("aggregate.CollectList", "aggregate.CollectSet"))
+"""Functions whose result is an array of all values, in the order of the rows."""
+
+OF_ONE_ROW: Final = frozenset(("aggregate.First", "aggregate.Last", "aggregate.AnyValue"))
+"""Functions that take the value of one row."""
+
+_GIVE_VALUES: Final = ("aggregate.Min", "aggregate.Max", "aggregate.Mode", *COLLECTED)
+_BY_ANOTHER: Final = ("aggregate.MinBy", "aggregate.MaxBy", "aggregate.MaxMinByK")
 _NAMES: Final = re.compile("#\\d+L?|'")
 
 
@@ -36,60 +39,86 @@ class Unordered:
     hint: str
 
 
-def unordered(operator: Operator) -> Iterator[Unordered]:
-    """All such places in one operator."""
-    node = operator.node
-    if operator.name == "Aggregate":
-        for column in items(node.aggregateExpressions()):
-            yield from _in_group(column, None)
-        for grouping in items(node.groupingExpressions()):
-            yield from _ambiguous(grouping, grouping)
-    elif operator.name == "Window":
-        for column in items(node.windowExpressions()):
-            yield from _in_window(column.child())
-    elif operator.name in _ONE_OF_EQUAL:
-        for column in columns(node):
-            yield from _ambiguous(column, node)
+def in_group(call: Node, groupings: Sequence[Node]) -> Unordered | None:
+    """Why a call of an aggregate function is no function of the rows of its group, or None when it is one.
 
-
-def _in_group(expression: Node, parent: Node | None) -> Iterator[Unordered]:
-    if expression_name(expression) != _CALL:
-        for child in children(expression):
-            yield from _in_group(child, expression)
-        return
-    function = expression.aggregateFunction()
+    Args:
+        call: the call.
+        groupings: expressions of GROUP BY.
+    """
+    function = call.aggregateFunction()
     name = expression_name(function)
-    if name in OF_ORDER and not _is_sorted(function, parent):
-        yield Unordered(expression, "depends on the order of the rows in a group", OF_ORDER[name])
-    elif name in _GIVE_VALUES:
-        yield from _ambiguous(children(function)[0], expression)
+    if name in OF_ORDER and not is_settled(function) and not is_known_in_group(call, groupings):
+        return Unordered(call, "depends on the order of the rows in a group", OF_ORDER[name])
+    return ambiguous(children(function)[0], call) if name in _GIVE_VALUES else None
 
 
-def _is_sorted(function: Node, parent: Node | None) -> bool:
-    """Whether the order of rows makes no difference to the result in the end."""
+def over_window(window: Node) -> Unordered | None:
+    """Why a function over a window that has no ORDER BY needs one, or None when it does not."""
+    specification = window.windowSpec()
+    if not specification.orderSpec().isEmpty():
+        return None
+    function, frame = window.windowFunction(), specification.frameSpecification()
+    name = expression_name(function.aggregateFunction()) if expression_name(function) == CALL else None
+    counts = frame.frameType().toString() == "RowFrame" and not (
+        expression_name(frame.lower()) == "UnboundedPreceding"
+        and expression_name(frame.upper()) == "UnboundedFollowing"
+    )
+    if name is None or counts or (name in OF_ORDER and not is_settled(function.aggregateFunction())):
+        return Unordered(window, "depends on the order of the rows, and its window has none", ORDER_THE_WINDOW)
+    return ambiguous(children(function.aggregateFunction())[0], window) if name in _GIVE_VALUES else None
+
+
+def is_settled(function: Node) -> bool:
+    """Whether a function of the order of rows says itself which of them come first, as far as that matters."""
     name = expression_name(function)
     if name == "aggregate.Mode":
         return bool(function.reverseOpt().isDefined())
     if name == "aggregate.ListAgg":
-        return _orders_by_itself(function)
-    if name not in _COLLECTED or parent is None:
+        return _tells(function.child(), [key.child() for key in items(function.orderExpressions())])
+    if name in _BY_ANOTHER:
+        value, order = children(function)[:2]
+        return _tells(value, _parts_of(order))
+    return False
+
+
+def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
+    """Whether a function takes the value of one row, which is the same in all rows of the group.
+
+    Where equal values may differ, as 0.0 and -0.0 do, it is not.
+    """
+    function = call.aggregateFunction()
+    if expression_name(function) not in OF_ONE_ROW:
         return False
-    used = expression_name(parent)
-    return used in _ORDER_OF_NO_USE or (used == "ArraySort" and _has_plain_order(parent))
+    value = children(function)[0]
+    return _is_made_of(value, groupings) and not any(may_hide(part.dataType()) for _, part in subtree(value))
 
 
-def _orders_by_itself(function: Node) -> bool:
-    """Whether rows that are equal in the keys of WITHIN GROUP have the same value."""
-    keys = [key.child() for key in items(function.orderExpressions()) if not may_hide(key.child().dataType())]
-    plain = [key for key in keys if expression_name(key) == "AttributeReference"]
-    value = function.child()
-    if any(key.semanticEquals(value) for key in keys):
+def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
+    if any(value.semanticEquals(one) for one in known):
         return True
+    below = children(value)
+    if not below:
+        return expression_name(value) == "Literal"
+    return all(_is_made_of(child, known) for child in below)
+
+
+def _tells(value: Node, keys: Sequence[Node]) -> bool:
+    """Whether rows that are equal in some keys have the same value."""
+    exact = [key for key in keys if not may_hide(key.dataType())]
+    if any(key.semanticEquals(value) for key in exact):
+        return True
+    plain = [key for key in exact if expression_name(key) == "AttributeReference"]
     read = value.references().toSeq()
     return bool(plain) and all(find_column(plain, column) is not None for column in items(read))
 
 
-def _has_plain_order(sort: Node) -> bool:
+def _parts_of(order: Node) -> list[Node]:
+    """What is compared: the fields of a struct that is made on the spot, else the value itself."""
+    return items(order.valExprs()) if expression_name(order) == "CreateNamedStruct" else [order]
+
+
+def has_plain_order(sort: Node) -> bool:
     """Whether `array_sort` compares the values themselves, and not by a function of the query."""
     default = sort.function().toString()
     plain = (
@@ -100,29 +129,24 @@ def _has_plain_order(sort: Node) -> bool:
     return _NAMES.sub("", default) == plain
 
 
-def _in_window(window: Node) -> Iterator[Unordered]:
-    """A function over a window that has no ORDER BY, though it needs one."""
-    specification = window.windowSpec()
-    if not specification.orderSpec().isEmpty():
-        return
-    function, frame = window.windowFunction(), specification.frameSpecification()
-    name = expression_name(function.aggregateFunction()) if expression_name(function) == _CALL else None
-    counts = frame.frameType().toString() == "RowFrame" and not (
-        expression_name(frame.lower()) == "UnboundedPreceding"
-        and expression_name(frame.upper()) == "UnboundedFollowing"
+def of_equal_rows(operator: Node) -> Iterator[Unordered]:
+    """Columns of DISTINCT, INTERSECT or EXCEPT of which one of several values may be taken."""
+    for column in columns(operator):
+        if (found := ambiguous(column, operator)) is not None:
+            yield found
+
+
+def ambiguous(value: Node, node: Node) -> Unordered | None:
+    """Text of a collation, by which different texts are equal: any of them may stand for all.
+
+    Args:
+        value: what is taken.
+        node: what takes it.
+    """
+    if "COLLATE" not in value.dataType().sql():
+        return None
+    return Unordered(
+        node,
+        "takes one of several texts that are equal by their collation, which may be any",
+        "Use lower(...) of the text, or the text COLLATE UTF8_BINARY.",
     )
-    if name is None or name in OF_ORDER or counts:
-        reason = "depends on the order of the rows, and its window has none"
-        yield Unordered(window, reason, ORDER_THE_WINDOW)
-    elif name in _GIVE_VALUES:
-        yield from _ambiguous(children(function.aggregateFunction())[0], window)
-
-
-def _ambiguous(value: Node, node: Node) -> Iterator[Unordered]:
-    """Text of a collation, by which different texts are equal: any of them may stand for all."""
-    if "COLLATE" in value.dataType().sql():
-        yield Unordered(
-            node,
-            "takes one of several texts that are equal by their collation, which may be any",
-            "Use lower(...) of the text, or the text COLLATE UTF8_BINARY.",
-        )

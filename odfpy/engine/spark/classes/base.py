@@ -6,32 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.catalyst import Catalyst, Node
-from odfpy.engine.spark.operators import Operator
+from odfpy.engine.spark.step import RESERVED_PREFIX as RESERVED_PREFIX  # noqa: PLC0414
+from odfpy.engine.spark.step import Step as Step  # noqa: PLC0414
 
 CARRIED = ("__odf_input", "__odf_branch", "__odf_offset", "__odf_op")
 """Columns that travel with every row unseen by the query: which input it came from, through which branch of the plan,
 and the offset and operation type it had there."""
-
-RESERVED_PREFIX = "__odf_"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One query of a transform, analyzed by Spark.
-
-    Attributes:
-        alias: name under which later steps see it.
-        source: its text.
-        plan: its analyzed plan.
-        operators: the operators of the plan, from the result to its inputs.
-    """
-
-    alias: str | None
-    source: SourceText
-    plan: Node
-    operators: tuple[Operator, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +22,12 @@ class Branch:
     Attributes:
         input: position of the input among those declared.
         fans_out: whether one row of the input may become several.
+        is_joined: whether they are its partners in a join, which come in no order.
     """
 
     input: int
     fans_out: bool
+    is_joined: bool = False
 
 
 Leaves = Callable[[int, Node], Node]

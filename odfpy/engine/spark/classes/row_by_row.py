@@ -7,7 +7,7 @@ it stands for, whatever the query selects (see the decision record "op in row-by
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Leaves, Step
@@ -66,7 +66,7 @@ class _Carrier:
     def carry(self, plan: Node) -> _Carried:
         """The same plan with the carried columns in its output, without aliases, views and CTEs."""
         match operator_name(plan):
-            case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+            case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.carry(plan.child())
             case "Project":
                 return self._project(plan)
@@ -83,6 +83,8 @@ class _Carrier:
                 return _Carried(self._catalyst.expand(copies, columns(plan) + made, below.plan), below.branches)
             case "Union":
                 return self._union(plan)
+            case "Join":
+                return self._join(plan)
             case "WithCTE":
                 for definition in items(plan.cteDefs()):
                     self._definitions[definition.id()] = definition.child()
@@ -96,7 +98,7 @@ class _Carrier:
         """What is below an operator that makes several rows of one."""
         below = self.carry(plan.child())
         for branch in below.branches:
-            self.branches[branch] = Branch(self.branches[branch].input, fans_out=True)
+            self.branches[branch] = replace(self.branches[branch], fans_out=True)
         return below
 
     def _on(self, plan: Node, below: _Carried) -> Node:
@@ -123,6 +125,16 @@ class _Carrier:
         aligned = [self._catalyst.project(own + _carried(part.plan), part.plan) for own, part in parts]
         return _Carried(self._catalyst.union(aligned), tuple(number for _, part in parts for number in part.branches))
 
+    def _join(self, plan: Node) -> _Carried:
+        """A join of rows with constants: each row has its partners, of which nobody knows in which order they come."""
+        sides = children(plan)
+        at = next(at for at, side in enumerate(sides) if not _is_constant(side))
+        below = self.carry(sides[at])
+        for branch in below.branches:
+            self.branches[branch] = replace(self.branches[branch], fans_out=True, is_joined=True)
+        sides[at] = below.plan
+        return _Carried(plan.withNewChildren(self._catalyst.seq(sides)), below.branches)
+
     def _reference(self, plan: Node) -> _Carried:
         """A use of a CTE: its definition in place, under the identities that this use gave to its columns."""
         definition = self._definitions[plan.cteId()]
@@ -130,6 +142,12 @@ class _Carrier:
         pairs = zip(columns(definition), columns(plan), strict=True)
         renamed = [self._catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
         return _Carried(self._catalyst.project(renamed + _carried(below.plan), below.plan), below.branches)
+
+
+def _is_constant(plan: Node) -> bool:
+    """Whether a plan reads no input."""
+    made = items(plan.projectList()) if operator_name(plan) == "Project" else []
+    return all(one.name() != "__odf_input" for one in made) and all(map(_is_constant, children(plan)))
 
 
 def _carried(plan: Node) -> list[Node]:

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.canonical import ordered_aggregate, partial_aggregate
-from odfpy.engine.spark.catalyst import Node, expression_name, items
-from odfpy.engine.spark.incremental.keys import columns_read, is_session, is_window
-from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, column_id
-from odfpy.engine.spark.incremental.times import (
-    MILLISECOND,
-    FirstOpenWindow,
-    Opened,
-    Shifted,
-    Times,
-    never_decreases,
-)
+from odfpy.engine.spark.catalyst import Node, column_id, columns_read, expression_name, items
+from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.incremental.kept_types import can_be_grouped, can_be_key, unsortable_beside_text
+from odfpy.engine.spark.incremental.keys import is_window
+from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.time_columns import time_of
+from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.monotone import never_decreases, never_exceeds
+from odfpy.engine.spark.one_result import with_one_result
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.session_windows import fenced, is_session
+from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"
 SESSION = "session window"
@@ -44,9 +44,21 @@ class _Grouping:
 
 
 def aggregate(walk: Walk, plan: Node) -> Part:
-    """What is known of an aggregate."""
+    """What is known of an aggregate.
+
+    Raises:
+        UnsupportedQuery: Spark has no groups by a type.
+    """
     child = walk.part(plan.child())
-    groupings = [_Grouping(found, _time_of(found, child)) for found in items(plan.groupingExpressions())]
+    plan = with_one_result(Builder(walk.catalyst), plan)
+    for found in items(plan.groupingExpressions()):
+        if not can_be_grouped(found):
+            what = f"`{_text(found)}` has the type {found.dataType().sql()}, by which there are no groups"
+            raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by st_asbinary(...) of it.")
+    if (found := unsortable_beside_text(items(plan.groupingExpressions()))) is not None:
+        what = f"There are no groups by `{_text(found)}`, an INTERVAL, beside a collated text"
+        raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by CAST(... AS STRING) of it.")
+    groupings = [_Grouping(found, _time_of(walk, found, child)) for found in items(plan.groupingExpressions())]
     session = next((one for one in groupings if one.is_session), None)
     timed = [one for one in groupings if one.time is not None and not one.is_session]
     if session is not None:
@@ -66,7 +78,7 @@ def distinct(walk: Walk, plan: Node) -> Part:
         groupings = [_Grouping(column, None) for column in child.columns]
         return _grouped(walk, as_groups, child, groupings, Trait(KEYED, "DISTINCT", GROUPS), groups=groups)
     child = walk.whole(child)
-    keys = tuple(key for key in child.keys if key.columns)
+    keys = tuple(key for key in child.keys if key.shown.columns)
     child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
         child = walk.gate(child, child.columns)
@@ -106,14 +118,29 @@ def _groups(walk: Walk, plan: Node) -> PartialAggregate | None:
     return found if found.can_be_kept else None
 
 
-def _first_open(grouping: _Grouping) -> Times | None:
-    """The least time that rows of later groups have."""
-    time = grouping.time
+@dataclass(frozen=True, slots=True)
+class _FirstOpen:
+    """What is known of the rows of groups that are not closed.
+
+    Attributes:
+        column: the time that groups are made of.
+        watermark: no such row has a time at or before it.
+    """
+
+    column: Node
+    watermark: Times
+
+
+def _first_open(grouping: _Grouping) -> _FirstOpen | None:
+    """The least time that rows of later groups have; None where a group is known by a time after those of its rows."""
+    time, expression = grouping.time, grouping.expression
     if time is None:
         return None
     if time.windows:
-        return Shifted(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
-    return time.watermark
+        first = Shifted(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
+        return None if time.reads is None else _FirstOpen(time.reads, first)
+    (read,) = columns_read(expression)
+    return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
 
 
 def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping) -> Part:
@@ -127,7 +154,9 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
     due = Due(end, session.time.watermark, inclusive=True)
     start = catalyst.field_of(column, "start")
     late = Due(start, session.time.watermark, inclusive=True)
-    below = walk.gate(walk.cut(child), [one.expression for one in others], [due], late=[late], session=(start, end))
+    # Sessions of several keys that are taken for one are only kept longer.
+    keys = [one.expression for one in others if can_be_key(one.expression)]
+    below = walk.gate(walk.cut(child), keys, [due], late=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
     trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
     grouped = _grouped(walk, plan, below, groupings, trait)
@@ -136,18 +165,18 @@ def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]
     def build(moment: Moment) -> Node:
         inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(moment))
         closed = replace(due, value=catalyst.field_of(shown.toAttribute(), "end"))
-        kept = catalyst.filter(closed.condition(moment.clock), ordered_aggregate(catalyst, inside))
+        sessions = fenced(catalyst, ordered_aggregate(catalyst, inside))
+        kept = catalyst.filter(closed.condition(moment.clock), sessions)
         return catalyst.project(grouped.columns, kept)
 
     return replace(grouped, build=build)
 
 
 def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
-    ids = {column_id(one.expression) for one in groupings if expression_name(one.expression) == "AttributeReference"}
     groups = _groups(walk, plan)
     child = walk.whole(child) if groups is None else walk.cut(child)
     if child.free is None:
-        keys = tuple(key for key in child.keys if key.columns & ids)
+        keys = tuple(key for key in child.keys if any(key.shown.has(one.expression) for one in groupings))
         child = replace(child, keys=keys) if keys else walk.cut(child)
     if child.free is not None:
         child = walk.gate(child, [one.expression for one in groupings], groups=groups)
@@ -165,7 +194,7 @@ def _grouped(
     groupings: Sequence[_Grouping],
     trait: Trait,
     *,
-    first_open: Times | None = None,
+    first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
 ) -> Part:
     """The aggregate over a part that is not free, or over groups."""
@@ -176,19 +205,22 @@ def _grouped(
     for key in child.keys:
         names: set[int] = set()
         for one in groupings:
-            if _is_key(key, one.expression, child):
+            if key.shown.has(one.expression):
                 names |= _same_as(one.expression, outputs)
-        keys.append(Key(frozenset(names), key.at))
+        keys.append(Key(key.at, Values(frozenset(names))))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
         time = _output_time(walk, output, groupings, child, first_open)
         if time is not None:
             times[column_id(column)] = time
-    unique = frozenset(min(ids) for ids in shown) if all(shown) else None
+    can_be_known = all(shown) and all(can_be_key(one.expression) for one in groupings)
+    unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
     def build(moment: Moment) -> Node:
         if groups is None:
-            return ordered_aggregate(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)])))
+            aggregate = plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
+            made = ordered_aggregate(walk.catalyst, aggregate)
+            return fenced(walk.catalyst, made) if any(one.is_session for one in groupings) else made
         found = moment.groups(child.gates[0])
         return groups.results(found.plan, by_value=found.by_value, counted=True)
 
@@ -201,15 +233,6 @@ def _grouped(
         unique=unique,
         traits=(*child.traits, trait),
     )
-
-
-def _is_key(key: Key, expression: Node, child: Part) -> bool:
-    if expression_name(expression) == "AttributeReference" and column_id(expression) in key.columns:
-        return True
-    if len(child.gates) != 1 or child.gates[0].number not in key.at:
-        return False
-    gate = child.gates[0]
-    return bool(gate.keys[key.at[gate.number]].semanticEquals(expression))
 
 
 def _same_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
@@ -229,7 +252,7 @@ def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
 
 
 def _output_time(
-    walk: Walk, output: Node, groupings: Sequence[_Grouping], child: Part, first_open: Times | None
+    walk: Walk, output: Node, groupings: Sequence[_Grouping], child: Part, first_open: _FirstOpen | None
 ) -> TimeColumn | None:
     if expression_name(output) != "Alias":
         return child.times.get(column_id(output))
@@ -238,28 +261,29 @@ def _output_time(
         if one.time is not None and expression.semanticEquals(one.expression):
             return one.time
     if expression_name(expression) == "aggregate.AggregateExpression":
-        return _aggregate_time(expression.aggregateFunction(), child, first_open)
-    return walk.time_of(output, child)
+        return _aggregate_time(expression.aggregateFunction(), first_open)
+    return time_of(walk.catalyst, output, child)
 
 
-def _aggregate_time(function: Node, child: Part, first_open: Times | None) -> TimeColumn | None:
+def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn | None:
     """The greatest or least time of a group, which in a window is not before the window.
 
-    Elsewhere any later row may change a group, so that a row with an old time is taken back.
+    Elsewhere any later row may change a group, so that a row with an old time is taken back. Nor does the window of one
+    time say anything of another.
     """
     if first_open is None or expression_name(function) not in ("aggregate.Max", "aggregate.Min"):
         return None
     argument = function.child()
-    if expression_name(argument) != "AttributeReference" or column_id(argument) not in child.times:
+    if expression_name(argument) != "AttributeReference" or column_id(argument) != column_id(first_open.column):
         return None
-    return TimeColumn(first_open)
+    return TimeColumn(first_open.watermark)
 
 
-def _time_of(grouping: Node, child: Part) -> TimeColumn | None:
+def _time_of(walk: Walk, grouping: Node, child: Part) -> TimeColumn | None:
     if expression_name(grouping) == "AttributeReference":
         return child.times.get(column_id(grouping))
     read = columns_read(grouping)
-    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(grouping):
+    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(walk.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
     return None if below.windows else TimeColumn(Shifted(Opened(grouping, read[0], below.watermark), -MILLISECOND))

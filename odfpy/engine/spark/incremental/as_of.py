@@ -23,27 +23,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, subtree
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.incremental.comparisons import equal_pairs, ordered_pairs
-from odfpy.engine.spark.incremental.keys import columns_read
-from odfpy.engine.spark.incremental.parts import (
-    Due,
-    Key,
-    LookedUp,
-    Moment,
-    Part,
-    TimeColumn,
-    Trait,
-    Validity,
-    column_id,
-)
-from odfpy.engine.spark.incremental.times import MILLISECOND, Least, Opened, Shifted, Times, never_decreases, shift_of
+from odfpy.engine.spark.incremental.keys import never_null
+from odfpy.engine.spark.incremental.parts import Due, Key, LookedUp, Moment, Part, TimeColumn, Trait, Validity, Values
+from odfpy.engine.spark.incremental.times import MILLISECOND, Least, Opened, Shifted, Times
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.monotone import never_decreases, shift_of
 
 TEMPORAL: Final = "temporal-table join"
-_OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti")
+_OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
 _OF_FACTS_ON_THE_RIGHT: Final = ("Inner", "Cross", "RightOuter")
-_ONE_SIDE: Final = ("LeftSemi", "LeftAnti")
+_ONE_SIDE: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +82,8 @@ def as_of_join(walk: Walk, plan: Node, kind: str, left: Part, right: Part, conju
         bounds = _bounds(walk, conjuncts, facts, versions)
         if bounds is None or (kind not in of_facts and bounds.end is None):
             continue
-        pairs = equal_pairs(conjuncts, left, right)
-        if facts is right:
-            pairs = [(mine, other) for other, mine in pairs]
+        equal = [(mine, other) for mine, other, _ in equal_pairs(conjuncts, left, right)]
+        pairs = equal if facts is left else [(mine, other) for other, mine in equal]
         found = _AsOf(walk, plan, kind, walk.cut(facts), versions, bounds, pairs, facts is left)
         return found.joined() if kind in of_facts else found.joined_with_unused()
     return None
@@ -173,16 +163,18 @@ class _AsOf:
         )
 
     def _key_of_versions(self, at: int, mine: Part, others: Part) -> Key:
-        version = self.pairs[at][1]
-        is_shown = self.kind != "FullOuter" and expression_name(version) == "AttributeReference"
-        numbers = {side.gates[0].number: at for side in (mine, others)}
-        return Key(frozenset([column_id(version)] if is_shown else []), numbers)
+        shown = [] if self.kind == "FullOuter" else [self.pairs[at][1]]
+        return Key({side.gates[0].number: at for side in (mine, others)}, Values.of(shown))
 
     def _unique_with_unused(self) -> frozenset[int] | None:
         facts, versions = self.facts.unique, self.versions.unique
         if self.kind in _ONE_SIDE:
             return versions
-        return None if facts is None or versions is None else facts | versions
+        if facts is None or versions is None:
+            return None
+        # As for other full joins: a fact of NULLs and a version of NULLs would look the same.
+        is_apart = self.kind != "FullOuter" or never_null(self.facts) & facts or never_null(self.versions) & versions
+        return facts | versions if is_apart else None
 
     def _built(self, at: Moment, mine: Part, others: Part) -> Node:
         return self._over(mine.built(at), others.built(at))
@@ -197,6 +189,10 @@ class _AsOf:
             return self._over(facts, versions)
         if self.kind == "LeftAnti":
             return catalyst.filter(ended.condition(at.clock), self._over(facts, versions))
+        if self.kind == "ExistenceJoin":
+            is_used = columns(self.plan)[-1]
+            either = catalyst.expression("Or", is_used, ended.condition(at.clock))
+            return catalyst.filter(either, self._over(facts, versions))
         mark = catalyst.alias(catalyst.boolean(True), "__odf_fact")
         joined = self._over(catalyst.project([*mine.columns, mark], facts), versions)
         is_used = catalyst.expression("IsNotNull", mark.toAttribute())
@@ -212,10 +208,8 @@ def _keys(
     found = []
     for at, pair in enumerate(pairs):
         shown = pair if kind in ("Inner", "Cross") else pair[:1]
-        ids = [column_id(column) for column in shown if expression_name(column) == "AttributeReference"]
-        found.append(Key(frozenset(ids), {mine.number: at, other.number: at}))
-    ids = [column_id(moment.value)] if expression_name(moment.value) == "AttributeReference" else []
-    return (*found, Key(frozenset(ids), {mine.number: len(pairs)}))
+        found.append(Key({mine.number: at, other.number: at}, Values.of(shown)))
+    return (*found, Key({mine.number: len(pairs)}, Values.of([moment.value])))
 
 
 def _unique(
@@ -294,6 +288,6 @@ def _moment(walk: Walk, expression: Node, facts: Part) -> _Moment | None:
     shift = shift_of(walk.catalyst, value, read)
     if shift is not None:
         return _Moment(read, time.watermark, read, shift)
-    if never_decreases(value):
+    if never_decreases(walk.catalyst, value):
         return _Moment(value, Shifted(Opened(value, read, time.watermark), -MILLISECOND), None)
     return None

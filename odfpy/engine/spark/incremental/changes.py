@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.effort import gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,10 +30,12 @@ class Changes:
     Attributes:
         plan: the columns of the rows, then the weight.
         only_appends: whether all weights are known to be 1.
+        latest: of a log, the greatest event time that has come, in microseconds.
     """
 
     plan: Node
     only_appends: bool
+    latest: int | None = None
 
 
 def weight_of(catalyst: Catalyst, operation_type: Node) -> Node:
@@ -46,7 +49,7 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(part.plan) for part in parts))
-    return Changes(catalyst.plan(frame), all(part.only_appends for part in parts))
+    return Changes(gathered(catalyst, catalyst.plan(frame)), all(part.only_appends for part in parts))
 
 
 def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
@@ -72,15 +75,23 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
     Args:
         catalyst: the session.
         changes: the changelog.
-        wanted: what to call its columns, with their identities.
+        wanted: the identities that its columns get.
     """
     from pyspark.sql import functions
 
     if changes.only_appends:
-        return renamed(catalyst, catalyst.plan(positional(catalyst, changes.plan)[0]), wanted)
-    rows = net(catalyst, changes).where(functions.col(WEIGHT) > 0)
-    repeated = rows.withColumn(WEIGHT, functions.explode(functions.sequence(functions.lit(1), functions.col(WEIGHT))))
-    return renamed(catalyst, catalyst.plan(repeated), wanted)
+        frame, _ = positional(catalyst, changes.plan)
+    else:
+        rows = net(catalyst, changes).where(functions.col(WEIGHT) > 0)
+        times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
+        frame = rows.withColumn(WEIGHT, functions.explode(times))
+    plan = catalyst.plan(frame)
+    # Each has a name of its own. Two columns of one name may be the same column below (`w AS w, w`): Spark then leaves
+    # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that
+    # have a column twice.
+    pairs = enumerate(zip(columns(plan), wanted, strict=False))
+    named = [same_nulls(catalyst, one, other, f"__odf_{at}") for at, (one, other) in pairs]
+    return catalyst.project(named, plan)
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
@@ -94,7 +105,7 @@ def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
     return renamed(catalyst, catalyst.empty_like(wanted), wanted)
 
 
-def same_nulls(catalyst: Catalyst, found: Node, wanted: Node) -> Node:
-    """A column under another name and identity; without nulls if the other has none."""
+def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None = None) -> Node:
+    """A column under another identity and its name, or a name of its own; without nulls if the other has none."""
     value = catalyst.never_null(found) if found.nullable() and not wanted.nullable() else found
-    return catalyst.alias(value, wanted.name(), wanted.exprId())
+    return catalyst.alias(value, name or wanted.name(), wanted.exprId())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from odfpy.engine.spark.catalyst import Node, children, expression_name, items
-from odfpy.engine.spark.incremental.keys import columns_read
-from odfpy.engine.spark.incremental.parts import Part, column_id
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns_read, expression_name, items
+from odfpy.engine.spark.incremental.parts import Part
 
 
 def conjuncts_of(condition: Node) -> Iterator[Node]:
@@ -27,18 +26,20 @@ def _sides_of(expression: Node, left: Part, right: Part) -> str:
     return "right" if ids <= {column_id(column) for column in right.columns} else "both"
 
 
-def equal_pairs(conjuncts: Sequence[Node], left: Part, right: Part) -> list[tuple[Node, Node]]:
-    """Expressions of the left side that have to equal some of the right side."""
+def equal_pairs(conjuncts: Sequence[Node], left: Part, right: Part) -> list[tuple[Node, Node, bool]]:
+    """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL."""
     found = []
     for conjunct in conjuncts:
-        if expression_name(conjunct) not in ("EqualTo", "EqualNullSafe"):
+        name = expression_name(conjunct)
+        if name not in ("EqualTo", "EqualNullSafe"):
             continue
+        is_null_safe = name == "EqualNullSafe"
         a, b = children(conjunct)
         match (_sides_of(a, left, right), _sides_of(b, left, right)):
             case ("left", "right"):
-                found.append((a, b))
+                found.append((a, b, is_null_safe))
             case ("right", "left"):
-                found.append((b, a))
+                found.append((b, a, is_null_safe))
     return found
 
 

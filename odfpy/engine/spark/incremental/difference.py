@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.effort import gathered_rows, is_gathered
 from odfpy.engine.spark.incremental.changes import WEIGHT
+from odfpy.engine.spark.incremental.kept_types import has_map
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 OPERATION: Final = "__odf_op"
 OFFSET: Final = "__odf_offset"
@@ -30,7 +33,8 @@ def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
         return after
     gained = after.withColumn(WEIGHT, functions.lit(1))
     lost = before.withColumn(WEIGHT, functions.lit(-1))
-    summed = gained.union(lost).groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    rows = gathered_rows(gained.union(lost))
+    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
 
 
@@ -77,7 +81,8 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
             )
             order = [functions.col(_TIME)]
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
-    return rows.repartition(1).sortWithinPartitions(*order).select(*names, OPERATION)
+    whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
+    return whole.sortWithinPartitions(*order).select(*names, OPERATION)
 
 
 def _each(rows: DataFrame) -> DataFrame:
@@ -96,13 +101,29 @@ def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list
 
 
 def sortable(rows: DataFrame, name: str) -> Column:
-    """What a column is sorted by; maps, which have no order, by their entries."""
+    """What a column is sorted by; maps, which have no order, by their entries, also inside of others."""
     from pyspark.sql import functions
-    from pyspark.sql.types import MapType
 
-    column = functions.col(name)
-    return (
-        functions.array_sort(functions.map_entries(column))
-        if isinstance(rows.schema[name].dataType, MapType)
-        else column
-    )
+    return _sortable(functions.col(name), rows.schema[name].dataType)
+
+
+def _sortable(column: Column, data_type: DataType) -> Column:
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if not has_map(data_type):
+        return column
+    if isinstance(data_type, StructType):
+        fields = [_sortable(column[field.name], field.dataType).alias(field.name) for field in data_type.fields]
+        return functions.when(column.isNotNull(), functions.struct(*fields))
+    if isinstance(data_type, ArrayType):
+        inner = data_type.elementType
+        return functions.transform(column, lambda item: _sortable(item, inner))
+    entries = functions.map_entries(column)
+    if isinstance(data_type, MapType) and has_map(data_type.valueType):
+        values = data_type.valueType
+        entries = functions.transform(
+            entries,
+            lambda one: functions.struct(one["key"].alias("key"), _sortable(one["value"], values).alias("value")),
+        )
+    return functions.array_sort(entries)

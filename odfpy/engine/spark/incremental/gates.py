@@ -8,25 +8,25 @@ asked. Both give the same results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.effort import read_plan
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.correctable import Correctable
 from odfpy.engine.spark.incremental.groups import GroupRows
 from odfpy.engine.spark.incremental.kept import Kept, KeptFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
-from odfpy.engine.spark.incremental.log import log_of, log_over
+from odfpy.engine.spark.incremental.log import latest_of, log_of, log_over
 from odfpy.engine.spark.incremental.parts import Block, Gate, Retention, any_of, settled
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.versions import differing
-from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import struct_of
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class GateRows:
     _new: dict[int, Changes | None] = field(default_factory=dict)
     _old: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
+    _counted: dict[int, Changes] = field(default_factory=dict)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
     _sources: dict[int, Rows | None] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class GateRows:
         """The changes of a gate in this pull."""
         if gate.number not in self._new:
             before = self.old(gate) if gate.log is not None else None
-            self._new[gate.number] = self._through(gate, self._new_rows, before)
+            self._new[gate.number] = self._through(gate, self._new_rows, before.latest if before else None)
         return self._new[gate.number]
 
     def old(self, gate: Gate) -> Changes | None:
@@ -138,21 +139,21 @@ class GateRows:
     def _kept(self, gate: Gate, files: Sequence[KeptFile]) -> Changes | None:
         if not files:
             return None
-        paths = [str(path) for path, _ in files]
-        plan = self.catalyst.plan(read_parquet(self.catalyst.spark, self._kept_schema(gate), paths))
+        plan = read_plan(self.catalyst, self._kept_schema(gate), [path for path, _ in files])
         named = [
             same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
         # Rows of a log have the weight 1, whatever they say.
         only_appends = gate.log is not None or all(rows.only_appends for _, rows in files)
-        kept = Changes(self.catalyst.project([*named, weight], plan), only_appends)
+        latest = latest_of((str(path) for path, _ in files), gate) if gate.log is not None else None
+        kept = Changes(self.catalyst.project([*named, weight], plan), only_appends, latest)
         return self._not_forgotten(gate, kept, self.pull.before)
 
     def _kept_schema(self, gate: Gate) -> StructType:
         from pyspark.sql.types import LongType
 
-        fields = [(f"c{at}", self.catalyst.type_of(column)) for at, column in enumerate(gate.columns)]
+        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(gate.columns)]
         return struct_of([*fields, (WEIGHT, LongType())])
 
     def needs_history(self) -> bool:
@@ -168,7 +169,10 @@ class GateRows:
         new = self.new(gate)
         if new is None or gate.looked_up is None or gate.looked_up.valid is None:
             return new
-        return Changes(differing(self.catalyst, gate.columns, new.plan, gate.looked_up.valid), only_appends=False)
+        if gate.number not in self._counted:
+            plan = differing(self.catalyst, gate.columns, new.plan, gate.looked_up.valid)
+            self._counted[gate.number] = Changes(plan, only_appends=False)
+        return self._counted[gate.number]
 
     def _is_late(self, gate: Gate) -> bool:
         """Whether a gate has a change that rows which are kept no more have to do with."""
@@ -258,12 +262,12 @@ class GateRows:
         if not gate.forget:
             return rows
         stays = self.catalyst.expression("Not", settled(gate.forget, clock))
-        return Changes(self.catalyst.filter(stays, rows.plan), rows.only_appends)
+        return replace(rows, plan=self.catalyst.filter(stays, rows.plan))
 
     # --- Through the free part ---
 
-    def _through(self, gate: Gate, take: Callable[[int], Rows | None], before: Changes | None = None) -> Changes | None:
-        """Rows of the sources, taken through the free part below a gate."""
+    def _through(self, gate: Gate, take: Callable[[int], Rows | None], latest: int | None = None) -> Changes | None:
+        """Rows of the sources, taken through the free part below a gate; of a log, after those up to a time."""
         found: dict[int, Rows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:
@@ -278,7 +282,7 @@ class GateRows:
         if not rows:
             return None
         if gate.log is not None:
-            return log_of(self.catalyst, gate, delta.plan, before)
+            return log_of(self.catalyst, gate, delta.plan, latest)
         by_name = {column.name(): column for column in columns(delta.plan)[len(gate.columns) :]}
         only_appends = all(one.only_appends for one in rows)
         weight = (

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.effort import gathered, read_plan
 from odfpy.engine.spark.incremental.changes import Changes, no_rows
 from odfpy.engine.spark.incremental.parts import Due, settled, settles
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.rows import write_parquet
-from odfpy.engine.spark.shared_files import read_parquet
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.gates import GateRows
@@ -144,7 +144,7 @@ class GroupRows:
         found = [plan for plan in (self.old, self.new) if plan is not None]
         if len(found) < 2:
             return next(iter(found), None)
-        merged = self._groups.merged(self._catalyst.union(found), by_value=self.by_value)
+        merged = self._groups.merged(gathered(self._catalyst, self._catalyst.union(found)), by_value=self.by_value)
         return self._written(f"keep-{self._name}", merged)
 
     def keep(self) -> tuple[Path, KeptRows] | None:
@@ -194,5 +194,5 @@ class GroupRows:
         catalyst, schemas = self._catalyst, self._groups.schemas
         if self.by_value not in schemas:
             schemas[self.by_value] = catalyst.dataframe(self.of(None).plan).schema
-        plan = catalyst.plan(read_parquet(catalyst.spark, schemas[self.by_value], [str(path)]))
+        plan = read_plan(catalyst, schemas[self.by_value], [path])
         return self._groups.with_group_columns(plan)

@@ -10,19 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.incremental.as_of import as_of_join
 from odfpy.engine.spark.incremental.comparisons import conjuncts_of, equal_pairs, ordered_pairs
-from odfpy.engine.spark.incremental.keys import columns_read, key_of, merged_key
-from odfpy.engine.spark.incremental.parts import Build, Due, Key, Moment, Part, TimeColumn, Trait, column_id
-from odfpy.engine.spark.incremental.times import Clock, Least, Shifted, shift_of
+from odfpy.engine.spark.incremental.keys import key_of, key_unless_null, never_null, null_of_nulls
+from odfpy.engine.spark.incremental.parts import Build, Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.times import Clock, Least, Shifted
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.monotone import shift_of
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"
 _LEFT_KEPT: Final = ("LeftOuter", "FullOuter")
 _RIGHT_KEPT: Final = ("RightOuter", "FullOuter")
-_LEFT_ONLY: Final = ("LeftSemi", "LeftAnti")
+_LEFT_ONLY: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
+_INNER: Final = ("Inner", "Cross")
 
 
 @dataclass(slots=True)
@@ -43,7 +45,10 @@ class _Interval:
 def join(walk: Walk, plan: Node) -> Part:
     """What is known of a join."""
     left, right = (walk.part(child) for child in children(plan))
-    kind = str(plan.joinType().toString())
+    kind = _kind_of(plan)
+    beside = _beside_constants(walk, plan, kind, left, right)
+    if beside is not None:
+        return beside
     condition = plan.condition()
     conjuncts = list(conjuncts_of(condition.get())) if condition.isDefined() else []
     temporal = as_of_join(walk, plan, kind, left, right, conjuncts)
@@ -55,6 +60,33 @@ def join(walk: Walk, plan: Node) -> Part:
     return sides.part()
 
 
+def _kind_of(plan: Node) -> str:
+    """The kind of a join: that of EXISTS beside other conditions names a column, that of a subquery in SELECT is outer.
+
+    `LeftSingle` is `LeftOuter` for rows that have one partner at most, and an error for others.
+    """
+    kind = str(plan.joinType().toString()).partition("(")[0]
+    return "LeftOuter" if kind == "LeftSingle" else kind
+
+
+def _beside_constants(walk: Walk, plan: Node, kind: str, left: Part, right: Part) -> Part | None:
+    """What is known of a join of rows with constants, which looks at one row at a time; None when it looks at more."""
+    stays = left if kind in _LEFT_ONLY else None
+    if left.free is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
+        sides, times = [left.free, right.built(None)], left.times
+    elif right.free is not None and left.is_constant and kind in (*_INNER, "RightOuter"):
+        sides, times = [left.built(None), right.free], right.times
+    else:
+        return None
+    return Part(
+        tuple(columns(plan)),
+        plan.withNewChildren(walk.catalyst.seq(sides)),
+        times=times,
+        unique=None if stays is None else stays.unique,
+        validity={} if stays is None else stays.validity,
+    )
+
+
 class _Sides:
     def __init__(
         self,
@@ -63,7 +95,7 @@ class _Sides:
         kind: str,
         left: Part,
         right: Part,
-        pairs: list[tuple[Node, Node]],
+        pairs: list[tuple[Node, Node, bool]],
         interval: _Interval | None,
     ) -> None:
         self._walk = walk
@@ -76,18 +108,19 @@ class _Sides:
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
         settles = self._left_due is not None or self._right_due is not None
-        self._left = self._gated(left, [pair[0] for pair in pairs], self._left_due, settles, self._left_rules())
-        self._right = self._gated(right, [pair[1] for pair in pairs], self._right_due, settles, self._right_rules())
+        self._left = self._gated(left, 0, self._left_due, settles, self._left_rules())
+        self._right = self._gated(right, 1, self._right_due, settles, self._right_rules())
 
-    def _gated(
-        self, side: Part, keys: list[Node], due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]
-    ) -> Part:
+    def _gated(self, side: Part, at: int, due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]) -> Part:
+        if side.is_constant:
+            return side
         side = self._walk.whole(side)
-        if side.free is None and (settles or not any(key_of(side, key) for key in keys)):
+        if side.free is None and (settles or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
             side = self._walk.cut(side)
         if side.free is None:
             return side
         forget, late = rules
+        keys = [pair[at] for pair in self._pairs]
         return self._walk.gate(side, keys, [due] if due else [], forget=forget, late=late)
 
     def _left_rules(self) -> tuple[list[Due], list[Due]]:
@@ -127,10 +160,10 @@ class _Sides:
         """The join of the two sides."""
         left, right = self._left, self._right
         keys = []
-        for mine, other in self._pairs:
-            merged = merged_key([self._key(left, mine), self._key(right, other)], self._visible(mine, other))
-            if merged is not None:
-                keys.append(merged)
+        for mine, other, is_null_safe in self._pairs:
+            one, two = _key(left, mine, is_null_safe), _key(right, other, is_null_safe)
+            if one is not None and two is not None:
+                keys.append(self._joined(one, two))
         build: Build = self._build
         return Part(
             tuple(columns(self._plan)),
@@ -146,29 +179,19 @@ class _Sides:
     def _is_product(self) -> bool:
         return self._kind in ("Inner", "Cross") and self._left.is_product and self._right.is_product
 
-    @staticmethod
-    def _key(side: Part, column: Node) -> Key | None:
-        return next(
-            (
-                key
-                for key in side.keys
-                if (expression_name(column) == "AttributeReference" and column_id(column) in key.columns)
-                or any(
-                    gate.number in key.at and gate.keys[key.at[gate.number]].semanticEquals(column)
-                    for gate in side.gates
-                )
-            ),
-            None,
-        )
+    def _joined(self, left: Key, right: Key) -> Key:
+        """A key of both sides, as it is seen in the result."""
+        if self._kind in _RIGHT_KEPT:
+            left = self._or_made(left)
+        if self._kind in _LEFT_ONLY:
+            right = Key(right.at)
+        elif self._kind in _LEFT_KEPT:
+            right = self._or_made(right)
+        return Key({**left.at, **right.at}, left.shown | right.shown, left.or_null | right.or_null)
 
-    def _visible(self, mine: Node, other: Node) -> frozenset[int]:
-        """Columns of the result that have the key's value in all rows."""
-        ids = set()
-        if expression_name(mine) == "AttributeReference" and self._kind not in _RIGHT_KEPT:
-            ids.add(column_id(mine))
-        if expression_name(other) == "AttributeReference" and self._kind in ("Inner", "RightOuter"):
-            ids.add(column_id(other))
-        return frozenset(ids)
+    def _or_made(self, key: Key) -> Key:
+        """A key of a side that some rows of the result lack."""
+        return Key(key.at, Values(), null_of_nulls(key.shown) | key.or_null)
 
     def _build(self, moment: Moment) -> Node:
         catalyst, plan = self._walk.catalyst, self._plan
@@ -222,14 +245,18 @@ class _Sides:
         if self._kind in _LEFT_ONLY:
             return left
         equal_left, equal_right = (
-            {column_id(one[at]) for one in self._pairs if expression_name(one[at]) == "AttributeReference"}
+            {column_id(pair[at]) for pair in self._pairs if expression_name(pair[at]) == "AttributeReference"}
             for at in (0, 1)
         )
         if right is not None and right <= equal_right and self._kind in ("Inner", "LeftOuter"):
             return left  # each row has one partner at most
         if left is not None and left <= equal_left and self._kind in ("Inner", "RightOuter"):
             return right
-        return None if left is None or right is None else left | right
+        if left is None or right is None:
+            return None
+        # In a full join a row of NULLs on the left and one on the right, without partners, would look the same.
+        is_apart = self._kind != "FullOuter" or never_null(self._left) & left or never_null(self._right) & right
+        return left | right if is_apart else None
 
     def _trait(self) -> Trait:
         interval = self._interval
@@ -237,9 +264,14 @@ class _Sides:
             state = "rows whose interval the watermark has not passed"
             return Trait(INTERVAL, f"{interval.left.name()} and {interval.right.name()} lie within an interval", state)
         if self._pairs:
-            by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b in self._pairs)
+            by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b, _ in self._pairs)
             return Trait(KEYED, f"joined by {by}", "the rows of both sides")
         return Trait("recompute", "every row is compared with every row", "nothing; all rows are read again")
+
+
+def _key(side: Part, expression: Node, is_null_safe: bool) -> Key | None:
+    """The key of a side by which rows find partners: one that is not NULL in them, where NULL does not equal NULL."""
+    return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
 
 
 def _no_sooner(forget: Due, other: Due | None, shift: int | None, *, less: bool = False) -> Due | None:

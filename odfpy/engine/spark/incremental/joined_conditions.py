@@ -10,10 +10,17 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, operator_name, subtree
+from odfpy.engine.spark.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    operator_name,
+    subtree,
+)
 from odfpy.engine.spark.incremental.comparisons import conjuncts_of
-from odfpy.engine.spark.incremental.keys import columns_read
-from odfpy.engine.spark.incremental.parts import column_id
 from odfpy.engine.spark.incremental.subqueries import SUBQUERIES
 
 _INNER: Final = ("Inner", "Cross")

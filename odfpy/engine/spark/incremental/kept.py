@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.effort import gathered_rows
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, net, positional
 from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.times import Clock
@@ -93,4 +94,4 @@ def best(clock: Clock, gate: Gate, rows: Changes) -> DataFrame:
         return found
     summed = found.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
     missing = net(catalyst, Changes(catalyst.plan(positional(catalyst, rows.plan)[0]), only_appends=False))
-    return summed.union(missing.where(functions.col(WEIGHT) < 0))
+    return gathered_rows(summed.union(missing.where(functions.col(WEIGHT) < 0)))

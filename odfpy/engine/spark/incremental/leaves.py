@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from odfpy.engine.spark.builder import Builder
@@ -40,21 +39,21 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
         leaf: the projection that stands for the source in a plan.
         rows: what to read, None for no rows.
     """
-    selected = items(leaf.projectList())
-    data = [column for column in selected if not column.name().startswith(RESERVED_PREFIX)]
-    by_name: Mapping[str, Node] = {column.name(): column for column in selected if column not in data}
+    named = [(str(column.name()), column) for column in items(leaf.projectList())]
+    data = [column for name, column in named if not name.startswith(RESERVED_PREFIX)]
+    source = next(column for name, column in named if name == "__odf_input")
     plan = rows.plan if rows is not None else catalyst.empty_like(data)
     found = columns(plan)
     build = Builder(catalyst)
-    named = []
+    selected = []
     for below, column in zip(found, data, strict=False):
         same = same_nulls(catalyst, below, column)
-        named.append(
+        selected.append(
             same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if may_hide(below.dataType()) else same
         )
     marks = [
-        by_name["__odf_input"],
+        source,
         catalyst.alias(found[-2], "__odf_offset"),
         catalyst.alias(found[-1], "__odf_op"),
     ]
-    return catalyst.project(named + marks, plan)
+    return catalyst.project(selected + marks, plan)

@@ -6,17 +6,24 @@ travel through a part that is row by row, as one value in the place of the offse
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
+from odfpy.engine.spark.effort import gathered_rows, is_gathered
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
 from odfpy.engine.spark.incremental.parts import Gate
+from odfpy.engine.spark.incremental.times import MILLISECOND
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 TIME: Final = "__odf_time"
 """The event time of a row, a TIMESTAMP."""
@@ -72,16 +79,16 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
     return leaf_over(catalyst, leaf, Rows(plan, only_appends=False, count=0))
 
 
-def log_of(catalyst: Catalyst, gate: Gate, delta: Node, before: Changes | None) -> Changes:
+def log_of(catalyst: Catalyst, gate: Gate, delta: Node, latest: int | None) -> Changes:
     """The rows of a log, with all marks.
 
     Args:
         catalyst: the session.
         gate: a gate with a log.
         delta: its rows, with the carried columns.
-        before: the log up to these rows.
+        latest: the greatest event time of the log up to these rows, in microseconds.
     """
-    return _with_clock(catalyst, _in_log(catalyst, gate, delta), gate.columns, before)
+    return _with_clock(catalyst, _in_log(catalyst, gate, delta), gate.columns, latest)
 
 
 def _in_log(catalyst: Catalyst, gate: Gate, delta: Node) -> DataFrame:
@@ -106,39 +113,42 @@ def _in_log(catalyst: Catalyst, gate: Gate, delta: Node) -> DataFrame:
     )
 
 
-def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], before: Changes | None) -> Changes:
-    from pyspark.sql import Window, functions
+def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], latest: int | None) -> Changes:
+    from pyspark.sql import functions
 
-    column = functions.col
-    gained = functions.when(column(OP).isin(*GAINED), column(TIME))
-    commits = rows.groupBy(COMMIT).agg(functions.max(gained).alias(TIME))
-    known = functions.lit(_clock_of(catalyst, before)).cast("bigint")
-    in_order = Window.orderBy(COMMIT)
-    earlier = _latest(functions.max(TIME).over(in_order.rowsBetween(Window.unboundedPreceding, -1)), known)
-    clock = _latest(functions.max(TIME).over(in_order.rowsBetween(Window.unboundedPreceding, 0)), known)
-    said = earlier.isNull() | (clock > earlier)
-    ends = functions.when(said, clock).otherwise(earlier + functions.expr("INTERVAL 1 MILLISECOND"))
-    told = commits.select(COMMIT, clock.alias(CLOCK), ends.alias(ENDS))
-    marked = rows.join(functions.broadcast(told), COMMIT)
+    commits = rows.select(COMMIT, OP, TIME).where(functions.col(COMMIT).isNotNull())
+    gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
+    found = commits.groupBy(functions.unix_micros(COMMIT).alias(COMMIT)).agg(functions.max(gained).alias(TIME))
+    told, latest = _clocks(found.collect(), latest)
+    known = gathered_rows(catalyst.local_rows(told))
+    # Few rows are merged where they are; others are not sorted for the sake of this.
+    marked = rows.join(known if is_gathered(catalyst.spark) else functions.broadcast(known), COMMIT)
     plan = catalyst.plan(marked.select(*rows.columns, CLOCK, ENDS))
     named = [same_nulls(catalyst, found, column) for found, column in zip(columns(plan), wanted, strict=True)]
     weight = catalyst.alias(catalyst.integer(1), WEIGHT)
-    return Changes(catalyst.project([*named, weight], plan), only_appends=True)
+    return Changes(catalyst.project([*named, weight], plan), only_appends=True, latest=latest)
 
 
-def _latest(over: Column, known: Column) -> Column:
-    from pyspark.sql import functions
+def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:
+    """What commits say of time: a table of commits, `CLOCK` and `ENDS`; and the greatest event time after all of them.
 
-    return functions.greatest(over, functions.timestamp_micros(known))
+    Args:
+        commits: each with the greatest event time that came with it, if any did; all in microseconds.
+        latest: the greatest event time before them.
+    """
+    told: list[tuple[int, int | None, int | None]] = []
+    for commit, time in sorted(commits):
+        earlier = latest
+        latest = max((known for known in (earlier, time) if known is not None), default=None)
+        is_said = earlier is None or latest != earlier
+        told.append((commit, latest, latest if is_said or earlier is None else earlier + MILLISECOND))
+    kind = pa.timestamp("us", "UTC")
+    arrays = [pa.array([row[at] for row in told], pa.int64()).cast(kind) for at in range(3)]
+    return pa.table(arrays, names=[COMMIT, CLOCK, ENDS]), latest
 
 
-def _clock_of(catalyst: Catalyst, log: Changes | None) -> int | None:
-    """The greatest event time of a log, in microseconds."""
-    from pyspark.sql import functions
-
-    if log is None:
-        return None
-    frame = catalyst.dataframe(catalyst.project([next(c for c in columns(log.plan) if c.name() == CLOCK)], log.plan))
-    ((latest,),) = frame.agg(functions.unix_micros(functions.max(CLOCK))).collect()
-    found: int | None = latest
-    return found
+def latest_of(paths: Iterable[str], gate: Gate) -> int | None:
+    """The greatest event time of a log that was kept in files, in microseconds."""
+    column = f"c{len(gate.columns) - len(MARKS) + MARKS.index(CLOCK)}"
+    found = (pc.max(pq.read_table(path, columns=[column]).column(0).cast(pa.int64())).as_py() for path in paths)
+    return max((time for time in found if time is not None), default=None)

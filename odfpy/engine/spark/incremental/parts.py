@@ -12,13 +12,14 @@ after, and cancel out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
-from odfpy.engine.spark.catalyst import Catalyst, Node
+from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, expression_name
+from odfpy.engine.spark.incremental.kept_types import can_be_key
 from odfpy.engine.spark.incremental.times import Clock, Times
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
 
@@ -150,16 +151,52 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """Columns and expressions of a part that have one value.
+
+    Attributes:
+        columns: ids of output columns.
+        expressions: others, over output columns.
+    """
+
+    columns: frozenset[int] = frozenset()
+    expressions: tuple[Node, ...] = ()
+
+    @classmethod
+    def of(cls, found: Iterable[Node]) -> Values:
+        """Some columns and expressions."""
+        named = [(expression_name(one) == "AttributeReference", one) for one in found]
+        columns = frozenset(column_id(one) for is_column, one in named if is_column)
+        return cls(columns, tuple(one for is_column, one in named if not is_column))
+
+    def has(self, expression: Node) -> bool:
+        """Tell whether an expression is one of them."""
+        if expression_name(expression) == "AttributeReference":
+            return column_id(expression) in self.columns
+        return any(one.semanticEquals(expression) for one in self.expressions)
+
+    def __or__(self, other: Values) -> Values:
+        """All of these and of others."""
+        return Values(self.columns | other.columns, self.expressions + other.expressions)
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key of a part.
 
+    Each row of the result is made of rows of gates that have its key. What an operator says of `shown` and of `or_null`
+    holds for the rows that it makes itself, too: an outer join makes rows whose columns of one side are NULL, whatever
+    the key.
+
     Attributes:
-        columns: ids of the output columns that have its value.
         at: which of its keys it is at each gate, by number of the gate; gates that are looked up may lack it.
+        shown: what has its value in all rows.
+        or_null: what has its value in some rows, and is NULL in all others.
     """
 
-    columns: frozenset[int]
     at: Mapping[int, int]
+    shown: Values = field(default_factory=Values)
+    or_null: Values = field(default_factory=Values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +233,8 @@ class Moment(Protocol):
         ...
 
 
-Build = Callable[[Moment], Node]
+Build = Callable[[Any], Node]
+"""Makes a plan for a `Moment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +266,11 @@ class Part:
     validity: Mapping[int, Validity] = field(default_factory=dict)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether the part reads no source: its rows are the same at all moments."""
+        return self.free is None and not self.gates
+
+    @property
     def is_product(self) -> bool:
         """Whether each row of the result is made of one row of every gate, so that new rows only add to it."""
         return self.product is not None and self.product is self.build
@@ -236,8 +279,8 @@ class Part:
         """The part with another plan, which makes rows of single rows; changes are attributes."""
         return replace(self, build=build, product=build if self.is_product else None, **changes)
 
-    def built(self, moment: Moment) -> Node:
-        """The plan for a moment."""
+    def built(self, moment: Moment | None) -> Node:
+        """The plan for a moment; that of a constant part is the same without any."""
         if self.build is None:
             return self.free
         return self.build(moment)
@@ -261,6 +304,15 @@ class Block:
     alias: str | None = None
 
 
+def constant(outputs: tuple[Node, ...], plan: Node) -> Part:
+    """What is known of a plan that reads no source. One row without columns is known by none."""
+
+    def build(_: Moment | None) -> Node:
+        return plan
+
+    return Part(outputs, build=build, product=build, unique=None if outputs else frozenset())
+
+
 def settled(dues: Sequence[Due], clock: Clock) -> Node:
     """Whether a row is settled by any of several rules."""
     return any_of(clock.catalyst, [due.condition(clock) for due in dues])
@@ -282,15 +334,19 @@ def rows_of(gate: Gate, moment: Moment) -> Node:
     return moment.rows(gate)
 
 
-def column_id(column: Node) -> int:
-    """What identifies a column within a plan."""
-    return int(column.exprId().id())
-
-
 def block_of(part: Part, source: int, alias: str | None = None) -> Block:
-    """The block of a part, looked up by all keys that the part has."""
+    """The block of a part, looked up by all keys that the part has, and that rows can be looked up by."""
     keys = {
-        gate.number: tuple(gate.keys[key.at[gate.number]] if gate.number in key.at else None for key in part.keys)
+        gate.number: tuple(_key_at(key, gate) for key in part.keys if _is_of_use(key, part.gates))
         for gate in part.gates
     }
     return Block(source, part, keys, alias)
+
+
+def _key_at(key: Key, gate: Gate) -> Node | None:
+    return gate.keys[key.at[gate.number]] if gate.number in key.at else None
+
+
+def _is_of_use(key: Key, gates: Sequence[Gate]) -> bool:
+    """Whether rows can be looked up by a key; without it, more rows than needed are looked at."""
+    return all(can_be_key(found) for gate in gates if (found := _key_at(key, gate)) is not None)

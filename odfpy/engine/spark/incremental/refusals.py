@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.catalyst import Node, operator_name
 from odfpy.engine.spark.determinism import place
-from odfpy.engine.spark.operators import Operator, obstacle
+from odfpy.engine.spark.operators import NO_INPUT, Operator, obstacle, with_subqueries
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
     from odfpy.engine.source_text import SourceText
+    from odfpy.engine.spark.classes.base import Step
 
 _WRITTEN: Final = {"UnionLoop": re.compile(r"\bwith\s+recursive\b", re.IGNORECASE)}
 _UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved")
@@ -34,6 +35,25 @@ def _place_of(plan: Node, source: SourceText) -> str:
     words = _WRITTEN.get(operator_name(plan))
     match = None if words is None else words.search(source.text)
     return place(plan, source) if match is None else source.at(*match.span())
+
+
+def not_of_inputs(step: Step) -> UnsupportedQuery:
+    """The error for a query of which no row has to do with an input."""
+    made = next((one.node for one in with_subqueries(step.plan) if one.name in NO_INPUT), step.plan)
+    return UnsupportedQuery(
+        f"Rows that come from no input cannot be processed incrementally{place(made, step.source)}",
+        hint="Select from an input too; tables of constants alone are a dataset of their own.",
+    )
+
+
+def unordered_limit(plan: Node, source: SourceText) -> UnsupportedQuery:
+    """The error for a LIMIT inside of LATERAL whose ORDER BY Spark loses when it makes a join of it."""
+    words = re.search(r"\blateral\b", source.text, re.IGNORECASE)
+    return UnsupportedQuery(
+        "LIMIT in this lateral query cannot be processed incrementally, since ORDER BY does not name what it selects"
+        + (_place_of(plan, source) if words is None else source.at(*words.span())),
+        hint="Name in ORDER BY what the query selects, as in `SELECT v AS w ... ORDER BY w LIMIT 1`.",
+    )
 
 
 def misplaced_subquery(node: Node, source: SourceText) -> UnsupportedQuery:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.effort import gathered_rows, read_plan
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.difference import difference
 from odfpy.engine.spark.incremental.gates import GateRows, Pull
@@ -23,7 +25,6 @@ from odfpy.engine.spark.incremental.groups import Groups
 from odfpy.engine.spark.incremental.parts import Block, Gate, LookedUp, settled, settles
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.rows import write_parquet
-from odfpy.engine.spark.shared_files import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +61,8 @@ class BlockRun:
             return None
         catalyst = self.pull.catalyst
         plan = catalyst.plan(self._result(_Moment(self, self.pull.before, None, is_after=False, in_full=True)))
-        marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
+        offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # as those of inputs, which a UNION puts beside
+        marks = [catalyst.alias(offset, "__odf_offset"), catalyst.alias(catalyst.integer(0), "__odf_op")]
         return catalyst.project([*columns(plan), *marks], plan)
 
     def keep(self) -> Mapping[str, tuple[Path, KeptRows]]:
@@ -87,7 +89,9 @@ class BlockRun:
     def _only_settles(self) -> bool:
         """Whether nothing of before can change, so that what settles now is all there is to emit."""
         gates = self.block.part.gates
-        return self.pull.is_first or (
+        if not gates or self.pull.is_first:
+            return self.pull.is_first  # constants come once
+        return (
             all(self._only_settles_at(gate) or gate.looked_up is not None for gate in gates)
             and not self.rows.needs_history()
         )
@@ -132,11 +136,11 @@ class BlockRun:
         if not frames:
             return None
         path = self.pull.scratch / f"touched-{self.block.source}.parquet"
-        keys = reduce(lambda one, other: one.union(other), frames).distinct()
+        keys = gathered_rows(reduce(lambda one, other: one.union(other), frames)).distinct()
         if all(gate.groups is not None for gate in self.block.part.gates):
             return _Touched(self.pull.catalyst.plan(keys))  # which are of files
         write_parquet(path, keys, even_if_empty=True)
-        return _Touched(self.pull.catalyst.plan(read_parquet(self.pull.catalyst.spark, keys.schema, [str(path)])))
+        return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]))
 
     def _touched_at(self, gate: Gate) -> list[DataFrame]:
         pull = self.pull

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from odfpy.engine.spark.catalyst import Catalyst, columns
+from odfpy.engine.spark.effort import gathered_rows
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes
 from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.times import Clock
@@ -41,7 +42,7 @@ def open_sessions(catalyst: Catalyst, gate: Gate, parts: Sequence[Changes], cloc
         )
         for part in parts
     ]
-    rows = reduce(lambda one, other: one.union(other), frames)
+    rows = gathered_rows(reduce(lambda one, other: one.union(other), frames))
     limit = gate.due[0].limit.at(clock)
     by_key = Window.partitionBy(*(key.name() for key in keys)) if keys else Window.partitionBy(functions.lit(0))
     ordered = by_key.orderBy("start", "end")

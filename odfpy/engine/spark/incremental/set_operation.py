@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from odfpy.engine.spark.catalyst import Node, children, columns, operator_name
-from odfpy.engine.spark.incremental.keys import key_of, merged_key
-from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns, operator_name
+from odfpy.engine.spark.incremental.keys import united_key
+from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Trait
 from odfpy.engine.spark.incremental.times import Least
 from odfpy.engine.spark.incremental.walk import Walk
 
@@ -17,9 +17,9 @@ def set_operation(walk: Walk, plan: Node) -> Part:
     keys = []
     times = {}
     for at, column in enumerate(outputs):
-        merged = merged_key([key_of(part, part.columns[at]) for part in parts], frozenset([column_id(column)]))
-        if merged is not None:
-            keys.append(merged)
+        key = united_key(parts, at, column)
+        if key is not None:
+            keys.append(key)
         found = [part.times.get(column_id(part.columns[at])) for part in parts]
         known = [time.watermark for time in found if time is not None and not time.windows]
         if len(known) == len(parts):

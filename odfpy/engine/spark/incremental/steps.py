@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.source_text import step_texts
-from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_names
-from odfpy.engine.spark.catalyst import Catalyst, columns
+from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_step
+from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.classes.base import Step
-from odfpy.engine.spark.determinism import check_deterministic
+from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.incremental.joined_conditions import with_joined_conditions
+from odfpy.engine.spark.incremental.kept_types import check_rows
+from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.operators import OPERATORS
-from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of, column_id
-from odfpy.engine.spark.incremental.refusals import hidden_columns_told
+from odfpy.engine.spark.incremental.parts import Block, Part, TimeColumn, block_of
+from odfpy.engine.spark.incremental.refusals import hidden_columns_told, not_of_inputs
 from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
 from odfpy.engine.spark.incremental.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.times import Of
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.inner_queries import without_inner_queries
 from odfpy.engine.spark.tables import Table, visible_columns
 from odfpy.engine.spark.types import spark_schema
 
@@ -80,18 +84,25 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
         with hidden_columns_told(hidden), spark_errors([text]):
             step = analyzed_step(catalyst, query.alias, text, known.names)
-            check_names(step)
-            check_deterministic(catalyst, step.plan, text)
-            walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
-            part = walk.start(with_joined_conditions(catalyst, catalyst.without_subqueries(step.plan)))
             is_last = query is transform.steps[-1]
+            check_step(catalyst, step, is_last=is_last)
+            walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
+            part = walk.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
             if is_last and part.unique == frozenset():
                 part = _while_it_has_a_time(catalyst, part, event_time)
             found.append(StepPart(step, part))
+            if part.is_constant and not is_last:
+                catalyst.name_view(str(query.alias), part.built(None))
+                known.names.append(str(query.alias))
+                continue
             if part.free is None:
+                if not is_last:
+                    check_rows(part.columns, partial(_place_of, step), are_kept=True)
                 part = known.add(part, block_of(part, len(known.sources), query.alias), source_of(part))
             if not is_last and query.alias is not None:
                 known.name(query.alias, part, event_time)
+    if not _reads_input(found[-1].part, known):
+        raise not_of_inputs(found[-1].step)
     return Steps(tuple(found), tuple(known.blocks))
 
 
@@ -138,6 +149,21 @@ def _while_it_has_a_time(catalyst: Catalyst, part: Part, event_time: str) -> Par
     if part.free is not None:
         return replace(part, free=catalyst.filter(has_time, part.free))
     return replace(part, build=lambda moment: catalyst.filter(has_time, part.built(moment)))
+
+
+def _place_of(step: Step, column: Node) -> str:
+    """Where a column of the result of a step is made."""
+    made = (node for operator in step.operators for name, node in operator.expressions if name == "Alias")
+    found = next((node for node in made if column_id(node) == column_id(column)), None)
+    return step.source.whole() if found is None else place(found, step.source)
+
+
+def _reads_input(part: Part, known: _Known) -> bool:
+    """Whether a part reads an input, itself or through blocks."""
+    plans = [gate.plan for gate in part.gates] if part.free is None else [part.free]
+    read = {number for plan in plans for number in sources_read(plan)}
+    below = (block.part for block in known.blocks if block.source in read)
+    return any(number < known.num_inputs for number in read) or any(_reads_input(one, known) for one in below)
 
 
 def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:

@@ -12,12 +12,13 @@ from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
 from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.spark.catalyst import Catalyst, columns
+from odfpy.engine.spark.effort import gathered, read_plan
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.leaves import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.unfinished import Done
 from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.rows import write_parquet
-from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class InputStream:
         if not table.data_paths:
             return None
         schema = table.schema()
-        plan = scan(self.catalyst, table, self.scratch)
+        plan = gathered(self.catalyst, scan(self.catalyst, table, self.scratch))
         plan = chosen(self.catalyst, self.late, table, plan, self.scratch)
         found = columns(plan)
         seen = [found[at] for at in visible_columns(schema, table.vocab)]
@@ -87,6 +88,13 @@ class BlockStream:
     count: int
 
     @classmethod
+    def again(cls, run: BlockRun, path: Path, done: Done) -> BlockStream:
+        """The changes of a block that was done before."""
+        if done.count:
+            path.write_bytes(done.content)
+        return cls(run, path, done.schema, done.count)
+
+    @classmethod
     def of(cls, run: BlockRun, path: Path, changed: DataFrame) -> BlockStream:
         """Keep the changes of a block, which come in order, in one partition."""
         from pyspark.sql import functions
@@ -100,9 +108,9 @@ class BlockStream:
         if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
-        frame = read_parquet(catalyst.spark, self.schema, [str(self.path)])
-        names = [name for name in frame.columns if name not in (OFFSET, OPERATION)]
-        plan = catalyst.plan(frame.select(*names, OFFSET, OPERATION))
+        plan = read_plan(catalyst, self.schema, [self.path])
+        *data, operation, offset = columns(plan)
+        plan = catalyst.project([*data, offset, operation], plan)
         return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
 
     def old(self) -> Rows | None:
@@ -115,7 +123,7 @@ class BlockStream:
         path = self.path.with_name(f"before-{self.path.name}")
         if not path.exists():
             write_parquet(path, frame, even_if_empty=True)
-        plan = catalyst.plan(read_parquet(catalyst.spark, frame.schema, [str(path)]))
+        plan = read_plan(catalyst, frame.schema, [path])
         return Rows(plan, only_appends=True, count=0)
 
 

@@ -39,9 +39,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from odfpy.dataset.transform import SqlQueryStep, TemporalTable
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.incremental.changes import renamed
 from odfpy.engine.spark.incremental.difference import sortable
+from odfpy.engine.spark.incremental.kept_types import can_be_key, check_rows
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.log import MARKS, ORDER, TIME, marks
 from odfpy.engine.spark.incremental.parts import (
@@ -54,11 +55,11 @@ from odfpy.engine.spark.incremental.parts import (
     TimeColumn,
     Trait,
     Validity,
+    Values,
     block_of,
-    column_id,
 )
 from odfpy.engine.spark.incremental.sources import Source
-from odfpy.engine.spark.incremental.times import Clock, Of, Times, is_time
+from odfpy.engine.spark.incremental.times import Clock, Of, Times
 from odfpy.engine.spark.incremental.versions import (
     VALID_FROM,
     VALID_TO,
@@ -66,6 +67,7 @@ from odfpy.engine.spark.incremental.versions import (
     versions_of_log,
     versions_of_state,
 )
+from odfpy.engine.spark.time_values import is_time
 from odfpy.errors import InvalidQuery
 
 
@@ -131,7 +133,7 @@ def temporal_table(
     made = Part(
         outputs,
         build=lambda moment: _built(moment, gate, outputs, time),
-        keys=tuple(Key(frozenset([column_id(key)]), {0: at}) for at, key in enumerate(keys)),
+        keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
         gates=(gate,),
         unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
         traits=(trait_of(table),),
@@ -187,6 +189,13 @@ def _keys(table: TemporalTable, part: Part, event_time: str) -> tuple[Node, ...]
                 f"The primary key of the temporal table `{table.name}` contains the event time, `{name}`",
                 hint="With it no row would be another version of an earlier one: leave it out.",
             )
+        if not can_be_key(by_name[name]):
+            raise InvalidQuery(
+                f"The primary key of the temporal table `{table.name}` contains `{name}`, which has the type "
+                f"{by_name[name].dataType().sql()}, and rows cannot be looked up by it",
+                hint="Put a text or a number in its place, in a step before.",
+            )
+    check_rows(part.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
     return tuple(by_name[name] for name in table.primary_key)
 
 

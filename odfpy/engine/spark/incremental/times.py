@@ -6,27 +6,17 @@ All times are microseconds since the epoch; None is a watermark that is not know
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, expression_name
+from odfpy.engine.spark.catalyst import Catalyst, Node
+from odfpy.engine.spark.time_values import evaluated
+from odfpy.engine.watermark import watermark_at
+from odfpy.errors import InternalError
 
 MILLISECOND: Final = 1_000
 """The grain of event times, in microseconds."""
-
-_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
-NEVER_DECREASING: Final = frozenset(
-    """
-    Alias AttributeReference KnownNotNull ParseToDate TruncDate TruncTimestamp LastDay AddMonths
-    DatetimeSub DateAdd DateSub DateAddInterval DateAddYMInterval TimestampAdd TimestampAddInterval
-    TimestampAddYMInterval TimeAdd
-    """.split()  # noqa: SIM905
-)
-"""Expressions that never decrease when the one time that they read grows; casts between times beside them."""
-
-_SHIFTS: Final = frozenset("DatetimeSub TimestampAdd TimestampAddInterval TimeAdd".split())  # noqa: SIM905
-_SAMPLES: Final = (0, 951_739_200_000_000, 1_709_164_800_000_000)  # 1970-01-01 and two ends of February
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +25,13 @@ class Clock:
 
     catalyst: Catalyst
     watermarks: Sequence[int | None]
+    _known: dict[int, tuple[Times, int | None]] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, times: Times, compute: Callable[[], int | None]) -> int | None:
+        """The value of a watermark that Spark computes, which is asked for again and again during a pull."""
+        if id(times) not in self._known:
+            self._known[id(times)] = times, compute()
+        return self._known[id(times)][1]
 
 
 class Times(Protocol):
@@ -97,6 +94,9 @@ class Opened:
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
+        return clock.once(self, lambda: self._computed(clock))
+
+    def _computed(self, clock: Clock) -> int | None:
         value = complete_before(self.part).at(clock)
         return None if value is None else evaluated(clock.catalyst, self.expression, self.reads, value)
 
@@ -117,6 +117,9 @@ class FirstOpenWindow:
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
+        return clock.once(self, lambda: self._computed(clock))
+
+    def _computed(self, clock: Clock) -> int | None:
         value = self.part.at(clock)
         if value is None:
             return None
@@ -143,50 +146,30 @@ def complete_before(watermark: Times) -> Times:
     return watermark
 
 
-# --- Expressions over a time ------------------------------------------------------------------------------------------
+def check_advance(found: Iterable[Times], was: Clock, now: Clock) -> None:
+    """See that watermarks go forward while those of the sources do.
+
+    Raises:
+        InternalError: one goes back.
+    """
+    if not any(_is_back(*pair) for pair in zip(was.watermarks, now.watermarks, strict=True)):
+        for times in found:
+            see_advance(times.at(was), times.at(now))
 
 
-def is_time(expression: Node) -> bool:
-    """Whether its values are times or dates."""
-    return expression.dataType().typeName() in _TIMES
+def see_advance(was: int | None, now: int | None) -> None:
+    """See that a watermark that follows from others does not go back, in microseconds.
+
+    It would take back what has been closed, and let rows come behind it that are not late: no result is better than a
+    wrong one.
+
+    Raises:
+        InternalError: it does, since a function of times decreases that is taken for one that never does.
+    """
+    if _is_back(was, now):
+        before, after = (watermark_at((micros or 0) // MILLISECOND) or "before the year 1" for micros in (was, now))
+        raise InternalError(f"A watermark that follows from those of the inputs goes back, from {before} to {after}")
 
 
-def never_decreases(expression: Node, known: Container[str] = NEVER_DECREASING) -> bool:
-    """Whether an expression is a time that never decreases when the one time that it reads grows."""
-    name = expression_name(expression)
-    if name == "Cast":
-        (child,) = children(expression)
-        if not is_time(expression) or not is_time(child):
-            return False
-    elif name not in known:
-        return False
-    return all(never_decreases(child, known) for child in children(expression) if not child.references().isEmpty())
-
-
-def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
-    """By how many microseconds an expression is later than the time that it reads, or None when that varies."""
-    if not _only_shifts(expression):
-        return None
-    shifts = {(evaluated(catalyst, expression, reads, sample) or 0) - sample for sample in _SAMPLES}
-    return shifts.pop() if len(shifts) == 1 else None
-
-
-def _only_shifts(expression: Node) -> bool:
-    name = expression_name(expression)
-    if name == "AttributeReference":
-        return True
-    if name == "Cast":
-        (child,) = children(expression)
-        if expression.dataType().typeName() != "timestamp" or child.dataType().typeName() != "timestamp":
-            return False
-    elif name not in _SHIFTS:
-        return False
-    return all(_only_shifts(child) for child in children(expression) if not child.references().isEmpty())
-
-
-def evaluated(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
-    """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down."""
-    given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
-    return catalyst.constant_micros(
-        catalyst.project([catalyst.alias(expression, "value")], catalyst.project([given], catalyst.one_row()))
-    )
+def _is_back(was: int | None, now: int | None) -> bool:
+    return was is not None and now is not None and now < was

@@ -7,10 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.catalyst import (
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    expression_name,
+    items,
+    operator_name,
+)
 from odfpy.engine.spark.incremental.comparisons import between, conjuncts_of, ordered_pairs
-from odfpy.engine.spark.incremental.keys import columns_read, renames
-from odfpy.engine.spark.incremental.parts import column_id
+from odfpy.engine.spark.incremental.keys import renames
 from odfpy.engine.spark.operators import nested_queries, operators
 
 _COMPARISONS: Final = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")

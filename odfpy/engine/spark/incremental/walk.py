@@ -16,22 +16,22 @@ from odfpy.engine.spark.catalyst import (
     Catalyst,
     Node,
     children,
+    column_id,
     columns,
     expression_name,
     items,
     operator_name,
     subtree,
 )
+from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.incremental.comparisons import fixed_columns
+from odfpy.engine.spark.incremental.kept_types import check_rows
 from odfpy.engine.spark.incremental.keys import (
-    columns_read,
-    expanded_windows,
-    is_session,
-    is_window,
-    key_of,
-    merged_key,
-    renames,
+    passed_as,
+    passed_keys,
     sources_read,
+    unchanged_columns,
+    united_key,
 )
 from odfpy.engine.spark.incremental.parts import (
     Best,
@@ -45,23 +45,16 @@ from odfpy.engine.spark.incremental.parts import (
     Retention,
     TimeColumn,
     Trait,
+    Values,
     block_of,
-    column_id,
+    constant,
     rows_of,
 )
 from odfpy.engine.spark.incremental.refusals import misplaced_subquery, not_incremental
 from odfpy.engine.spark.incremental.sources import Source, source_of, source_plan
 from odfpy.engine.spark.incremental.subqueries import SUBQUERIES, Subqueries, bound
-from odfpy.engine.spark.incremental.times import (
-    MILLISECOND,
-    FirstOpenWindow,
-    Least,
-    Opened,
-    Shifted,
-    complete_before,
-    never_decreases,
-    shift_of,
-)
+from odfpy.engine.spark.incremental.time_columns import expanded_windows, time_of
+from odfpy.engine.spark.incremental.times import Least
 from odfpy.engine.spark.incremental.uses import Uses, uses_of
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
 
@@ -96,6 +89,7 @@ class Walk:
         self._operators = operators
         self._definitions: dict[int, Node] = {}
         self._gates = 0
+        self._at: Node = None
         self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> Part:
@@ -112,13 +106,19 @@ class Walk:
         """What is known of a plan.
 
         Raises:
-            UnsupportedQuery: an operator that cannot be processed incrementally.
+            UnsupportedQuery: an operator that cannot be processed incrementally, or rows that cannot be known again.
         """
+        outer, self._at = self._at, plan
+        part = self._part(plan)
+        self._at = outer
+        return part
+
+    def _part(self, plan: Node) -> Part:
         name = operator_name(plan)
         if name in self._operators:
             return self._operators[name](self, plan)
         match name:
-            case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+            case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.part(plan.child())
             case "WithCTE":
                 for definition in items(plan.cteDefs()):
@@ -134,7 +134,13 @@ class Walk:
                 return self._made(plan)
             case "Union":
                 return self._union(plan)
+            case "LocalRelation" | "Range" | "OneRowRelation":
+                return constant(tuple(columns(plan)), plan)
         raise not_incremental(plan, self.source)
+
+    def _place(self, _: Node) -> str:
+        """Where the operator stands that looks at rows together."""
+        return place(self._at, self.source)
 
     # --- Gates and blocks ---
 
@@ -177,10 +183,9 @@ class Walk:
             best=best if retention is Retention.BEST else None,
         )
         self._gates += 1
-        found = tuple(
-            Key(frozenset([column_id(key)] if expression_name(key) == "AttributeReference" else []), {gate.number: at})
-            for at, key in enumerate(keys)
-        )
+        if groups is None:
+            check_rows(part.columns, self._place, are_kept=gate.retention is not Retention.NOTHING)
+        found = tuple(Key({gate.number: at}, Values.of([key])) for at, key in enumerate(keys))
         build = partial(rows_of, gate)
         return replace(part, free=None, build=build, product=build, keys=found, gates=(gate,), validity={})
 
@@ -192,6 +197,7 @@ class Walk:
         """A part that is not free as a block of its own; what comes back is free, and reads the block's changes."""
         if part.free is not None:
             return part
+        check_rows(part.columns, self._place, are_kept=True)
         number = len(self._sources)
         self._blocks.append(block_of(part, number))
         self._sources.append(source_of(part))
@@ -222,67 +228,25 @@ class Walk:
     def projected(self, child: Part, selected: Sequence[Node], subqueries: Subqueries = ()) -> Part:
         """SELECT some columns FROM a part."""
         outputs = tuple(column.toAttribute() for column in selected)
-        ids = {column_id(column) for column in outputs}
-        same = renames(selected)
-        keys = tuple(
-            replace(key, columns=(key.columns & ids) | {new for new, old in same.items() if old in key.columns})
-            for key in child.keys
-        )
+        passed = passed_as(selected)
+        keys = passed_keys(child.keys, passed)
         unique = None
-        if child.unique is not None:
-            new_names = {old: new for new, old in same.items()}
-            found = [key if key in ids else new_names.get(key) for key in child.unique]
-            unique = None if None in found else frozenset(key for key in found if key is not None)
-        times = {key: time for key, time in child.times.items() if key in ids}
+        if child.unique is not None and child.unique <= passed.keys():
+            unique = frozenset(key if key in passed[key] else passed[key][-1] for key in child.unique)
+        times = {key: time for key, time in child.times.items() if key in passed.get(key, ())}
         for column in selected:
-            time = self.time_of(column, child)
+            time = time_of(self.catalyst, column, child)
             if time is not None:
                 times[column_id(column)] = time
         catalyst = self.catalyst
         if child.free is not None:
-            valid = {key: child.validity[key] for key in child.validity.keys() & ids}
-            valid |= {new: child.validity[old] for new, old in same.items() if old in child.validity}
+            valid = {new: known for old, known in child.validity.items() for new in passed.get(old, ())}
             return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
 
         def build(moment: Moment) -> Node:
             return catalyst.project(bound(catalyst, selected, subqueries, moment), child.built(moment))
 
         return child.over(build, columns=outputs, keys=keys, times=times, unique=unique)
-
-    def time_of(self, column: Node, child: Part) -> TimeColumn | None:
-        """The time that a selected column has, given those of the columns below."""
-        if expression_name(column) != "Alias":
-            return child.times.get(column_id(column))
-        expression = column.child()
-        in_session = is_session(column)
-        # The gap of a session may read other columns; its start does not.
-        read = columns_read(children(expression)[1] if in_session and children(expression) else expression)
-        if len(read) != 1 or column_id(read[0]) not in child.times:
-            return None
-        below = child.times[column_id(read[0])]
-        if expression_name(expression) == "AttributeReference":
-            return below
-        if below.windows:
-            return self._window_field(expression, below)
-        if is_window(column):
-            # What a late row does to sessions is seen from its time on, so theirs stays as it is.
-            watermark = below.watermark if in_session else complete_before(below.watermark)
-            return TimeColumn(watermark, (expression,), read[0], in_session)
-        if not never_decreases(expression):
-            return None
-        shift = shift_of(self.catalyst, expression, read[0])
-        if shift is None:
-            return TimeColumn(Shifted(Opened(expression, read[0], below.watermark), -MILLISECOND))
-        return TimeColumn(Shifted(below.watermark, shift))
-
-    def _window_field(self, expression: Node, window: TimeColumn) -> TimeColumn | None:
-        if expression_name(expression) != "GetStructField" or len(children(children(expression)[0])) > 0:
-            return None
-        if expression.ordinal() == 1:
-            return TimeColumn(window.watermark)
-        if window.is_session:
-            return None
-        return TimeColumn(Shifted(FirstOpenWindow(window.windows, window.reads, window.watermark), -MILLISECOND))
 
     def _leaf(self, plan: Node, selected: list[Node], number: int) -> Part:
         outputs = tuple(column.toAttribute() for column in selected)
@@ -314,12 +278,14 @@ class Walk:
         self._refuse_subqueries(plan)
         child = self.part(plan.child())
         outputs = tuple(columns(plan))
-        ids = {column_id(column) for column in outputs}
-        times = {key: time for key, time in child.times.items() if key in ids}
+        passed = {key: [key] for key in unchanged_columns(plan)}
+        times = {key: time for key, time in child.times.items() if key in passed}
+        valid = {key: known for key, known in child.validity.items() if key in passed}
         if operator_name(plan) == "Expand":
-            times |= expanded_windows(plan, child)
+            times |= expanded_windows(self.catalyst, plan, child)
         seq = self.catalyst.seq
-        made = replace(child, columns=outputs, times=times, unique=None)
+        keys = passed_keys(child.keys, passed)
+        made = replace(child, columns=outputs, keys=keys, times=times, unique=None, validity=valid)
         if child.free is not None:
             return replace(made, free=plan.withNewChildren(seq([child.free])))
         return replace(made, build=lambda moment: plan.withNewChildren(seq([child.built(moment)])))
@@ -327,22 +293,25 @@ class Walk:
     def _union(self, plan: Node) -> Part:
         parts = [self.part(child) for child in children(plan)]
         outputs = tuple(columns(plan))
+        self.row_numbers.difference_update(map(column_id, outputs))  # they have the ids of the first part's
         times = {}
         for at, column in enumerate(outputs):
             found = [part.times.get(column_id(part.columns[at])) for part in parts]
             known = [time for time in found if time is not None and not time.windows]
-            if len(known) == len(parts):
+            if known and len(known) == sum(not part.is_constant for part in parts):  # constants never come later
                 times[column_id(column)] = TimeColumn(Least(tuple(time.watermark for time in known)))
         seq = self.catalyst.seq
-        if all(part.free is not None for part in parts):
+        if all(part.is_constant for part in parts):
+            return constant(outputs, plan.withNewChildren(seq([part.built(None) for part in parts])))
+        if all(part.free is not None or part.is_constant for part in parts):
+            parts = [self.cut(part) for part in parts]
             return Part(outputs, plan.withNewChildren(seq([part.free for part in parts])), times=times)
         parts = [part if part.free is None else self.gate(part, part.columns) for part in parts]
         keys = []
         for at, column in enumerate(outputs):
-            same = [key_of(part, part.columns[at]) for part in parts]
-            merged = merged_key(same, frozenset([column_id(column)]))
-            if merged is not None:
-                keys.append(merged)
+            key = united_key(parts, at, column)
+            if key is not None:
+                keys.append(key)
         return Part(
             outputs,
             build=lambda moment: plan.withNewChildren(seq([part.built(moment) for part in parts])),

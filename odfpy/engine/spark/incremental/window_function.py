@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.canonical import ordered_limit, ordered_window
-from odfpy.engine.spark.catalyst import Node, columns, expression_name, items, operator_name
-from odfpy.engine.spark.incremental.parts import Best, Part, TimeColumn, Trait, column_id
+from odfpy.engine.spark.catalyst import Node, column_id, columns, expression_name, items, operator_name
+from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.incremental.parts import Best, Part, TimeColumn, Trait
+from odfpy.engine.spark.incremental.refusals import unordered_limit
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.errors import UnsupportedQuery
 
 RUNNING: Final = "window function"
 _PLACES: Final = ("RowNumber", "Rank", "DenseRank")
@@ -21,11 +26,16 @@ _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 def window(walk: Walk, plan: Node) -> Part:
     """What is known of a window operator: rows of one partition are looked at together."""
+    made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
+    if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
+        order = items(plan.orderSpec())
+        plan = Builder(walk.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
+    if plan.orderSpec().isEmpty() and _numbers_rows(plan):
+        raise unordered_limit(plan, walk.source)
     child = walk.whole(walk.part(plan.child()))
     partition = items(plan.partitionSpec())
-    ids = {column_id(one) for one in partition if expression_name(one) == "AttributeReference"}
     if child.free is None:
-        keys = tuple(key for key in child.keys if key.columns & ids)
+        keys = tuple(key for key in child.keys if any(key.shown.has(one) for one in partition))
         child = replace(child, keys=keys) if keys else walk.cut(child)
     first = None
     if child.free is not None:
@@ -37,13 +47,16 @@ def window(walk: Walk, plan: Node) -> Part:
     return replace(
         child,
         columns=tuple(columns(plan)),
-        build=lambda moment: ordered_window(
-            walk.catalyst, plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
-        ),
+        build=lambda moment: _ordered(walk, plan, child.built(moment)),
         times=_final_times(plan, child),
         unique=_numbered(walk, plan, partition) or child.unique,
         traits=(*child.traits, trait),
     )
+
+
+def _numbers_rows(plan: Node) -> bool:
+    """Whether rows are numbered. Without an order, which is refused in a query, Spark does so for LIMIT in LATERAL."""
+    return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
 
 
 def _first(walk: Walk, plan: Node) -> Best | None:
@@ -58,9 +71,23 @@ def _first(walk: Walk, plan: Node) -> Best | None:
     is_first = catalyst.expression("LessThanOrEqual", place.toAttribute(), catalyst.integer(limit))
 
     def first(rows: Node, _: Clock) -> Node:
-        return catalyst.filter(is_first, ordered_window(catalyst, plan.withNewChildren(catalyst.seq([rows]))))
+        return catalyst.filter(is_first, _ordered(walk, plan, rows))
 
     return first
+
+
+def _ordered(walk: Walk, plan: Node, rows: Node) -> Node:
+    with _placed(walk, plan):
+        return ordered_window(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([rows])))
+
+
+@contextmanager
+def _placed(walk: Walk, plan: Node) -> Iterator[None]:
+    """Say where rows stand in a query that cannot be put into an order."""
+    try:
+        yield
+    except UnsupportedQuery as error:
+        raise UnsupportedQuery(f"{error.message}{place(plan, walk.source)}", hint=error.hint) from error
 
 
 def _final_times(plan: Node, child: Part) -> dict[int, TimeColumn]:
@@ -108,9 +135,10 @@ def _numbered(walk: Walk, plan: Node, partition: list[Node]) -> frozenset[int] |
 def limit(walk: Walk, plan: Node) -> Part:
     """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
     below, operators = plan, []
-    while operator_name(below) != "Sort" and operator_name(below) in (*_LIMITS, "Project"):
-        operators.append(below)  # a projection leaves out columns that are only sorted by
-        below = below.child()
+    while operator_name(below) != "Sort":
+        if operator_name(below) in (*_LIMITS, "Project"):
+            operators.append(below)  # a projection leaves out columns that are only sorted by
+        below = below.child()  # others only give names
     limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
     is_top = not any(operator_name(operator) == "Offset" for operator in limits)
     seq = walk.catalyst.seq
@@ -119,7 +147,8 @@ def limit(walk: Walk, plan: Node) -> Part:
         node = below.withNewChildren(seq([rows]))
         for operator in reversed(over):
             node = operator.withNewChildren(seq([node]))
-        return ordered_limit(walk.catalyst, node)
+        with _placed(walk, plan):
+            return ordered_limit(walk.catalyst, node)
 
     best = (lambda rows, _: first(rows, limits)) if is_top else None
     child = walk.gate(walk.cut(walk.part(below.child())), (), best=best)

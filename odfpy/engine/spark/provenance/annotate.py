@@ -13,10 +13,10 @@ from functools import partial
 from typing import Final
 
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
-from odfpy.engine.spark.incremental.keys import is_session
 from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
 from odfpy.engine.spark.provenance.joins import join, set_operation
 from odfpy.engine.spark.provenance.windows import after_offset, window
+from odfpy.engine.spark.session_windows import fenced, is_session
 from odfpy.errors import InternalError
 
 _AS_BELOW: Final = frozenset(("Filter", "Generate", "Sort", "GlobalLimit", "LocalLimit", "RepartitionByExpression"))
@@ -110,9 +110,12 @@ class Annotator:
 
     def _aggregate(self, groupings: list[Node], outputs: list[Node], plan: Node) -> Node:
         below = self.annotate(plan.child())
-        self.has_sessions |= any(map(is_session, groupings))
         collected = self.ids.named(self.ids.collected(self.ids.of(below)))
-        return self.catalyst.aggregate(groupings, [*outputs, collected], below)
+        aggregate = self.catalyst.aggregate(groupings, [*outputs, collected], below)
+        if not any(map(is_session, groupings)):
+            return aggregate
+        self.has_sessions = True
+        return fenced(self.catalyst, aggregate)
 
     def _of_two(self, plan: Node, made: Callable[[Node, Node, Node], Node]) -> Node:
         left, right = (self.annotate(child) for child in children(plan))

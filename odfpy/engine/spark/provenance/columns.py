@@ -10,6 +10,7 @@ from odfpy.engine.spark.catalyst import (
     Node,
     children,
     columns,
+    columns_read,
     expression_name,
     find_column,
     items,
@@ -17,7 +18,7 @@ from odfpy.engine.spark.catalyst import (
     subtree,
 )
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
-from odfpy.engine.spark.incremental.keys import columns_read, is_window
+from odfpy.engine.spark.incremental.keys import is_window
 from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO
 from odfpy.engine.spark.prepare import Prepared
 from odfpy.engine.spark.stateful import Stateful
@@ -89,7 +90,8 @@ class _Plan:
                 if at is not None:
                     yield from self.ways(below, columns(below)[at])
             case _:
-                for child in children(plan):
+                beside = [plan.right().plan()] if name == "LateralJoin" else []
+                for child in (*children(plan), *beside):
                     if find_column(columns(child), column) is not None:
                         yield from self.ways(child, column)
                         return

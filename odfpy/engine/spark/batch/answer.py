@@ -1,0 +1,98 @@
+"""What the queries of a transform say of what its inputs amount to, as far as that is closed, by plain Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.engine.contract import TransformRequest
+from odfpy.engine.source_text import step_texts
+from odfpy.engine.spark.batch.closed import Closed, NotComparable
+from odfpy.engine.spark.batch.request import obstacle_of
+from odfpy.engine.spark.batch.steps import NotRowByRow, Steps, tables_in
+from odfpy.engine.spark.batch.tables import WEIGHT, quoted
+from odfpy.engine.spark.batch.uses import Uses
+from odfpy.engine.spark.catalyst import Node, column_id, columns
+from odfpy.engine.spark.failures import spark_errors
+from odfpy.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an output should amount to.
+
+    Attributes:
+        rows: the columns of the query, and a weight: how often a row is there.
+        taken_back: rows that inputs take back without having them, by alias, where it matters: if the query is not row
+            by row, SQL does not say what it makes of these.
+    """
+
+    rows: DataFrame
+    taken_back: Mapping[str, int]
+
+
+def batch_answer(spark: SparkSession, run: TransformRequest, scratch: Path) -> Answer:
+    """Run the queries of a transform over what its inputs amount to, as far as it is closed.
+
+    Args:
+        spark: a session with the engine's settings.
+        run: the transform as one run over all rows of its inputs; where it puts its results is of no matter.
+        scratch: a folder for temporary files, which are needed as long as the rows are read.
+
+    Raises:
+        NotComparable: its result does not follow from the state of its inputs, or nothing says when it is closed.
+        InvalidQuery, UnsupportedQuery, EngineError: the queries or the inputs are at fault.
+    """
+    if (obstacle := obstacle_of(run.transform)) is not None:
+        raise NotComparable(obstacle)
+    with spark_errors(step_texts(run.transform)):
+        return _row_by_row(spark, run, scratch) or _with_state(spark, run, scratch)
+
+
+def _with_state(spark: SparkSession, run: TransformRequest, scratch: Path) -> Answer:
+    steps = Steps(spark, run, scratch)
+    return Answer(_rows(steps, steps.last(), run, 1), steps.taken_back())
+
+
+def _row_by_row(spark: SparkSession, run: TransformRequest, scratch: Path) -> Answer | None:
+    """The answer if all queries are row by row: what is taken back without being there is so in the result, too."""
+    if run.transform.temporal_tables:
+        return None
+    try:
+        steps = Steps(spark, run, scratch, all_columns=True)
+        last = steps.last()
+    except (NotRowByRow, InvalidQuery):  # a query with state does not see all of the columns
+        return None
+    _check_columns(last.plan, steps)
+    if run.query_changed:
+        raise NotComparable("it is made row by row, and rows of another query, which it had before, stay")
+    rows = _rows(steps, last, run, 1)
+    if steps.taken_back():
+        less = Steps(spark, run, scratch, all_columns=True, sign=-1)
+        rows = rows.union(_rows(less, less.last(), run, -1))
+    return Answer(rows, {})
+
+
+def _check_columns(plan: Node, steps: Steps) -> None:
+    """Refuse a result that depends on system columns of the inputs."""
+    shown = Uses(plan).shown
+    hidden = {name for log in steps.logs for name in log.schema.names if name not in log.names}
+    leaves = (columns(leaf) for number, leaf in tables_in(plan, deep=True) if number < len(steps.logs))
+    found = sorted({one.name() for leaf in leaves for one in leaf if one.name() in hidden and column_id(one) in shown})
+    if found:
+        names = " and ".join(f"`{name}`" for name in found)
+        raise NotComparable(f"it shows {names}, which entries of a changelog have, and rows of a state have not")
+
+
+def _rows(steps: Steps, last: Closed, run: TransformRequest, weight: int) -> DataFrame:
+    """The rows of a result. One without an event time is none: SQL gives one where there is nothing to count."""
+    from pyspark.sql import functions
+
+    rows = steps.catalyst.dataframe(steps.catalyst.project(last.columns, last.plan))
+    found = rows.where(functions.col(quoted(run.vocab.event_time_column)).isNotNull())
+    return found.withColumn(WEIGHT, functions.lit(weight).cast("bigint"))

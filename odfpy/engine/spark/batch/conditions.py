@@ -1,0 +1,66 @@
+"""What conditions say of what they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns_read, expression_name, items, subtree
+
+QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
+"""Expressions that are queries of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotAfter:
+    """A condition that one expression is not greater than another one."""
+
+    smaller: Node
+    greater: Node
+
+
+def parts_of(condition: Node) -> Iterator[Node]:
+    """The conditions that all have to hold."""
+    if expression_name(condition) == "And":
+        for child in children(condition):
+            yield from parts_of(child)
+    else:
+        yield condition
+
+
+def not_after(condition: Node) -> list[NotAfter]:
+    """What a condition says of which of two expressions is not the greater one."""
+    match expression_name(condition):
+        case "LessThan" | "LessThanOrEqual":
+            return [NotAfter(*children(condition))]
+        case "GreaterThan" | "GreaterThanOrEqual":
+            greater, smaller = children(condition)
+            return [NotAfter(smaller, greater)]
+        case "EqualTo":
+            one, other = children(condition)
+            return [NotAfter(one, other), NotAfter(other, one)]
+        case "Between":
+            value, low, high = compared_by_between(condition)
+            return [NotAfter(low, value), NotAfter(value, high)]
+    return []
+
+
+def compared_by_between(condition: Node) -> tuple[Node, Node, Node]:
+    """A value and its bounds. Spark keeps them in the two comparisons that stand for BETWEEN."""
+    pair, shared = condition.replacement(), None
+    if expression_name(pair) == "With":  # a value that is computed once
+        shared, pair = items(pair.defs())[0].child(), pair.child()
+    (value, low), (_, high) = (children(comparison) for comparison in children(pair))
+    return value if shared is None else shared, low, high
+
+
+def reads_only(expression: Node, columns: Iterable[Node]) -> bool:
+    """Whether an expression reads some columns, and no others than given ones."""
+    read = {column_id(one) for one in columns_read(expression)}
+    return bool(read) and read <= {column_id(one) for one in columns}
+
+
+def has_query(expression: Node) -> bool:
+    """Whether there is a query inside of an expression."""
+    return any(name in QUERIES for name, _ in subtree(expression))

@@ -1,0 +1,48 @@
+"""The comparison as a job of a process of its own, in which nothing of the incremental engine has been loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.engine.spark.batch.answer import batch_answer
+from odfpy.engine.spark.batch.closed import NotComparable
+from odfpy.engine.spark.batch.compare import differences
+from odfpy.engine.spark.batch.request import BatchAnswer, BatchRequest
+from odfpy.errors import InternalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_OURS: Final = ("odfpy.engine.spark.incremental", "odfpy.engine.spark.classes")
+"""What must not have a say in a second opinion."""
+
+
+def compare(spark: SparkSession, arguments: str) -> str:
+    """Answer a `BatchRequest` with a `BatchAnswer`, both as JSON.
+
+    Raises:
+        InternalError: the process has loaded what it checks.
+        InvalidQuery, UnsupportedQuery, EngineError: as for `batch_answer`.
+    """
+    loaded = sorted(name for name in sys.modules if name.startswith(NOT_OURS))
+    if loaded:
+        raise InternalError(f"The batch has loaded what it is to check: {loaded[0]}")
+    request: BatchRequest = from_tree(BatchRequest, json.loads(arguments))
+    return json.dumps(to_tree(compared(spark, request)))
+
+
+def compared(spark: SparkSession, request: BatchRequest) -> BatchAnswer:
+    """Compare an output with the answer of the batch, in any process; errors as for `batch_answer`."""
+    run = request.run
+    with TemporaryDirectory(prefix="batch-", dir=Path(run.new_data_path).parent) as folder:
+        scratch = Path(folder)
+        try:
+            answer = batch_answer(spark, run, scratch)
+        except NotComparable as error:
+            return BatchAnswer(obstacle=str(error))
+        return differences(spark, run, request.output, answer, scratch, request.most)

@@ -1,0 +1,347 @@
+"""Joins: which rows without a partner may still find one, and which rows have to wait for a version.
+
+Pairs are given at once. A row of an outer or anti join has no partner for good when the two times that the condition
+keeps within an interval are so far apart that none can come. Such a row is told by a mark on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.batch.closed import Closed, Closing
+from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
+from odfpy.engine.spark.batch.known import Form, Known, Validity, has_passed, least, together
+from odfpy.engine.spark.batch.uses import is_inner
+from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name
+from odfpy.engine.spark.monotone import never_decreases, shift_of
+from odfpy.engine.spark.time_values import evaluated
+
+_LEFT_STAYS: Final = ("LeftOuter", "FullOuter")
+_RIGHT_STAYS: Final = ("RightOuter", "FullOuter")
+_ONE_SIDE: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
+_FACTS_LEFT: Final = ("Inner", "Cross", "LeftOuter", *_ONE_SIDE)
+_FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
+
+
+def join(walk: Closing, plan: Node, where: Sequence[Node] = ()) -> Closed:
+    """A join that lets through what is closed.
+
+    Args:
+        walk: the walk.
+        plan: the join.
+        where: conditions that hold above it, where it is an inner one.
+    """
+    nodes = children(plan)
+    left, right = (_side(walk, node, where) for node in nodes)
+    condition = plan.condition()
+    said = [*(parts_of(condition.get()) if condition.isDefined() else ()), *where]
+    kind = _kind_of(plan)
+    if (beside := _beside_constants(walk, plan, kind, left, right)) is not None:
+        return beside
+    for facts, versions, kinds in ((left, right, _FACTS_LEFT), (right, left, _FACTS_RIGHT)):
+        found = _as_of(walk, said, facts, versions) if versions.validity else None
+        if found is not None and (kind in kinds or found.end is not None):
+            return _LookedUp(walk, plan, kind, left, right, found).closed(only_facts=kind in kinds)
+    return _Pairs(walk, plan, kind, left, right, _interval(walk, said, left, right)).closed()
+
+
+def join_where(walk: Closing, plan: Node) -> Closed:
+    """The inner join below a WHERE, of which some conditions may be those of the join."""
+    said = (one for one in parts_of(plan.condition()) if columns_read(one) and not has_query(one))
+    return join(walk, plan.child(), list(said))
+
+
+def _kind_of(plan: Node) -> str:
+    """The kind of a join: EXISTS beside other conditions names a column, and a subquery in SELECT is an outer join."""
+    kind = str(plan.joinType().toString()).partition("(")[0]
+    return "LeftOuter" if kind == "LeftSingle" else kind
+
+
+def _beside_constants(walk: Closing, plan: Node, kind: str, left: Closed, right: Closed) -> Closed | None:
+    """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
+    if right.form is Form.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
+        rows = left
+    elif left.form is Form.CONSTANT and right.form.is_row_by_row and kind in _FACTS_RIGHT:
+        rows = right
+    else:
+        return None
+    validity = rows.validity if kind in _ONE_SIDE else {}
+    return Closed(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
+
+
+def _side(walk: Closing, node: Node, where: Sequence[Node]) -> Closed:
+    """One side of a join; if that is an inner join itself, with the conditions that read nothing else."""
+    mine = [one for one in where if reads_only(one, columns(node))]
+    return join(walk, node, mine) if is_inner(node) else walk.part(node)
+
+
+# --- Intervals of time -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Interval:
+    """How much later the right time is than the left one: at least and at most, in microseconds, as far as known."""
+
+    left: Node
+    right: Node
+    least: int | None = None
+    most: int | None = None
+
+    def narrow(self, other: _Interval) -> None:
+        """Take in what another condition says of the same two times."""
+        if (column_id(self.left), column_id(self.right)) != (column_id(other.left), column_id(other.right)):
+            return
+        if other.least is not None:
+            self.least = other.least if self.least is None else max(self.least, other.least)
+        if other.most is not None:
+            self.most = other.most if self.most is None else min(self.most, other.most)
+
+
+def _interval(walk: Closing, said: Sequence[Node], left: Closed, right: Closed) -> _Interval | None:
+    found: _Interval | None = None
+    for condition in said:
+        for order in not_after(condition):
+            bound = _bound(walk, order, left, right)
+            if bound is not None and found is None:
+                found = bound
+            elif bound is not None and found is not None:
+                found.narrow(bound)
+    return found
+
+
+def _bound(walk: Closing, order: NotAfter, left: Closed, right: Closed) -> _Interval | None:
+    """What it says of two times that the one, with a duration, is not after the other, with a duration."""
+    pair = columns_read(order.smaller), columns_read(order.greater)
+    if any(len(read) != 1 for read in pair):
+        return None
+    (smaller,), (greater,) = pair
+    forwards = _is_time(left, smaller) and _is_time(right, greater)
+    if not forwards and not (_is_time(right, smaller) and _is_time(left, greater)):
+        return None
+    shifts = [
+        shift_of(walk.catalyst, side, column) for side, column in ((order.smaller, smaller), (order.greater, greater))
+    ]
+    if shifts[0] is None or shifts[1] is None:
+        return None
+    apart = shifts[0] - shifts[1]
+    return _Interval(smaller, greater, least=apart) if forwards else _Interval(greater, smaller, most=-apart)
+
+
+def _is_time(side: Closed, column: Node) -> bool:
+    known = side.times.get(column_id(column))
+    return known is not None and not known.windows
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """A join of two sides, perhaps of times within an interval."""
+
+    walk: Closing
+    plan: Node
+    kind: str
+    left: Closed
+    right: Closed
+    interval: _Interval | None
+
+    def closed(self) -> Closed:
+        """The join without the rows that may still find a partner."""
+        left, right = self._left_is_alone(), self._right_is_alone()
+        plan = self.plan
+        if self.kind == "LeftAnti":
+            plan = self.walk.above(plan, self.left, self.right)
+            plan = plan if left is None else self.walk.where([left], plan)
+        else:
+            plan = with_rows_alone(self.walk, plan, self.left, self.right, left, right)
+        form = together([self.left.form, self.right.form])
+        return Closed(plan, tuple(columns(self.plan)), self._times(), form=form)
+
+    def _left_is_alone(self) -> Node | None:
+        """The condition that a row of the left side that has no partner will find none; None if it is given at once."""
+        known, interval = self._known(self.right, right=True), self.interval
+        if self.kind not in (*_LEFT_STAYS, "LeftAnti") or known is None or interval is None or interval.most is None:
+            return None
+        return has_passed(self.walk.catalyst, interval.left, known.later(-interval.most).passed)
+
+    def _right_is_alone(self) -> Node | None:
+        known, interval = self._known(self.left, right=False), self.interval
+        if self.kind not in _RIGHT_STAYS or known is None or interval is None or interval.least is None:
+            return None
+        return has_passed(self.walk.catalyst, interval.right, known.later(interval.least).passed)
+
+    def _known(self, side: Closed, *, right: bool) -> Known | None:
+        if self.interval is None:
+            return None
+        return side.times.get(column_id(self.interval.right if right else self.interval.left))
+
+    def _times(self) -> dict[int, Known]:
+        """Times of one side pass as far as the other one cannot bring them up again."""
+        interval = self.interval
+        left, right = self._known(self.left, right=False), self._known(self.right, right=True)
+        if interval is None or left is None or right is None:
+            return {}
+        found = {}
+        if interval.most is not None and self.kind not in _RIGHT_STAYS:
+            found[column_id(interval.left)] = least([left, right.later(-interval.most)])
+        if interval.least is not None and self.kind not in (*_LEFT_STAYS, *_ONE_SIDE):
+            found[column_id(interval.right)] = least([right, left.later(interval.least)])
+        return found
+
+
+def with_rows_alone(
+    walk: Closing, plan: Node, left: Closed, right: Closed, left_is_alone: Node | None, right_is_alone: Node | None
+) -> Node:
+    """A join of which rows without a partner are there only if a condition holds for them.
+
+    Args:
+        walk: the walk.
+        plan: the join.
+        left: its left side.
+        right: its right side.
+        left_is_alone: the condition for rows of the left side; None if all are there.
+        right_is_alone: the same for those of the right side.
+    """
+    if left_is_alone is None and right_is_alone is None:
+        return walk.above(plan, left, right)
+    catalyst = walk.catalyst
+    marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
+    marked = [
+        catalyst.project([*side.columns, mark], side.plan) for side, mark in zip((left, right), marks, strict=True)
+    ]
+    joined = plan.withNewChildren(catalyst.seq(marked))
+    here = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
+    conditions = []
+    for mine, other, is_alone in ((here[0], here[1], left_is_alone), (here[1], here[0], right_is_alone)):
+        if is_alone is not None:
+            absent = catalyst.expression("Not", mine)
+            conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_alone)))
+    return catalyst.project(columns(plan), walk.where(conditions, joined))
+
+
+# --- Temporal tables -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _AsOf:
+    """How a condition compares a time of one side, the facts, with the validity of rows of the other.
+
+    Attributes:
+        value: the time of a fact, or what it is without a duration that is added to it.
+        column: the column that this is, None if it is a function of one.
+        shift: the duration.
+        limit: facts with a time at or before it are given.
+        end: column with the end of the versions, if it is compared with the same time.
+        shows_end: whether the query makes another use of that.
+    """
+
+    value: Node
+    column: Node | None
+    shift: int
+    limit: Known
+    end: Node | None
+    shows_end: bool
+
+
+def _as_of(walk: Closing, said: Sequence[Node], facts: Closed, versions: Closed) -> _AsOf | None:
+    begins, ends = [], []
+    for condition in said:
+        for order in not_after(condition):
+            if (begin := _validity(order.smaller, versions)) and not begin.is_end and _is_of(order.greater, facts):
+                begins.append((begin, order.greater))
+            if (end := _validity(order.greater, versions)) and end.is_end and _is_of(order.smaller, facts):
+                ends.append((order.greater, order.smaller))
+    if not begins:
+        return None
+    begin, time = begins[0]
+    found = _time_of_fact(walk, time, facts)
+    if found is None:
+        return None
+    value, column, shift, known = found
+    limit = least([known, begin.known.later(-shift)])
+    end = next((column for column, other in ends if other.semanticEquals(time)), None)
+    here = [column_id(column) for column, _ in ends]
+    uses = walk.uses
+    shows_end = any(
+        key in uses.shown or uses.compared[key] != here.count(key)
+        for key, validity in versions.validity.items()
+        if validity.is_end
+    )
+    return _AsOf(value, column, shift, limit, end, shows_end)
+
+
+def _validity(column: Node, versions: Closed) -> Validity | None:
+    return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
+
+
+def _is_of(time: Node, facts: Closed) -> bool:
+    return len(columns_read(time)) == 1 and reads_only(time, facts.columns)
+
+
+def _time_of_fact(walk: Closing, time: Node, facts: Closed) -> tuple[Node, Node | None, int, Known] | None:
+    """The value that facts wait with, the column that it is, the duration that is added to it, and what is known."""
+    while expression_name(time) == "Cast" and children(time)[0].dataType().typeName() == "date":
+        (time,) = children(time)  # a date is compared as its midnight
+    (read,) = columns_read(time)
+    known = facts.times.get(column_id(read))
+    if known is None or known.windows:
+        return None
+    if expression_name(time) == "AttributeReference":
+        return time, time, 0, known
+    shift = shift_of(walk.catalyst, time, read)
+    if shift is not None:
+        return read, read, shift, known
+    if not never_decreases(walk.catalyst, time):
+        return None
+    start = None if known.complete is None else evaluated(walk.catalyst, time, read, known.complete)
+    return time, None, 0, Known.since(start)
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """A join of facts with the versions that were in force at their times."""
+
+    walk: Closing
+    plan: Node
+    kind: str
+    left: Closed
+    right: Closed
+    as_of: _AsOf
+
+    def closed(self, *, only_facts: bool) -> Closed:
+        """The join over the facts of which the versions are known; and over all versions.
+
+        Args:
+            only_facts: whether all rows of the result are rows of facts; else it also tells which versions no fact has
+                looked up, and these wait for their end.
+        """
+        walk, as_of = self.walk, self.as_of
+        given = has_passed(walk.catalyst, as_of.value, as_of.limit.passed)
+        left, right = self.left, self.right
+        facts_left = any(column_id(one) == column_id(columns_read(as_of.value)[0]) for one in left.columns)
+        if facts_left:
+            left = Closed(walk.where([given], left.plan), left.columns)
+        else:
+            right = Closed(walk.where([given], right.plan), right.columns)
+        outputs = tuple(columns(self.plan))
+        if only_facts:
+            shows_time = as_of.column is not None and not as_of.shows_end
+            times = {column_id(as_of.column): as_of.limit} if shows_time else {}
+            return Closed(walk.above(self.plan, left, right), outputs, times)
+        over = has_passed(walk.catalyst, as_of.end, as_of.limit.later(as_of.shift).passed)
+        if self.kind == "LeftSemi":
+            plan = walk.above(self.plan, left, right)
+        elif self.kind == "LeftAnti":
+            plan = walk.where([over], walk.above(self.plan, left, right))
+        elif self.kind == "ExistenceJoin":
+            is_used = outputs[-1]
+            plan = walk.where([is_used, over], walk.above(self.plan, left, right), any_of=True)
+        elif facts_left:
+            plan = self._with_versions_alone(left, right, "right", over)
+        else:
+            plan = self._with_versions_alone(left, right, "left", over)
+        return Closed(plan, outputs)
+
+    def _with_versions_alone(self, left: Closed, right: Closed, side: str, over: Node) -> Node:
+        alone = (None, over) if side == "right" else (over, None)
+        return with_rows_alone(self.walk, self.plan, left, right, *alone)

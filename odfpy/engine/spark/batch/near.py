@@ -1,0 +1,62 @@
+"""Whether two rows are the same, but for the last digits of fractions, which depend on the order of additions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.engine.spark.batch.request import ABSOLUTE, RELATIVE
+
+_RELATIVE_OF_SHORT: Final = 1e-6
+"""For fractions of single precision, which have seven digits."""
+
+
+class Nearness:
+    """Compares values of the columns of a table.
+
+    Attributes:
+        exact: positions of the columns without fractions.
+        fractions: positions of all others.
+    """
+
+    def __init__(self, schema: pa.Schema, greatest: Sequence[float | None]) -> None:
+        """Compare rows of a schema; `greatest` has the greatest absolute values of columns, where they are known."""
+        self.fractions = tuple(at for at, field in enumerate(schema) if has_fractions(field.type))
+        self.exact = tuple(at for at in range(len(schema)) if at not in self.fractions)
+        self._relative = [_RELATIVE_OF_SHORT if _is_short(field.type) else RELATIVE for field in schema]
+        self._absolute = [(scale or 0.0) * ABSOLUTE for scale in greatest]
+
+    def differing(self, one: Sequence[Any], other: Sequence[Any]) -> list[int]:
+        """The positions at which two rows differ."""
+        return [at for at in range(len(one)) if not self._is_near(at, one[at], other[at])]
+
+    def _is_near(self, at: int, one: Any, other: Any) -> bool:
+        if at not in self.fractions:
+            return bool(one == other)
+        return near(one, other, self._relative[at], self._absolute[at])
+
+
+def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
+    """Whether two values are the same but for the last digits of fractions, also inside of lists and structs."""
+    if isinstance(one, float) and isinstance(other, float):
+        same_kind = math.isnan(one) and math.isnan(other)
+        return same_kind or math.isclose(one, other, rel_tol=relative, abs_tol=absolute)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(near(one[key], other[key], relative, absolute) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(near(a, b, relative, absolute) for a, b in pairs)
+    return bool(one == other)
+
+
+def has_fractions(kind: pa.DataType) -> bool:
+    """Whether there are binary fractions in values of a type."""
+    return pa.types.is_floating(kind) or any(has_fractions(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _is_short(kind: pa.DataType) -> bool:
+    short = pa.types.is_float32(kind) or pa.types.is_float16(kind)
+    return short or any(_is_short(kind.field(at).type) for at in range(kind.num_fields))

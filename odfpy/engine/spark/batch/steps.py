@@ -1,0 +1,209 @@
+"""The steps of a transform one after the other, each over the state of the inputs and the results before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.dataset.transform import TemporalTable, TransformSql
+from odfpy.engine.contract import TransformRequest
+from odfpy.engine.source_text import step_texts
+from odfpy.engine.spark.analysis import analyzed_step
+from odfpy.engine.spark.batch.closed import TABLE, Closed, Closing, NotComparable
+from odfpy.engine.spark.batch.known import Form, Known, TableTimes, Validity
+from odfpy.engine.spark.batch.logs import Logs
+from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
+from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
+from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
+from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.hints import late_policy
+from odfpy.engine.spark.inner_queries import without_inner_queries
+from odfpy.engine.spark.operators import ROW_OPERATORS, operators
+from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.tables import Table
+from odfpy.engine.watermark import input_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class NotRowByRow(Exception):
+    """A query looks at several rows at once."""
+
+
+class Steps:
+    """The steps of a transform.
+
+    Attributes:
+        catalyst: the session.
+        logs: the changelogs of the inputs.
+    """
+
+    def __init__(
+        self, spark: SparkSession, run: TransformRequest, scratch: Path, *, all_columns: bool = False, sign: int = 1
+    ) -> None:
+        """Name the inputs.
+
+        Args:
+            spark: a session with the engine's settings.
+            run: the transform, as one run over all rows of its inputs.
+            scratch: a folder for temporary files.
+            all_columns: queries see the system columns, too, which are empty; that is so row by row only.
+            sign: -1 for the rows that were taken back without being there, instead of those that are there.
+
+        Raises:
+            NotComparable: it depends on when rows came.
+        """
+        self.catalyst = Catalyst(request_session(spark))
+        self._run, self._scratch, self._sign, self._all_columns = run, scratch, sign, all_columns
+        tables = [Table.of(source) for source in run.query_inputs]
+        names = [table.name for table in tables]
+        policy = late_policy(self.catalyst, _transform(run), names)
+        if policy.correctable is not None:
+            raise NotComparable(
+                f"its windows are correctable for {policy.correctable} only, so that it matters when rows came"
+            )
+        self.logs = [
+            read_log(self.catalyst, table, scratch, late) for table, late in zip(tables, policy.inputs, strict=True)
+        ]
+        self._temporal = {table.name: table for table in _transform(run).temporal_tables or ()}
+        self._carried = Logs(spark, tables, policy, scratch) if self._temporal else None
+        self._named: list[TableTimes] = []
+        self._names: list[str] = []
+        self._states: dict[str, DataFrame | None] = {}
+        for source, log in zip(run.query_inputs, self.logs, strict=True):
+            watermark = input_watermark(source)
+            self._name_input(log, Known.at(None if watermark is None else watermark.millis * 1_000))
+
+    def last(self) -> Closed:
+        """The result of the last step; errors as for `batch_answer`.
+
+        Raises:
+            NotRowByRow: queries are to see all columns, and one is not row by row.
+        """
+        steps = _transform(self._run).steps
+        for text, query in zip(step_texts(_transform(self._run)), steps, strict=True):
+            with spark_errors([text]):
+                step = analyzed_step(self.catalyst, query.alias, text, self._names)
+                if self._all_columns and not _is_row_by_row(step.plan):
+                    raise NotRowByRow
+                plan = without_inner_queries(self.catalyst, step.plan)
+                found = Closing(self.catalyst, self._named).of(plan)
+            if query is not steps[-1] and query.alias is not None:
+                if found.form in (Form.CONSTANT, Form.ENTRIES) and self._carried is not None:
+                    self._carried.add(query.alias, text)
+                self._name_step(query.alias, found)
+        return found
+
+    def taken_back(self) -> dict[str, int]:
+        """How many rows inputs take back without having them, by alias, of those that do."""
+        found = {name: num_taken_back(state) for name, state in self._states.items() if state is not None}
+        return {name: count for name, count in found.items() if count}
+
+    # --- Tables ---
+
+    def _name_input(self, log: Log, known: Known) -> None:
+        name, event_time = log.table.name, log.table.vocab.event_time_column
+        if name in self._temporal and self._carried is not None:
+            self._name_versions(self._temporal[name], log.fields, event_time, known, self._carried.log(name))
+            return
+        state = state_of(self.catalyst, log)
+        self._states[name] = None if log.only_grew else state
+        rows, fields = repeated(state, self._sign), log.fields
+        if self._all_columns:
+            rows, fields = _with_empty_columns(rows, log)
+        at = [field for field, _ in fields].index(event_time)
+        self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, form=Form.ENTRIES))
+
+    def _name_step(self, name: str, closed: Closed) -> None:
+        fields = [(str(one.name()), bool(one.nullable())) for one in closed.columns]
+        plan, event_time = self.catalyst.project(closed.columns, closed.plan), self._run.vocab.event_time_column
+        if name in self._temporal and self._carried is not None:
+            known = closed.time_at([field for field, _ in fields].index(event_time)) or Known.at(None)
+            rows = self._carried.log(name) if closed.form is Form.ENTRIES else None
+            self._name_versions(self._temporal[name], fields, event_time, known, rows, plan)
+            return
+        times = {at: time for at in range(len(fields)) if (time := closed.time_at(at)) is not None}
+        self._name(name, plan, fields, TableTimes(times, form=min(closed.form, Form.ROWS)))
+
+    def _name_versions(
+        self,
+        table: TemporalTable,
+        fields: Sequence[Field],
+        event_time: str,
+        known: Known,
+        log: DataFrame | None,
+        state: Node = None,
+    ) -> None:
+        """Name the versions of a changelog or, where there is none, of a state."""
+        names = [field for field, _ in fields]
+        by, time = [f"c{names.index(key)}" for key in table.primary_key], f"c{names.index(event_time)}"
+        path = self._scratch / f"versions-{len(self._named)}.parquet"
+        if log is not None:
+            made = versions_of_log(log, by, time, path)
+        else:
+            rows = self.catalyst.dataframe(state).toDF(*(f"c{at}" for at in range(len(names))))
+            made = versions_of_state(rows, by, time, path)
+        begin, end = len(names), len(names) + 1
+        times = TableTimes({end: known}, {begin: Validity(False, known), end: Validity(True, known)})
+        more = [(VALID_FROM, False), (VALID_TO, False)]
+        self._name(table.name, self.catalyst.plan(made), [*fields, *more], times)
+
+    def _name(self, name: str, plan: Node, fields: Sequence[Field], times: TableTimes) -> None:
+        catalyst = self.catalyst
+        inner = seen_as(catalyst, plan, fields, [catalyst.alias(catalyst.integer(len(self._named)), TABLE)])
+        catalyst.name_view(name, catalyst.project(columns(inner)[:-1], inner))
+        self._named.append(times)
+        self._names.append(name)
+
+
+def _transform(run: TransformRequest) -> TransformSql:
+    if not isinstance(run.transform, TransformSql):
+        raise NotComparable("its transform is no query")
+    return run.transform
+
+
+def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Field]]:
+    """Rows of a state with all columns of the dataset in their order; those of the system are empty."""
+    from pyspark.sql import functions
+
+    types = {field.name: field.dataType for field in log.rows.schema.fields}
+    data = dict(zip(log.names, rows.columns, strict=True))
+    required = dict(log.fields)
+    found = [
+        functions.col(data[name]) if name in data else functions.lit(None).cast(types[name]).alias(quoted(name))
+        for name in log.schema.names
+    ]
+    return rows.select(*found), [(name, required.get(name, True)) for name in log.schema.names]
+
+
+# --- Plans -----------------------------------------------------------------------------------------------------------
+
+
+def _is_row_by_row(plan: Node) -> bool:
+    """Whether an analyzed query looks at one row at a time."""
+    return all(found.name in ROW_OPERATORS and found.subquery is None for found in operators(plan))
+
+
+def tables_in(plan: Node, *, deep: bool = False) -> Iterator[tuple[int, Node]]:
+    """The numbers of the tables that a result reads, and what it reads of each.
+
+    Args:
+        plan: of the result.
+        deep: also those that the steps before it read.
+    """
+    number = _number_of(plan)
+    if number is not None:
+        yield number, plan
+    if number is None or deep:
+        for child in children(plan):
+            yield from tables_in(child, deep=deep)
+
+
+def _number_of(plan: Node) -> int | None:
+    if operator_name(plan) != "Project":
+        return None
+    marks = (one for one in items(plan.projectList()) if one.name() == TABLE and expression_name(one) == "Alias")
+    return next((int(mark.child().value()) for mark in marks), None)

@@ -1,0 +1,187 @@
+"""What a changelog amounts to, as a plain table: each row as often as it is there.
+
+A row counts +1 for `+A` and `+C`, -1 for `-R` and `-C`. What is left of rows that are the same in all columns is how
+often the row is there; below zero, it was taken back more often than it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+
+from odfpy.data.parquet_io import open_parquet
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.bounds import bounds_of
+from odfpy.engine.late_policy import Late
+from odfpy.engine.spark.builder import Builder
+from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.tables import Table, scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+WEIGHT: Final = "__odf_weight"
+"""How often a row is there."""
+
+Field: TypeAlias = tuple[str, bool]
+"""The name of a column, and whether it may be null."""
+
+_TAKES_AWAY: Final = tuple(int(kind) for kind in OperationType if kind.weight < 0)
+
+
+@dataclass(frozen=True)
+class Log:
+    """The changelog of a dataset.
+
+    Attributes:
+        rows: all of its columns, in the order of its schema.
+        schema: of the dataset.
+        table: what it was read from.
+    """
+
+    rows: DataFrame
+    schema: pa.Schema
+    table: Table
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of data, event time included."""
+        vocab = self.table.vocab
+        hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+        return [name for name in self.schema.names if name not in hidden]
+
+    @property
+    def fields(self) -> list[Field]:
+        """The same, as queries see them."""
+        return [(name, self.schema.field(name).nullable) for name in self.names]
+
+    @property
+    def only_grew(self) -> bool:
+        """Whether the files tell that nothing was ever taken back."""
+        column, wanted = self.table.vocab.operation_type_column, int(OperationType.APPEND)
+        return all(found == (wanted, wanted) for path in self.table.data_paths for found in bounds_of(path, column))
+
+
+def read_log(catalyst: Catalyst, table: Table, scratch: Path, late: Late = Late.CORRECTED) -> Log:
+    """The changelog of a table, as far as a query wants its late entries; errors as for `odfpy...tables.scan`."""
+    rows = catalyst.dataframe(scan(catalyst, table, scratch))
+    if late is not Late.CORRECTED and table.data_paths:
+        rows = _chosen(rows, table, late)
+    return Log(rows, table.schema(), table)
+
+
+def _chosen(rows: DataFrame, table: Table, late: Late) -> DataFrame:
+    """The entries that came behind the watermark that their input had then, or all others."""
+    from pyspark.sql import functions
+
+    ranges = ", ".join(f"({first}L, {last}L, {limit}L)" for first, last, limit in _ranges(table))
+    if not ranges:
+        return rows if late is Late.IGNORED else rows.limit(0)
+    limits = rows.sparkSession.sql(f"SELECT * FROM VALUES {ranges} AS t(__odf_first, __odf_last, __odf_limit)")  # noqa: S608
+    offset, time = (_column(name) for name in (table.vocab.offset_column, table.vocab.event_time_column))
+    came_late = (
+        (offset >= functions.col("__odf_first"))
+        & (offset <= functions.col("__odf_last"))
+        & (functions.unix_micros(time.cast("timestamp")) <= functions.col("__odf_limit"))
+    )
+    return rows.join(functions.broadcast(limits), came_late, "left_anti" if late is Late.IGNORED else "left_semi")
+
+
+def _ranges(table: Table) -> list[tuple[int, int, int]]:
+    """Offsets that came when there was a watermark: the first, the last, and that watermark in microseconds."""
+    known = {arrival.path: arrival.watermark.millis * 1_000 for arrival in table.arrivals}
+    found, start = [], 0
+    for path in table.data_paths:  # which follow each other from the first row on
+        with open_parquet(path) as file:
+            end = start + file.metadata.num_rows
+        if path in known:
+            found.append((start, end - 1, known[path]))
+        start = end
+    return found
+
+
+def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
+    """What a changelog amounts to: columns `c0`, `c1`... and a weight, which is never 0. Fractions are in one form."""
+    from pyspark.sql import functions
+
+    names = [f"c{at}" for at in range(len(log.names))]
+    op = _column(log.table.vocab.operation_type_column)
+    weight = functions.when(op.isin(*_TAKES_AWAY), -1).otherwise(1)
+    rows = log.rows.select(*(_column(name) for name in log.names), weight.alias(WEIGHT)).toDF(*names, WEIGHT)
+    rows = in_one_form(catalyst, rows)
+    if log.only_grew:
+        return rows
+    return net(rows)
+
+
+def net(rows: DataFrame) -> DataFrame:
+    """Rows with weights, each once, with the sum of its weights, unless that is 0."""
+    from pyspark.sql import functions
+
+    names = [name for name in rows.columns if name != WEIGHT]
+    summed = rows.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
+
+
+def repeated(state: DataFrame, sign: int = 1) -> DataFrame:
+    """Each row as often as it is there; with the sign -1, as often as it was taken back without being there."""
+    from pyspark.sql import functions
+
+    times = functions.col(WEIGHT) * sign
+    each = state.where(times > 0).withColumn(WEIGHT, functions.explode(functions.sequence(functions.lit(1), times)))
+    return each.drop(WEIGHT)
+
+
+def num_taken_back(state: DataFrame) -> int:
+    """How many rows were taken back without being there."""
+    from pyspark.sql import functions
+
+    ((count,),) = state.where(f"{WEIGHT} < 0").agg(functions.sum(-functions.col(WEIGHT))).collect()
+    return int(count or 0)
+
+
+def in_one_form(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
+    """Rows with 0.0 for -0.0 and one NaN, since a sort takes these for the same."""
+    plan, build = catalyst.plan(rows), Builder(catalyst)
+    found = [catalyst.alias(build.one_form(column), column.name()) for column in columns(plan)]
+    return catalyst.dataframe(catalyst.project(found, plan))
+
+
+def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequence[Node] = ()) -> Node:
+    """A plan under the names that queries know.
+
+    Args:
+        catalyst: the session.
+        rows: a plan with as many columns as there are fields, and perhaps others.
+        fields: their names, and whether they may be null.
+        marks: further columns.
+    """
+    found = [
+        catalyst.alias(column if nullable else catalyst.never_null(column), name)
+        for (name, nullable), column in zip(fields, columns(rows), strict=False)
+    ]
+    return catalyst.project([*found, *marks], rows)
+
+
+def sort_key(rows: DataFrame, name: str) -> Column:
+    """What rows are sorted by for a column; maps, which have no order, as text."""
+    from pyspark.sql import functions
+
+    column = _column(name)
+    has_order = "map<" not in rows.schema[name].dataType.simpleString()
+    return column if has_order else functions.to_json(functions.struct(column))
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's functions want it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _column(name: str) -> Column:
+    from pyspark.sql import functions
+
+    return functions.col(quoted(name))

@@ -1,0 +1,115 @@
+"""Whether the result of a query depends on a column, beside comparisons in the conditions of joins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from odfpy.engine.spark.batch.conditions import compared_by_between, parts_of
+from odfpy.engine.spark.catalyst import (
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    expression_name,
+    items,
+    operator_name,
+)
+from odfpy.engine.spark.operators import nested_queries, operators
+
+_COMPARISONS = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
+_WHOLE_ROWS = ("Distinct", "Except", "Intersect")
+
+
+class Uses:
+    """What a query does with columns.
+
+    Attributes:
+        shown: ids of columns that the result depends on, or which of its rows there are.
+        compared: how often a join compares a column as it is, by id: which pairs there are, but nothing that is shown.
+    """
+
+    def __init__(self, plan: Node) -> None:
+        self.shown: set[int] = set()
+        self.compared: Counter[int] = Counter()
+        self._definitions: dict[int, Node] = {}
+        plans = list(nested_queries(plan))
+        self._nodes = [found.node for one in plans for found in operators(one)]
+        for node in self._nodes:
+            if operator_name(node) == "WithCTE":
+                self._definitions |= {one.id(): one.child() for one in items(node.cteDefs())}
+        for one in plans:
+            self.shown |= {column_id(column) for column in columns(one)}
+        for condition in self._conditions():
+            self._look_at(condition)
+        self._follow()
+
+    def _conditions(self) -> Iterator[Node]:
+        """The conditions of joins, those too that WHERE sets right above an inner join."""
+        for node in self._nodes:
+            if operator_name(node) == "Join" and node.condition().isDefined():
+                yield node.condition().get()
+            elif joins_below(node):
+                yield node.condition()
+
+    def _look_at(self, condition: Node) -> None:
+        for part in parts_of(condition):
+            name = expression_name(part)
+            if name == "Between":
+                sides: Iterable[Node] = compared_by_between(part)
+            elif name in _COMPARISONS:
+                sides = children(part)
+            else:
+                self.shown |= _read([part])
+                continue
+            for side in sides:
+                if expression_name(side) == "AttributeReference":
+                    self.compared[column_id(side)] += 1
+                else:
+                    self.shown |= _read([side])
+
+    def _follow(self) -> None:
+        """From what is shown down to what that is made of, until nothing more comes of it."""
+        before = -1
+        while before != len(self.shown):
+            before = len(self.shown)
+            for node in self._nodes:
+                self.shown |= self._made_of(node)
+
+    def _made_of(self, node: Node) -> set[int]:
+        name = operator_name(node)
+        if name == "Join" or joins_below(node):
+            return set()
+        if name in _WHOLE_ROWS:
+            return {column_id(column) for child in children(node) for column in columns(child)}
+        match name:
+            case "Project":
+                return _read(one for one in items(node.projectList()) if column_id(one) in self.shown)
+            case "Aggregate":
+                made = [one for one in items(node.aggregateExpressions()) if column_id(one) in self.shown]
+                return _read([*made, *items(node.groupingExpressions())])
+            case "Union":
+                return {below for child in children(node) for below in self._same(node, child)}
+            case "CTERelationRef":
+                return self._same(node, self._definitions[node.cteId()])
+        return _read(items(node.expressions()))
+
+    def _same(self, node: Node, child: Node) -> set[int]:
+        """Columns of a child that are shown ones of a node, by position."""
+        pairs = zip(columns(node), columns(child), strict=True)
+        return {column_id(below) for above, below in pairs if column_id(above) in self.shown}
+
+
+def joins_below(node: Node) -> bool:
+    """Whether a node is a WHERE right above an inner join: what it says of both sides is a condition of the join."""
+    return operator_name(node) == "Filter" and is_inner(node.child())
+
+
+def is_inner(node: Node) -> bool:
+    """Whether a node is an inner join."""
+    return operator_name(node) == "Join" and str(node.joinType().toString()) in ("Inner", "Cross")
+
+
+def _read(expressions: Iterable[Node]) -> set[int]:
+    return {column_id(column) for expression in expressions for column in columns_read(expression)}

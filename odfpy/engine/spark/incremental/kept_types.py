@@ -1,0 +1,111 @@
+"""Which types columns may have where rows are compared, and kept between pulls.
+
+Spark has types of which it cannot say whether two values are the same, and others that no file takes. A query row by
+row may use them as it likes. Where rows of several pulls are looked at together, they have to be known again, so that
+such a query is refused when it is added, not when it has to take back a row for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from odfpy.engine.spark.catalyst import Node, type_of
+from odfpy.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+_INSTEAD = (
+    "Take what is needed of it where it is made, or make it a text: to_json(...), CAST(... AS STRING) or hex(...)."
+)
+
+
+def can_be_grouped(expression: Node) -> bool:
+    """Whether Spark makes groups by such a value; of a VARIANT it says itself that it does not."""
+    from pyspark.sql import types
+
+    return not _has(type_of(expression), lambda inner: isinstance(inner, (types.GeographyType, types.GeometryType)))
+
+
+def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
+    """The value that keeps Spark from making groups: beside collated texts it sorts rows, also by that value.
+
+    Returns:
+        An INTERVAL of months and days, if there is one beside a collated text.
+    """
+    from pyspark.sql.types import CalendarIntervalType
+
+    if not any("COLLATE" in grouping.dataType().sql() for grouping in groupings):
+        return None
+    odd = (one for one in groupings if _has(type_of(one), lambda inner: isinstance(inner, CalendarIntervalType)))
+    return next(odd, None)
+
+
+def can_be_compared(expression: Node) -> bool:
+    """Whether rows with such a value can be told apart and counted."""
+    from pyspark.sql import types
+
+    odd = (types.VariantType, types.CalendarIntervalType)
+    return can_be_grouped(expression) and not _has(type_of(expression), lambda inner: isinstance(inner, odd))
+
+
+def can_be_stored(expression: Node) -> bool:
+    """Whether files of rows can have such a column, and give it back as it was."""
+    return not _has(type_of(expression), _has_no_file)
+
+
+def can_be_key(expression: Node) -> bool:
+    """Whether rows can be looked up by such a value."""
+    return can_be_stored(expression) and not has_map(type_of(expression))
+
+
+def has_map(data_type: DataType) -> bool:
+    """Whether a type is a MAP, or one is inside of it: these have no order, and Spark joins by none."""
+    from pyspark.sql.types import MapType
+
+    return _has(data_type, lambda inner: isinstance(inner, MapType))
+
+
+def check_rows(columns: Sequence[Node], where: Callable[[Node], str], *, are_kept: bool) -> None:
+    """Refuse rows that have to be known again in a later pull, and cannot be.
+
+    Args:
+        columns: of the rows.
+        where: gives the place in the query that has to do with a column, as the end of a message.
+        are_kept: whether they lie in a file between pulls, or on the way from one part of the query to the next.
+
+    Raises:
+        UnsupportedQuery: the message names the column and its type, the hint what to write instead.
+    """
+    for column in columns:
+        if not can_be_compared(column):
+            reason = "of which values cannot be compared, so that later it is not known which row is taken back"
+        elif are_kept and not can_be_stored(column):
+            reason = "of which values cannot be kept from one pull to the next"
+        else:
+            continue
+        kind = f"`{column.name()}` has the type {column.dataType().sql()}"
+        raise UnsupportedQuery(f"{kind}, {reason}{where(column)}", hint=_INSTEAD)
+
+
+def _has_no_file(data_type: DataType) -> bool:
+    from pyspark.sql import types
+
+    if isinstance(data_type, types.StructType):
+        return not data_type.fields
+    odd = (types.VariantType, types.GeographyType, types.GeometryType, types.NullType)
+    return isinstance(data_type, (*odd, types.CalendarIntervalType, types.YearMonthIntervalType))
+
+
+def _has(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
+    """Whether a type, or one inside of it, is as said."""
+    from pyspark.sql import types
+
+    if test(data_type):
+        return True
+    if isinstance(data_type, types.ArrayType):
+        return _has(data_type.elementType, test)
+    if isinstance(data_type, types.MapType):
+        return _has(data_type.keyType, test) or _has(data_type.valueType, test)
+    return isinstance(data_type, types.StructType) and any(_has(field.dataType, test) for field in data_type.fields)

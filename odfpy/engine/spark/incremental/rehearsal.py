@@ -1,0 +1,58 @@
+"""A later pull, rehearsed when a query is added: its plans over no rows, which Spark analyzes and does not run.
+
+Some of what a query cannot do is only known once the engine has built its own plans around it: rows that would have to
+be put into an order and have a column that has none, results that cannot be compared. Nobody should hear of that in the
+second month.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.engine.spark.catalyst import Catalyst, Node
+from odfpy.engine.spark.incremental.changes import no_rows
+from odfpy.engine.spark.incremental.difference import difference, in_order
+from odfpy.engine.spark.incremental.groups import Groups
+from odfpy.engine.spark.incremental.parts import Block, Gate
+from odfpy.engine.spark.incremental.times import Clock
+
+
+def rehearse(catalyst: Catalyst, block: Block, clock: Clock) -> None:
+    """Build what a pull of a block emits after rows have been taken back.
+
+    Args:
+        catalyst: the session.
+        block: the block.
+        clock: watermarks that are not known.
+
+    Raises:
+        UnsupportedQuery, Py4JJavaError, PySparkException: it cannot be built.
+    """
+    part = block.part
+    plan = catalyst.project(part.columns, part.built(_NoRows(catalyst, clock)))
+    result = catalyst.dataframe(plan).toDF(*(f"c{at}" for at in range(len(part.columns))))
+    in_order(difference(result, result), None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoRows:
+    """The rows of gates while there are none, and nothing is known of them."""
+
+    catalyst: Catalyst
+    clock: Clock
+
+    def rows(self, gate: Gate) -> Node:
+        """The rows of a gate."""
+        return no_rows(self.catalyst, gate.columns)
+
+    def groups(self, gate: Gate) -> Groups:
+        """The partial results of a gate that has them."""
+        if gate.groups is None:
+            raise TypeError("rows of this gate are no groups")
+        by_value = not gate.groups.is_linear
+        made = gate.groups.of_rows(self.rows(gate), by_value=by_value)
+        return Groups(gate.groups.with_group_columns(made), by_value)
+
+    def only_grew(self, gate: Gate) -> bool:
+        """Whether all rows of a log that there ever were are known to be appended, which will not stay so."""
+        return gate.log is None

@@ -1,0 +1,63 @@
+"""What a pull has found out before it turned out that rows of the past are needed.
+
+The same request comes again with them. The blocks that were done by then are not run a second time: what changes in
+them is the same, whether rows of before come from what was kept or from history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.contract import TransformRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_MOST_BYTES: Final = 1 << 20
+_last: list[Unfinished] = []
+"""Of this process, at most one: whatever comes next is the same request, or this one was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What changes in a block: a Parquet file, its schema, and how many rows it has."""
+
+    content: bytes
+    schema: StructType
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A pull that may turn out to need history.
+
+    Attributes:
+        request: the request, without history.
+        done: the blocks that are done, by number of the source that they are.
+    """
+
+    request: TransformRequest
+    done: dict[int, Done] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, request: TransformRequest) -> Unfinished:
+        """A pull, with what an attempt just before has found."""
+        plain = _without_history(request)
+        before = _last.pop() if _last else None
+        return before if before is not None and before.request == plain else cls(plain)
+
+    def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
+        """Remember a block, if that takes little memory; it has no file where it has no rows."""
+        if source not in self.done and (count == 0 or path.stat().st_size <= _MOST_BYTES):
+            self.done[source] = Done(path.read_bytes() if count else b"", schema, count)
+
+    def interrupt(self) -> None:
+        """Leave what has been found to the next attempt."""
+        _last[:] = [self]
+
+
+def _without_history(request: TransformRequest) -> TransformRequest:
+    inputs = tuple(replace(source, history_paths=None, arrivals=()) for source in request.query_inputs)
+    return replace(request, query_inputs=inputs, output_so_far=None)
