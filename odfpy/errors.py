@@ -123,6 +123,10 @@ class ReplayMismatch(IntegrityError, code="E223"):
     """A transform, run again, gives something else than what was recorded."""
 
 
+class BatchMismatch(IntegrityError, code="E224"):
+    """What a derivative amounts to is not what its query, run once, gives of what its inputs amount to."""
+
+
 class ChainRuleViolation(IntegrityError, code="E300"):
     """A block may not follow the blocks before it; each rule has a subclass in `odfpy.chain.rules`."""
 
@@ -171,6 +175,14 @@ class BadValue(IngestError, code="E402"):
 
 class UnsupportedStep(IngestError, code="E403"):
     """The step is part of the specification but not of this release."""
+
+
+class TooManyRetractions(IngestError, code="E407"):
+    """A new state lacks more of the current rows than a snapshot may retract unasked."""
+
+
+class HeaderMissing(IngestError, code="E408"):
+    """A CSV file does not begin with the header that it should have."""
 
 
 # --- Queries and engines ---------------------------------------------------------------------------------------------

@@ -147,6 +147,21 @@ def test_imports_go_one_way(module: Path):
     assert not wrong, f"{package} may import only {sorted(allowed)}"
 
 
+def test_the_batch_and_the_incremental_engine_share_no_code():
+    """A second opinion must not come from whom it is about; what the batch imports must not bring it in either."""
+    batch = "odfpy.engine.spark.batch"
+    checked = ("odfpy.engine.spark.incremental", "odfpy.engine.spark.classes")
+    for module in MODULES:
+        own = "odfpy." + name_of(module).replace("/", ".")
+        for line, name in imports_of(module):
+            if own.startswith(batch):
+                assert not name.startswith(checked), f"{module}:{line}"
+            elif own.startswith(checked):
+                assert not name.startswith(batch), f"{module}:{line}"
+    program = f"import sys, {batch}.job; print([one for one in sys.modules if one.startswith({checked!r})])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
 @pytest.mark.parametrize("library", HOMES)
 def test_library_is_used_in_its_home_only(library: str):
     homes = HOMES[library]

@@ -6,7 +6,7 @@ YAML: `MetadataBlock` and `DatasetSnapshot` manifests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -90,31 +90,40 @@ def dump_snapshot(snapshot: DatasetSnapshot) -> str:
     return dump(snapshot_document(snapshot))
 
 
-def load_snapshots(text: str, source: str) -> list[DatasetSnapshot]:
+def load_snapshots(
+    text: str, source: str, check: Callable[[DatasetSnapshot], None] | None = None
+) -> list[DatasetSnapshot]:
     """All DatasetSnapshot manifests of a YAML text.
 
     Args:
         text: one or several documents.
         source: where the text is from, for messages.
+        check: looks at each snapshot; what it refuses with a `TreeError` is told with its place.
 
     Raises:
-        MalformedManifest: the message names source, line and path.
+        MalformedManifest: the message names source, line, column and path.
     """
     from odfpy.codec.yaml import load_documents
 
     documents = load_documents(text, source)
     if not documents:
         raise MalformedManifest(f"{source}: no manifest in it", hint="`odf new NAME` writes a template.")
-    return [_load_snapshot(document, source) for document in documents]
+    return [_load_snapshot(document, source, check) for document in documents]
 
 
-def _load_snapshot(document: Document, source: str) -> DatasetSnapshot:
+def _load_snapshot(document: Document, source: str, check: Callable[[DatasetSnapshot], None] | None) -> DatasetSnapshot:
     try:
-        return from_tree(DatasetSnapshot, _manifest_content(document.tree, "DatasetSnapshot", 1), ("content",))
+        found: DatasetSnapshot = from_tree(
+            DatasetSnapshot, _manifest_content(document.tree, "DatasetSnapshot", 1), ("content",)
+        )
+        if check is not None:
+            check(found)
     except TreeError as error:
-        where = f"{source}, line {document.line_of(error.path)}"
+        line, column = document.place_of(error.path)
+        where = f"{source}, line {line}, column {column}" if error.path else f"{source}, line {line}"
         path = f" at `{format_path(error.path)}`" if error.path else ""
         raise MalformedManifest(f"{where}: {error.problem}{path}", hint=error.hint) from error
+    return found
 
 
 def _manifest_content(tree: Any, kind: str, version: int) -> Any:

@@ -196,6 +196,9 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(help="Names, ids or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names),
 ]
+AllowFuture = Annotated[
+    bool, typer.Option("--allow-future", help="Write or take blocks although a clock is more than a day ahead.")
+]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Name, Recursive, command, complete_sources, group, session_of
+from odfpy.cli.grammar import All, AllowFuture, Form, Name, Recursive, command, complete_sources, group, session_of
 from odfpy.cli.plans import tell_plans
 from odfpy.cli.results import NO_DATASETS, report
 from odfpy.errors import UsageError
@@ -24,6 +24,11 @@ commands = group("Data in.")
 Branch = Annotated[
     str | None,
     typer.Option("--branch", "-b", help="Stage what is new on this branch; see `odf diff`.", metavar="BRANCH"),
+]
+
+
+AllowRetractions = Annotated[
+    bool, typer.Option("--allow-retractions", help="Let a snapshot retract any number of rows.")
 ]
 
 
@@ -72,6 +77,8 @@ def pull(
     tags: Annotated[
         list[str] | None, typer.Option("--tag", help="Of copies also this tag; can be repeated.", metavar="TAG")
     ] = None,
+    allow_retractions: AllowRetractions = False,
+    allow_future: AllowFuture = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
     ] = False,
@@ -95,6 +102,8 @@ def pull(
             "fetch_uncacheable": fetch_uncacheable,
             "as_name": as_name,
             "reset_derivatives": reset_derivatives,
+            "allow_retractions": allow_retractions,
+            "allow_future": allow_future,
             "progress": session.progress,
         }
         if dry_run:
@@ -106,7 +115,7 @@ def pull(
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
-    if others or not names or len(names) != 1:
+    if others or allow_retractions or allow_future or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
     return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 
@@ -159,6 +168,7 @@ def ingest(
         ),
     ] = None,
     branch: Branch = None,
+    allow_retractions: AllowRetractions = False,
     form: Form = None,
 ) -> int:
     """Take files or standard input into a dataset."""
@@ -170,6 +180,7 @@ def ingest(
         "source_name": source_name,
         "event_time": Timestamp.parse(event_time) if event_time else None,
         "input_format": input_format,
+        "allow_retractions": allow_retractions,
         "progress": session.progress,
     }
     if watch is None:

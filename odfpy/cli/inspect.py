@@ -10,7 +10,7 @@ import typer
 
 from odfpy.cli.grammar import Form, Name, command, complete_forms, group, session_of, whole_number
 from odfpy.cli.output import Format, paint
-from odfpy.errors import SchemaError
+from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import LineageNode
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from odfpy.data.watermark import WatermarkPolicy
 
 app = group("Look into a dataset.")
+
+_DEEPEST = 100
+"""Datasets that are nested in each other in JSON and YAML; readers of these give up at a few hundred levels."""
 
 
 @command(app, "odf inspect schema com.example.rates")
@@ -72,22 +75,25 @@ def lineage(
         return
     if output.form is Format.CSV:
         columns = ["depth", "name", "id", "kind", "watermark", "takenIn", "holdsBack"]
-        output.rows(columns, list(_flat(tree, 0)))
+        output.rows(columns, list(_flat(tree)))
     elif output.for_people:
         for line in _lines(tree):
             output.text(line)
     else:
         output.tree(_tree(tree))
+    circle = session.workspace.circle_below(name)
+    if circle is not None:
+        raise circle
 
 
-def _lines(node: LineageNode) -> list[str]:
-    lines = [f"{node.handle}  {node.kind.value.lower()}, {_watermark(node)}"]
-    for number, item in enumerate(node.inputs):
-        last = number == len(node.inputs) - 1
-        first, *rest = _lines(item)
-        lines.append(f"{'└─ ' if last else '├─ '}{first}")
-        lines += [f"{'   ' if last else '│  '}{line}" for line in rest]
-    return lines
+def _lines(top: LineageNode) -> Iterator[str]:
+    waiting = [(top, "", "")]
+    while waiting:
+        node, first, rest = waiting.pop()
+        again = ", as above: a circle" if node.is_above else ""
+        yield f"{first}{node.handle}  {node.kind.value.lower()}, {_watermark(node)}{again}"
+        for number, item in enumerate(reversed(node.inputs)):
+            waiting.append((item, f"{rest}{'├─ ' if number else '└─ '}", f"{rest}{'│  ' if number else '   '}"))
 
 
 def _watermark(node: LineageNode) -> str:
@@ -99,14 +105,31 @@ def _watermark(node: LineageNode) -> str:
     return f"{words}  <- holds it back" if node.holds_back else words
 
 
-def _flat(node: LineageNode, depth: int) -> Iterator[tuple[Any, ...]]:
-    yield depth, *_facts(node).values()
-    for item in node.inputs:
-        yield from _flat(item, depth + 1)
+def _flat(top: LineageNode) -> Iterator[tuple[Any, ...]]:
+    waiting = [(0, top)]
+    while waiting:
+        depth, node = waiting.pop()
+        yield depth, *_facts(node).values()
+        waiting += [(depth + 1, item) for item in reversed(node.inputs)]
 
 
-def _tree(node: LineageNode) -> dict[str, Any]:
-    return {**_facts(node), "inputs": [_tree(item) for item in node.inputs]}
+def _tree(top: LineageNode) -> dict[str, Any]:
+    """Trees in trees, for programs; one that was made before is marked where a circle closes."""
+    tree = {**_facts(top), "inputs": []}
+    waiting = [(top, tree, 1)]
+    while waiting:
+        node, of_node, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise UsageError(
+                f"The lineage of {top.handle} is more than {_DEEPEST} datasets deep, which few programs read if it is"
+                " nested",
+                hint="`-o csv` and `-o dot` give the same without nesting.",
+            )
+        for item in node.inputs:
+            of_item = {**_facts(item), **({"circle": True} if item.is_above else {}), "inputs": []}
+            of_node["inputs"].append(of_item)
+            waiting.append((item, of_item, depth + 1))
+    return tree
 
 
 def _facts(node: LineageNode) -> dict[str, Any]:

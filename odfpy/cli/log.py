@@ -27,6 +27,8 @@ from odfpy.chain.events import (
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
 from odfpy.cli.output import Format, Output, error_tree, paint, sized
 from odfpy.codec.shape import kind_of
+from odfpy.data.timestamp import Timestamp
+from odfpy.repository.clock import ahead
 
 if TYPE_CHECKING:
     from odfpy.coordinator.signers import BlockSigners
@@ -53,7 +55,9 @@ def log(
                 _print_block(output, hashed, signed)
         case Format.YAML:
             for hashed, signed in blocks:
-                output.text("\n".join(("---", f"# Block: {hashed.hash}", *(f"# {line}" for line in _signed(signed)))))
+                early = _early(hashed.block.system_time)
+                remarks = (f"Block: {hashed.hash}{early}", *_signed(signed))
+                output.text("\n".join(("---", *(f"# {line}" for line in remarks))))
                 output.tree(block_document(hashed))
         case Format.NDJSON:
             for block in blocks:
@@ -66,7 +70,15 @@ def log(
 
 
 def _tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
-    return {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": _signature_trees(signed)}
+    tree = {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": _signature_trees(signed)}
+    early = ahead(hashed.block.system_time, Timestamp.now())
+    return tree if early is None else {**tree, "aheadOfClock": early.seconds}
+
+
+def _early(time: Timestamp) -> str:
+    """A remark on a time that has not come yet."""
+    early = ahead(time, Timestamp.now())
+    return "" if early is None else f"  ({early.in_words} ahead of the clock here)"
 
 
 def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
@@ -91,7 +103,7 @@ def _signed(signed: BlockSigners) -> Iterable[str]:
 def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> None:
     block = hashed.block
     output.text(paint(f"block {block.sequence_number} {hashed.hash}", "yellow", sys.stdout))
-    output.text(f"time  {block.system_time}")
+    output.text(f"time  {block.system_time}{_early(block.system_time)}")
     for line in _signed(signed):
         output.text(line)
     output.text(f"event {type(block.event).__name__}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.output import Format, Output, error_tree, paint, sized
 from odfpy.cli.progress import ProgressLine
-from odfpy.cli.results import plural
+from odfpy.cli.results import plural, tell_warnings, warning_trees
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan
@@ -44,6 +44,7 @@ def _tell(plan: PullPlan, output: Output) -> None:
         output.text(f"  {item.name}{_measures(item)}")
     if len(shown) < len(plan.inputs):
         output.text(f"  and {len(plan.inputs) - len(shown)} more; -v shows all")
+    tell_warnings(plan.warnings, output.text, output.text if output.verbosity.value > 0 else lambda _: None)
     for note in plan.notes:
         output.text(f"  note: {note}")
     if plan.error is not None:
@@ -79,6 +80,7 @@ def _tree(plan: PullPlan) -> dict[str, Any]:
             {"name": item.name, "bytes": item.size, "records": item.num_records, "keptBytes": item.kept}
             for item in plan.inputs
         ],
+        "warnings": warning_trees(plan.warnings),
         "notes": list(plan.notes),
         "seconds": round(plan.seconds, 3),
         **error_tree(plan.error),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.output import Format, Output, error_tree, paint
@@ -12,6 +12,7 @@ from odfpy.cli.progress import ProgressLine
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
     from odfpy.coordinator.results import PullResult
+    from odfpy.data.data_warning import DataWarning
 
 # What became of the rows of an input, in the words of a person.
 _FATES = {
@@ -61,6 +62,7 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
 
 def _tell(result: PullResult, output: Output) -> None:
     output.say(_line(result))
+    tell_warnings(result.warnings, output.say, output.detail)
     for note in result.notes:
         output.say(f"  note: {note}")
     if result.lane is not None:
@@ -68,6 +70,27 @@ def _tell(result: PullResult, output: Output) -> None:
     if result.num_blocks:
         output.detail(f"  head was {result.old_head or 'none'}")
         output.detail(f"  head is  {result.new_head}")
+
+
+def tell_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
+    """Tell warnings, and in detail their examples."""
+    for warning in warnings:
+        say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")
+        for example in warning.examples:
+            detail(f"    {example}")
+
+
+def warning_trees(warnings: Iterable[DataWarning]) -> list[dict[str, Any]]:
+    """Warnings, for programs."""
+    return [
+        {
+            "kind": warning.kind.value,
+            "message": warning.message,
+            "count": warning.count,
+            "examples": list(warning.examples),
+        }
+        for warning in warnings
+    ]
 
 
 def _line(result: PullResult) -> str:
@@ -113,6 +136,7 @@ def _tree(result: PullResult) -> dict[str, Any]:
         "watermark": str(result.watermark) if result.watermark else None,
         "seconds": round(result.seconds, 3),
         "signatures": signature_tree(result.signatures),
+        "warnings": warning_trees(result.warnings),
         "notes": list(result.notes),
         **error_tree(result.error),
     }

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Names, Recursive, command, complete_repositories, group, session_of
+from odfpy.cli.grammar import (
+    All,
+    AllowFuture,
+    Form,
+    Names,
+    Recursive,
+    command,
+    complete_repositories,
+    group,
+    session_of,
+)
 from odfpy.cli.results import NO_DATASETS, report
 
 commands = group("Datasets from and to other places.")
@@ -30,6 +40,7 @@ def clone(
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Also what it is derived from, where that is beside it.")
     ] = False,
+    allow_future: AllowFuture = False,
     form: Form = None,
 ) -> int:
     """Copy a dataset into a workspace of its own, a new folder."""
@@ -39,7 +50,7 @@ def clone(
     output = session.output_as(form)
     url = place_of(place, Path(session.folder))
     target = Path(folder or url.rpartition("/")[2])
-    results = clone(url, target, as_name=as_, recursive=recursive, progress=session.progress)
+    results = clone(url, target, as_name=as_, recursive=recursive, allow_future=allow_future, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
         output.say(f"The workspace is {target}")

@@ -30,21 +30,18 @@ class Lineage:
 
     def names(self) -> list[str]:
         """All datasets on the way, each once, those before what they are derived from."""
-        return list(dict.fromkeys(self._walk()))
-
-    def _walk(self) -> Iterator[str]:
-        yield self.name
-        for item in self.inputs:
-            yield from item._walk()  # noqa: SLF001  of the same class
+        return [str(node.handle) for node in self.node.walk()]
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"{self.name}  {self.node.kind.value.lower()}"
-        for item in self.inputs:
-            for line in item._lines():  # noqa: SLF001  of the same class
-                yield f"  {line}"
+        waiting = [("", self.node)]
+        while waiting:
+            indent, node = waiting.pop()
+            again = ", as above: a circle" if node.is_above else ""
+            yield f"{indent}{node.handle}  {node.kind.value.lower()}{again}"
+            waiting += [(f"{indent}  ", item) for item in reversed(node.inputs)]
 
     def _repr_html_(self) -> str:
         from odfpy.coordinator.lineage_graph import lineage_graph

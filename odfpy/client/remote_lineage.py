@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from odfpy.chain.events import SetTransform
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.client.source import Facts
+from odfpy.coordinator.lineage_tree import LineageTrees
 from odfpy.coordinator.results import DatasetHandle, LineageNode
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -27,35 +27,39 @@ def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[Facts])
         name: the dataset.
         there: all datasets of the server.
     """
-    return _Walk(base, client, {facts.id: facts for facts in there if facts.id}).node(
-        next(facts for facts in there if facts.name == name), ()
+    server = _Server(base, client, {facts.id: facts for facts in there if facts.id})
+    return LineageTrees(server.inputs_of, server.node).tree(
+        next(facts.id for facts in there if facts.name == name and facts.id)
     )
 
 
-@dataclass(frozen=True)
-class _Walk:
-    base: str
-    client: HttpClient
-    there: Mapping[str, Facts]
-    done: dict[str, LineageNode] = field(default_factory=dict)
+class _Server:
+    """The datasets of a server; what each is derived from is asked once."""
 
-    def node(self, facts: Facts, above: tuple[str, ...]) -> LineageNode:
-        """A dataset; it is none of its own inputs, whatever a server says."""
-        if facts.name not in self.done:
-            names = [str(one) for one in self._inputs(facts)]
-            inputs = [self.there[one] for one in names if one in self.there]
-            path = (*above, facts.name)
-            below = tuple(self.node(one, path) for one in inputs if one.name not in path)
-            handle = DatasetHandle(DatasetId.parse(str(facts.id)), DatasetAlias.parse(facts.name))
-            watermark = None if facts.watermark is None else Timestamp.parse(facts.watermark)
-            self.done[facts.name] = LineageNode(handle, DatasetKind(facts.kind), below, watermark)
-        return self.done[facts.name]
+    def __init__(self, base: str, client: HttpClient, there: Mapping[str, Facts]) -> None:
+        self._base = base
+        self._client = client
+        self._there = there
+        self._known: dict[str, list[str]] = {}
+
+    def inputs_of(self, dataset_id: str) -> list[str]:
+        """What a dataset is directly derived from, of what the server has."""
+        if dataset_id not in self._known:
+            inputs = map(str, self._inputs(self._there[dataset_id]))
+            self._known[dataset_id] = [item for item in inputs if item in self._there]
+        return self._known[dataset_id]
+
+    def node(self, dataset_id: str, inputs: Sequence[LineageNode]) -> LineageNode:
+        """A dataset over its inputs."""
+        facts = self._there[dataset_id]
+        handle = DatasetHandle(DatasetId.parse(dataset_id), DatasetAlias.parse(facts.name))
+        watermark = None if facts.watermark is None else Timestamp.parse(facts.watermark)
+        return LineageNode(handle, DatasetKind(facts.kind), tuple(inputs), watermark)
 
     def _inputs(self, facts: Facts) -> list[DatasetId]:
-        """What a dataset is directly derived from."""
         if facts.kind != DatasetKind.DERIVATIVE.value:
             return []
-        layout = http_dataset(f"{self.base}/{quote(facts.name)}", self.client)
+        layout = http_dataset(f"{self._base}/{quote(facts.name)}", self._client)
         events = (one.block.event for one in MetadataChain(layout.blocks, layout.refs).iter_blocks())
         transform = next((event for event in events if isinstance(event, SetTransform)), None)
         references = [one.dataset_ref for one in transform.inputs] if transform else []

@@ -26,7 +26,9 @@ from odfpy.codec.shape import (
 )
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
+from odfpy.data.schema import Int64
 from odfpy.data.timestamp import Timestamp
+from odfpy.data.type_names import odf_type_for
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, parse_ref
 from odfpy.errors import InvalidValue, MalformedManifest, did_you_mean
@@ -155,9 +157,17 @@ def _read_union(shape: OneOf, tree: Any, path: Path) -> Any:
         raise TreeError(
             (*path, "kind"),
             f"unknown kind {kind!r}",
-            hint=did_you_mean(str(kind), kinds, otherwise=f"One of: {', '.join(kinds)}"),
+            hint=_from_sql(shape, kind) or did_you_mean(str(kind), kinds, otherwise=f"One of: {', '.join(kinds)}"),
         )
     return _read_record(member, {key: part for key, part in mapping.items() if key != "kind"}, path)
+
+
+def _from_sql(shape: OneOf, kind: Any) -> str | None:
+    """What to write for the name of a type as databases and programs have it."""
+    if Int64 not in shape.members or not isinstance(kind, str):
+        return None
+    meant = odf_type_for(kind)
+    return None if meant is None else f"Write {meant}. Types of SQL belong into `ddlSchema`."
 
 
 def _read_record(type_: type, mapping: dict[str, Any], path: Path) -> Any:

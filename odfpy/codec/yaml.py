@@ -29,7 +29,7 @@ _NOT_LITERAL = re.compile(r"\A[ \n]|[ \t](\n|\Z)|[^\t\n\x20-\x7e\xa0-\u2027\u202
 
 
 class Document:
-    """One YAML document: its tree, and the line of every place in it.
+    """One YAML document: its tree, and where every place in it is written.
 
     Attributes:
         tree: dicts, lists and scalars.
@@ -37,18 +37,22 @@ class Document:
     """
 
     def __init__(self, node: Any) -> None:
-        self._lines: dict[Path, int] = {}
+        self._places: dict[Path, tuple[int, int]] = {}
         self.line: int = node.start_mark.line + 1
         self.tree = self._build(node, ())
 
     def line_of(self, path: Path) -> int:
         """The line of the deepest part of the path that the document has."""
-        while path and path not in self._lines:
+        return self.place_of(path)[0]
+
+    def place_of(self, path: Path) -> tuple[int, int]:
+        """The same with the column: both from 1, of the key where there is one."""
+        while path and path not in self._places:
             path = path[:-1]
-        return self._lines.get(path, self.line)
+        return self._places.get(path, (self.line, 1))
 
     def _build(self, node: Any, path: Path) -> Any:
-        self._lines[path] = node.start_mark.line + 1
+        self._places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
         if isinstance(node, yaml.SequenceNode):
@@ -62,7 +66,7 @@ class Document:
                 raise MalformedManifest(f"Line {key_node.start_mark.line + 1}: the key {key!r} stands there twice")
             place = (*path, key)
             mapping[key] = self._build(value_node, place)
-            self._lines[place] = key_node.start_mark.line + 1
+            self._places[place] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         return mapping
 
 

@@ -34,11 +34,14 @@ from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.clock import warnings_of_last_block
 from odfpy.coordinator.commit import commit_time
-from odfpy.coordinator.graph import in_dependency_order
+from odfpy.coordinator.graph import DependencyOrder, circle_error
+from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.results import AddOutcome, AddResult, DatasetHandle
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.coordinator.transform import with_version
+from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.dataset.kind import DatasetKind
@@ -63,6 +66,7 @@ class Planned:
 
     Attributes:
         absent: inputs that are neither, by the ids that stand for them in a dry run; what to say of each.
+        schemas: those that inputs have, or will have, as far as they have been found out.
     """
 
     def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
@@ -70,6 +74,7 @@ class Planned:
         self.states: dict[DatasetId, ChainState] = {}
         self.names: dict[DatasetAlias, DatasetId] = {}
         self.absent: dict[DatasetId, str] = {}
+        self.schemas: dict[DatasetId, DataSchema | None] = {}
         self._may_lack_inputs = may_lack_inputs
 
     def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
@@ -138,7 +143,7 @@ def add(
     Raises:
         OdfError: what is wrong with one of them; nothing was added.
     """
-    ordered = _in_order(storage, snapshots, may_lack_inputs=dry_run)
+    ordered = _in_order(storage, snapshots, replace_existing=replace_existing, may_lack_inputs=dry_run)
     with storage.editing():
         planned = Planned(storage, may_lack_inputs=dry_run)
         steps = [_plan(storage, planned, snapshot, check, replace_existing=replace_existing) for snapshot in ordered]
@@ -146,23 +151,32 @@ def add(
 
 
 def _in_order(
-    storage: Storage, snapshots: Sequence[DatasetSnapshot], *, may_lack_inputs: bool
+    storage: Storage, snapshots: Sequence[DatasetSnapshot], *, replace_existing: bool, may_lack_inputs: bool
 ) -> list[DatasetSnapshot]:
+    """The snapshots, inputs first, also those that are so by way of datasets that are there already."""
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
     for snapshot in snapshots:
         if snapshot.name in by_name:
             raise AlreadyExists(f"Two manifests describe the same dataset {str(snapshot.name)!r}")
         by_name[snapshot.name] = snapshot
+    existing = Lineage(storage)
 
     def inputs_of(name: DatasetAlias) -> Iterable[DatasetAlias]:
-        for item in _inputs(by_name[name]):
-            if isinstance(item.dataset_ref, DatasetAlias):
-                if item.dataset_ref in by_name:
-                    yield item.dataset_ref
-                elif not may_lack_inputs:
-                    _require_input(storage, name, item.dataset_ref, by_name)
+        if name not in by_name:
+            return existing.names_of_inputs(name)
+        refs = [item.dataset_ref for item in _inputs(by_name[name])]
+        for ref in refs:
+            if isinstance(ref, DatasetAlias) and ref not in by_name and not may_lack_inputs:
+                _require_input(storage, name, ref, by_name)
+        names = [existing.name_of(ref) if isinstance(ref, DatasetId) else ref for ref in refs]
+        known = [one for one in names if one is not None]
+        return known if replace_existing else [one for one in known if one in by_name]
 
-    return [by_name[name] for name in in_dependency_order(by_name, inputs_of)]
+    order = DependencyOrder(inputs_of, by_name)
+    for name in by_name:
+        if order.circle_of(name):
+            raise circle_error(list(map(str, order.way_round(name))), hint="Take one of the inputs out.")
+    return [by_name[name] for name in order.nodes if name in by_name]
 
 
 def _inputs(snapshot: DatasetSnapshot) -> tuple[TransformInput, ...]:
@@ -214,6 +228,8 @@ class _Step:
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
         self.notes += self.storage.signing.remarks()
+        if self.existing is not None and self.new.encoded:
+            self.notes += tuple(item.message for item in warnings_of_last_block(self.new.base.system_time))
         return self.describe()
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
 from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.event_times import remarks_on_columns
+from odfpy.coordinator.graph import DependencyOrder
 from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.stored_dataset import inputs_in
 from odfpy.data.primary_key import primary_key_of
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -19,7 +23,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.engine import contract
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.responses import as_error
-from odfpy.errors import IngestError, OdfError
+from odfpy.errors import EngineNotFound, IngestError, OdfError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +35,12 @@ StateOf = Callable[[DatasetId], ChainState]
 
 
 def analyze(
-    storage: Storage, engines: EngineRegistry, transform: SetTransform, state: ChainState, state_of: StateOf
+    storage: Storage,
+    engines: EngineRegistry,
+    transform: SetTransform,
+    state: ChainState,
+    state_of: StateOf,
+    known: dict[DatasetId, DataSchema | None] | None = None,
 ) -> contract.AnalyzeResponseSuccess | None:
     """Let the engine look at a query; None when the schema of an input cannot be known yet.
 
@@ -41,45 +50,76 @@ def analyze(
         transform: the normalized transform.
         state: the chain of the derivative dataset, for its vocabulary.
         state_of: the chain of an input.
+        known: schemas of datasets that were found out before, to which those found here are added.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses it.
     """
-    engine = engines.get(transform.transform.engine)
-    inputs = []
-    for item in transform.inputs:
-        if not isinstance(item.dataset_ref, DatasetId):
-            return None
-        source = state_of(item.dataset_ref)
-        schema = expected_schema(storage, engines, source, state_of)
-        if schema is None:
-            return None
-        file = schema_file(storage, schema)
-        key = primary_key_of(schema) if source.kind is DatasetKind.DERIVATIVE else source.primary_key
-        inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file), key))
-    response = engine.analyze(contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs)))
-    if isinstance(response, contract.AnalyzeResponseSuccess):
-        return response
-    raise as_error(response)
+    return _Expected(storage, engines, state_of, {} if known is None else known).analyzed(transform, state)
 
 
-def expected_schema(
-    storage: Storage, engines: EngineRegistry, state: ChainState, state_of: StateOf
-) -> DataSchema | None:
-    """The schema that a dataset has, or will have once data comes; None when only the data can tell."""
-    if state.schema is not None:
-        return state.schema
-    if state.kind is DatasetKind.DERIVATIVE:
-        if state.set_transform is None:
-            return None
-        analysis = analyze(storage, engines, state.set_transform, state, state_of)
-        return analysis.output_schema if analysis else None
-    for source in sources_of(state):
+@dataclass(frozen=True)
+class _Expected:
+    """The schemas that datasets have, or will have once data comes; None when only the data can tell.
+
+    A derivative without data takes that of its query, for which those of its inputs must be known. However many of
+    these stand one behind the other, each query is looked at once.
+    """
+
+    storage: Storage
+    engines: EngineRegistry
+    state_of: StateOf
+    known: dict[DatasetId, DataSchema | None]
+
+    def analyzed(self, transform: SetTransform, state: ChainState) -> contract.AnalyzeResponseSuccess | None:
+        """What the engine says of a query."""
+        engine = self.engines.get(transform.transform.engine)
+        inputs = []
+        for item in transform.inputs:
+            if not isinstance(item.dataset_ref, DatasetId):
+                return None
+            schema = self._schema_of(item.dataset_ref)
+            if schema is None:
+                return None
+            file, source = schema_file(self.storage, schema), self.state_of(item.dataset_ref)
+            key = primary_key_of(schema) if source.kind is DatasetKind.DERIVATIVE else source.primary_key
+            inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file), key))
+        response = engine.analyze(contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs)))
+        if isinstance(response, contract.AnalyzeResponseSuccess):
+            return response
+        raise as_error(response)
+
+    def _schema_of(self, dataset_id: DatasetId) -> DataSchema | None:
+        if dataset_id not in self.known:
+            order = DependencyOrder(self._derived_from, [dataset_id])
+            for item in order.nodes:
+                if item not in self.known:
+                    self.known[item] = None if order.circle_of(item) else self._found_out(self.state_of(item))
+        return self.known[dataset_id]
+
+    def _derived_from(self, dataset_id: DatasetId) -> list[DatasetId]:
+        """The datasets whose schemas must be known before that of a dataset."""
+        if dataset_id in self.known:
+            return []
+        state = self.state_of(dataset_id)
+        return [] if state.schema is not None else inputs_in(state)
+
+    def _found_out(self, state: ChainState) -> DataSchema | None:
+        """The schema of a dataset; those of its inputs are known."""
+        if state.schema is not None:
+            return state.schema
         try:
-            return schema_from_source(source, state, engines, storage.root)[0]
-        except OdfError:
-            return None  # what is wrong with the source is for its own pull to say
-    return None
+            if state.set_transform is not None:
+                analysis = self.analyzed(state.set_transform, state)
+                return analysis.output_schema if analysis else None
+        except EngineNotFound:
+            return None  # others derive it
+        for source in sources_of(state):
+            try:
+                return schema_from_source(source, state, self.engines, self.storage.root)[0]
+            except OdfError:
+                return None  # what is wrong with the source is for its own pull to say
+        return None
 
 
 def sources_of(state: ChainState) -> tuple[Source, ...]:
@@ -116,6 +156,7 @@ def schema_from_source(
     if given is None:
         return None, _remarks_on_unread(source)
     rows, remarks = preprocess(source.preprocess, given.empty_table(), engines)
+    remarks += remarks_on_columns(source, rows.schema, state.vocab)
     recorded = state.schema
     known = {} if recorded is None else {field.name: field.type for field in to_arrow(recorded)}
     columns = normalize_rows(

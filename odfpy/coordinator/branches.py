@@ -21,6 +21,7 @@ from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.references import delete, find
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.stored_dataset import StoredDataset
@@ -193,6 +194,7 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
 
     Raises:
         MergeConflict: they cannot be; nothing has changed.
+        DependencyCycle: by a query on the branch, the dataset would be derived from itself; the head has not moved.
         NoSuchReference: with a suggestion.
         OdfError: something is damaged; nothing has changed.
     """
@@ -209,7 +211,8 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
         rebase(dataset, found)
         found = diff(dataset, branch)
     if found.blocks:
-        validate(found.blocks, dataset.chain.state(found.base))
+        after = validate(found.blocks, dataset.chain.state(found.base))
+        Lineage(dataset.storage).refuse_circle(dataset, after)
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
         dataset.sign_head(found.blocks[-1])
     delete(dataset, ReferenceKind.BRANCH, branch)

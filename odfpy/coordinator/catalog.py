@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.add import Planned
     from odfpy.coordinator.branches import BranchDiff, MergeResult
     from odfpy.coordinator.config import Config
+    from odfpy.coordinator.graph import DependencyCycle
     from odfpy.coordinator.references import Reference
     from odfpy.coordinator.signers import Signers
     from odfpy.coordinator.source_report import SourceReport
@@ -214,6 +215,10 @@ class Catalog:
         """A dataset and what it is derived from, as far as that is in the workspace, with watermarks."""
         return Lineage(self.storage).tree(self.storage.get(ref).handle.id)
 
+    def circle_below(self, ref: str) -> DependencyCycle | None:
+        """An error that shows a circle that a dataset is in, or is derived from, and how that is mended."""
+        return Lineage(self.storage).circle_below(self.storage.get(ref).handle.id)
+
     def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
         """The datasets at which the watermark of each derivative waits, through all levels; see `LineageNode`."""
         found = {}
@@ -331,7 +336,7 @@ class Catalog:
 
         if state.set_transform is None:
             return check_sources(state, self.engines, self.storage)
-        return check_transform(state, self.engines, self.storage, planned.state_of, planned.absent)
+        return check_transform(state, self.engines, self.storage, planned.state_of, planned.absent, planned.schemas)
 
 
 def _summary(dataset: StoredDataset) -> DatasetSummary:

@@ -48,7 +48,12 @@ def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: P
 
 
 def check_transform(
-    state: ChainState, engines: EngineRegistry, storage: Storage, state_of: StateOf, absent: Mapping[DatasetId, str]
+    state: ChainState,
+    engines: EngineRegistry,
+    storage: Storage,
+    state_of: StateOf,
+    absent: Mapping[DatasetId, str],
+    known: dict[DatasetId, DataSchema | None],
 ) -> tuple[str, ...]:
     """Let the engine look at the query of a derivative dataset.
 
@@ -58,6 +63,7 @@ def check_transform(
         storage: where files for the engine go.
         state_of: the chain of an input.
         absent: remarks on the inputs that are not there, by the ids that stand for them.
+        known: schemas of datasets that were found out before, to which those found here are added.
 
     Returns:
         Remarks for the person.
@@ -81,7 +87,7 @@ def check_transform(
     if remarks:
         return (*remarks, _LATER)
     try:
-        found = analyze(storage, engines, transform, state, state_of)
+        found = analyze(storage, engines, transform, state, state_of, known)
     except DatasetNotFound:
         if not absent:
             raise

@@ -38,7 +38,13 @@ def place_of(text: str, folder: Path) -> str:
 
 
 def clone(
-    url: str, folder: Path, *, as_name: str | None, recursive: bool, progress: ProgressSink
+    url: str,
+    folder: Path,
+    *,
+    as_name: str | None,
+    recursive: bool,
+    allow_future: bool = False,
+    progress: ProgressSink,
 ) -> Iterator[PullResult]:
     """Make a workspace and copy a dataset into it. A workspace for nothing is removed again.
 
@@ -47,6 +53,7 @@ def clone(
         folder: of the workspace to be; it may be there already, if it is empty.
         as_name: what to call the dataset.
         recursive: also what it is derived from, of what is beside it there.
+        allow_future: let blocks be copied that are of the future.
         progress: is told how far the work is.
 
     Raises:
@@ -60,7 +67,9 @@ def clone(
         )
     workspace = Workspace.init(folder)
     try:
-        yield from workspace.pull([url], as_name=as_name, recursive=recursive, progress=progress)
+        yield from workspace.pull(
+            [url], as_name=as_name, recursive=recursive, allow_future=allow_future, progress=progress
+        )
     finally:
         if not workspace.datasets() and not _has_files(workspace.storage.cache / "incoming"):
             shutil.rmtree(folder / ".odf" if was_there else folder, ignore_errors=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from odfpy.chain.events import MetadataEvent
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState, new_data_of
+from odfpy.coordinator.clock import warnings_of_last_block
 from odfpy.coordinator.results import PullOutcome, PullResult
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -80,5 +81,6 @@ def commit_events(
         num_blocks=len(new.encoded),
         num_records=after.num_records - state.num_records,
         watermark=after.watermark,
+        warnings=warnings_of_last_block(state.system_time) if new.encoded else (),
         notes=dataset.storage.signing.remarks() if new.encoded else (),
     )

@@ -70,6 +70,7 @@ _SIGNERS = (
     r"\s*[^\s,][^\s,]*\s*(,\s*[^\s,]+\s*)*",
     "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
 )
+_PERCENT = ("100%|[0-9]{1,2}%", "a share such as 50%")
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
 _SERVE = tuple(
@@ -153,6 +154,13 @@ DATASET_SETTINGS = {
             None,
             "When nothing new came for that long, a pull lets the watermark follow system time, less the lag",
             DURATION_FORM,
+        ),
+        Setting(
+            "retractions.share",
+            str,
+            "50%",
+            "How much of its current rows one Snapshot may retract without --allow-retractions; 100% for anything",
+            _PERCENT,
         ),
     )
 }

@@ -15,19 +15,25 @@ from functools import partial
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.sources import FetchFilesGlob
 from odfpy.chain.state import new_data_of
+from odfpy.coordinator.clock import SourceClock
+from odfpy.coordinator.folder_memory import FolderMemory
 from odfpy.coordinator.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.pull import Puller, fetched_folder, is_asked
+from odfpy.coordinator.pull import Puller, failed_inputs, fetched_folder, is_asked
 from odfpy.coordinator.results import DamagedDataset, Progress
+from odfpy.coordinator.snapshots import warnings_ahead
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.transform import require_transform
 from odfpy.coordinator.watermarks import FOLLOWS, idle_watermark
+from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.ingest.source_state import POLLING_SOURCE
+from odfpy.repository.clock import require_past
 from odfpy.repository.divergence import compare_chains, read_block
 from odfpy.repository.open import open_dataset
 from odfpy.repository.registry import resolve_remote
@@ -67,6 +73,7 @@ class PullPlan:
         name: alias or remote reference, as the person knows it.
         expectation: what would become of it.
         inputs: what would come in.
+        warnings: what the person should know of what would come.
         notes: remarks for the person.
         seconds: time it took to find out.
         error: why it would fail.
@@ -75,6 +82,7 @@ class PullPlan:
     name: str
     expectation: Expectation
     inputs: tuple[PlannedInput, ...] = ()
+    warnings: tuple[DataWarning, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     error: OdfError | None = None
@@ -108,11 +116,15 @@ class DryRun:
             yield PullPlan(name=damaged.name, expectation=Expectation.FAILED, error=damaged.error)
         for ref in remote:
             yield self._timed(ref, partial(self._new_copy, ref))
+        lineage = Lineage(storage)
         changing: set[DatasetId] = set()
-        for dataset in Lineage(storage).in_order(local, with_inputs=self.puller.options.recursive):
-            plan = self._timed(str(dataset.handle), partial(self._existing, dataset, changing))
+        failing: set[DatasetId] = set()
+        for dataset in lineage.in_order(local, with_inputs=self.puller.options.recursive):
+            plan = self._timed(str(dataset.handle), partial(self._existing, dataset, lineage, changing, failing))
             if plan.expectation in (Expectation.NEW, Expectation.UNKNOWN):
                 changing.add(dataset.handle.id)
+            elif plan.expectation is Expectation.FAILED:
+                failing.add(dataset.handle.id)
             yield plan
 
     def _timed(self, name: str, work: Callable[[], PullPlan]) -> PullPlan:
@@ -124,10 +136,19 @@ class DryRun:
             plan = PullPlan(name=name, expectation=Expectation.FAILED, error=error)
         return replace(plan, seconds=time.monotonic() - started)
 
-    def _existing(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
+    def _existing(
+        self, dataset: StoredDataset, lineage: Lineage, changing: set[DatasetId], failing: set[DatasetId]
+    ) -> PullPlan:
         url = self.puller.remotes.pull_url(dataset)
         if url is not None:
             return self._copy(dataset, url)
+        circle = lineage.circle_of(dataset.handle.id)
+        if circle is not None:
+            raise circle
+        skipped = failed_inputs(self.puller.storage, dataset, failing)
+        if skipped:
+            note = f"would be skipped, since its input would fail: {skipped}"
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.FAILED, notes=(note,))
         if dataset.state.kind is DatasetKind.DERIVATIVE:
             return self._derivative(dataset, changing)
         if dataset.state.polling_source is None:
@@ -142,6 +163,7 @@ class DryRun:
 
         check_steps(source.prepare)
         options, storage = self.puller.options, self.puller.storage
+        clock = SourceClock(any_time=options.allowed.future)
         context = FetchContext(
             now=Timestamp.now(),
             root=storage.root,
@@ -155,13 +177,19 @@ class DryRun:
             timeout=options.fetch_timeout,
             dataset_id=dataset.handle.id,
             options=options.sources,
+            tell_clock=clock.hear,
         )
         found = preview(source.fetch, context)
+        if found.inputs:
+            clock.require()
         notes = () if found.remark is None else (found.remark,)
         if found.inputs is None:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
-        plan = _plan(str(dataset.handle), inputs, notes)
+        warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
+        if isinstance(source.fetch, FetchFilesGlob) and not options.force:
+            warnings = (*FolderMemory.of(dataset, source.fetch).warnings(context), *warnings)
+        plan = replace(_plan(str(dataset.handle), inputs, notes), warnings=warnings)
         return plan if inputs or not is_asked(source, context) else _idle(dataset, plan)
 
     def _derivative(self, dataset: StoredDataset, changing: set[DatasetId]) -> PullPlan:
@@ -182,6 +210,8 @@ class DryRun:
             waiting = f"waiting for the first data of {', '.join(without_data)}"
             return _plan(str(dataset.handle), (), (*notes, waiting))
         new = [item for item in intervals if item.interval.new_block_hash is not None]
+        if new or first or state.query_changed:
+            self.puller.engines.get(require_transform(dataset, state).transform.engine)  # which may not be here
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
         if (first and without_data) or ((first or state.query_changed) and not inputs):
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
@@ -201,6 +231,8 @@ class DryRun:
             notes = (dropped if found.source else "the other side has nothing new; this one has more",)
             fails = bool(found.source) and not self.puller.options.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
+        clock = self.puller.options.taking.clock
+        require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, url)
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.end - data.offset_interval.start + 1 for data in slices)
         copied = PlannedInput(url, sum(data.size for data in slices), rows)
@@ -212,8 +244,9 @@ class DryRun:
         head = source.refs.get(HEAD)
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
-        blocks = read_block(source.blocks, head).number + 1
-        return _plan(ref, (PlannedInput(url),), (f"{blocks} blocks",))
+        last = read_block(source.blocks, head)
+        require_past(last.hashed.block.system_time, None, self.puller.options.taking.clock, url)
+        return _plan(ref, (PlannedInput(url),), (f"{last.number + 1} blocks",))
 
 
 def _plan(name: str, inputs: tuple[PlannedInput, ...], notes: tuple[str, ...] = ()) -> PullPlan:

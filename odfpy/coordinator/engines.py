@@ -10,7 +10,12 @@ from odfpy.engine.settings import EngineSettings, SandboxMode
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
     """The registry; no engine is started before it is used."""
-    settings = EngineSettings(
+    return EngineRegistry.standard(storage.run, engine_settings(storage, config))
+
+
+def engine_settings(storage: Storage, config: Config) -> EngineSettings:
+    """How the Spark engine of a workspace is run."""
+    return EngineSettings(
         idle_seconds=config.get("engine.idleTimeout"),
         start_seconds=config.get("engine.startTimeout"),
         job_seconds=config.get("engine.jobTimeout"),
@@ -24,7 +29,6 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
         max_memory=config.get("engine.maxMemory"),
         max_disk=config.get("engine.maxDisk"),
     )
-    return EngineRegistry.standard(storage.run, settings)
 
 
 def _absolute(storage: Storage, path: str | None) -> str | None:

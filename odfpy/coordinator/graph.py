@@ -1,50 +1,118 @@
-"""Who is derived from whom, as pure functions over ids and their inputs."""
+"""Who is derived from whom, as pure functions over ids and their inputs.
+
+Nothing here recurses: chains of datasets may be thousands long. A circle is a mistake, but one that a workspace may
+have all the same, so finding an order never fails; who cannot go on with a circle asks for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, Generic, TypeVar
 
 from odfpy.errors import UsageError
 
 Node = TypeVar("Node", bound=Hashable)
+
+_SHOWN: Final = 8
 
 
 class DependencyCycle(UsageError, code="E102"):
     """Datasets would be derived from themselves."""
 
 
-def in_dependency_order(
-    nodes: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]], name_of: Callable[[Node], str] = str
-) -> list[Node]:
-    """The nodes and everything they depend on, inputs first; otherwise in the order given.
+class CircleInWorkspace(DependencyCycle, code="E103"):
+    """Datasets are derived from themselves already: no fault of the request."""
 
-    Raises:
-        DependencyCycle: the message shows the cycle.
+    exit_code = 1
+
+
+def circle_error(names: Sequence[str], *, hint: str, error: type[DependencyCycle] = DependencyCycle) -> DependencyCycle:
+    """The error for a circle.
+
+    Args:
+        names: the datasets on the way round, the first one also as the last.
+        hint: how to break it.
+        error: whether it would be made, or is there.
     """
-    ordered: dict[Node, None] = {}
-    trail: list[Node] = []
-    pending: list[tuple[Node, bool]] = [(node, False) for node in reversed(list(nodes))]
-    while pending:
-        node, done = pending.pop()
-        if done:
-            trail.pop()
-            ordered[node] = None
-            continue
-        if node in ordered:
-            continue
-        if node in trail:
-            cycle = [*trail[trail.index(node) :], node]
-            raise DependencyCycle(
-                f"Datasets are derived from each other in a circle: {' -> '.join(map(name_of, cycle))}",
-                hint="Take one of the inputs out.",
-            )
-        trail.append(node)
-        pending.append((node, True))
-        pending.extend((item, False) for item in reversed(list(inputs_of(node))))
-    return list(ordered)
+    left_out = len(names) - _SHOWN
+    shown = names if left_out <= 1 else [*names[: _SHOWN - 1], f"... ({left_out} more)", names[-1]]
+    return error(f"Datasets are derived from each other in a circle: {' -> '.join(shown)}", hint=hint)
 
 
-def dependents(node: Node, inputs: Mapping[Node, Iterable[Node]]) -> list[Node]:
-    """The nodes that are directly derived from a node."""
-    return [other for other, items in inputs.items() if node in set(items)]
+class DependencyOrder(Generic[Node]):
+    """Nodes with everything that they depend on, inputs first, as far as it has been asked for.
+
+    Attributes:
+        nodes: all of them so far; those of a circle stand side by side.
+    """
+
+    def __init__(self, inputs_of: Callable[[Node], Iterable[Node]], nodes: Iterable[Node] = ()) -> None:
+        self.nodes: list[Node] = []
+        self._inputs_of = inputs_of
+        self._circles: dict[Node, frozenset[Node]] = {}
+        self._seen: dict[Node, int] = {}
+        self.extend(nodes)
+
+    def extend(self, nodes: Iterable[Node]) -> None:
+        """Add nodes and what they depend on, in the order given as far as that is possible."""
+        for node in nodes:
+            if node not in self._seen:
+                self._explore(node)
+
+    def circle_of(self, node: Node) -> frozenset[Node]:
+        """All nodes that depend on a node and that it depends on; none if it does not depend on itself."""
+        self.extend([node])
+        return self._circles.get(node, frozenset())
+
+    def way_round(self, node: Node) -> tuple[Node, ...]:
+        """The shortest way from a node back to itself, with the node at both ends; empty if there is none."""
+        circle = self.circle_of(node)
+        came_from: dict[Node, Node] = {}
+        waiting = [node] if circle else []
+        for at in waiting:
+            for item in self._inputs_of(at):
+                if item == node:
+                    way = [node, at]
+                    while way[-1] != node:
+                        way.append(came_from[way[-1]])
+                    return tuple(reversed(way))
+                if item in circle and item not in came_from:
+                    came_from[item] = at
+                    waiting.append(item)
+        return ()
+
+    def _explore(self, start: Node) -> None:
+        """Tarjan's search for strongly connected components, which finds them inputs first."""
+        low: dict[Node, int] = {}
+        open_nodes: dict[Node, None] = {}  # on the way, or in a circle with what is
+        path = [(start, self._entered(start, low, open_nodes))]
+        while path:
+            node, inputs = path[-1]
+            for item in inputs:
+                if item not in self._seen:
+                    path.append((item, self._entered(item, low, open_nodes)))
+                    break
+                if item in open_nodes:
+                    low[node] = min(low[node], self._seen[item])
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    low[above] = min(low[above], low[node])
+                if low[node] == self._seen[node]:
+                    self._close(node, open_nodes)
+
+    def _entered(self, node: Node, low: dict[Node, int], open_nodes: dict[Node, None]) -> Iterable[Node]:
+        self._seen[node] = low[node] = len(self._seen)
+        open_nodes[node] = None
+        return iter(list(self._inputs_of(node)))
+
+    def _close(self, node: Node, open_nodes: dict[Node, None]) -> None:
+        """Take a component, of which a node was met first, off the open nodes."""
+        members: list[Node] = []
+        while not members or members[-1] != node:
+            members.append(open_nodes.popitem()[0])
+        self.nodes += reversed(members)
+        if len(members) > 1 or node in self._inputs_of(node):
+            circle = frozenset(members)
+            self._circles.update(dict.fromkeys(members, circle))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.batch import Batch
     from odfpy.coordinator.compact import CompactOptions, CompactResult
     from odfpy.coordinator.gc import GcReport
     from odfpy.coordinator.repair import Repair
@@ -45,6 +46,8 @@ class Housekeeping(Catalog):
         all: bool = False,  # noqa: A002 - the word of the command line
         integrity_only: bool = False,
         from_start: bool = False,
+        against_batch: bool = False,
+        each_transform: bool = False,
         recursive: bool = False,
         repair: bool = False,
         progress: ProgressSink = silent,
@@ -56,28 +59,45 @@ class Housekeeping(Catalog):
             all: every dataset of the workspace.
             integrity_only: no replay.
             from_start: replay without the checkpoints that are recorded.
+            against_batch: compare what derivatives amount to with their queries run once over what their inputs
+                amounted to, in an engine of its own; `VerifyReport.against_batch` has what came of it.
+            each_transform: with `against_batch`, after each transform, not only after the last one.
             recursive: also what they are derived from.
             repair: fetch what is missing or damaged from where the datasets were pulled from or pushed to.
             progress: is told how far the work is.
 
         Raises:
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
+            UsageError: what is asked for does not go together.
         """
         from odfpy.coordinator.fsck import with_files
         from odfpy.coordinator.lost_names import restore_names
-        from odfpy.coordinator.verify import verify
+        from odfpy.coordinator.verify import verify, with_circle
 
         check_choice("verify", refs, all=all)
+        if integrity_only and against_batch:
+            raise UsageError("--integrity runs no queries, and --against-batch does", hint="Leave one of them out.")
+        if each_transform and not against_batch:
+            raise UsageError("--each-transform says when to compare --against-batch", hint="Add that.")
         named = restore_names(self.storage, None if all else refs) if repair else {}
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs), to_look_at=True), [])
-        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
+        lineage = Lineage(self.storage)
+        datasets = lineage.in_order(datasets, with_inputs=recursive)
         engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
 
-        def reports() -> Iterator[VerifyReport]:
+        def reports(batch: Batch | None) -> Iterator[VerifyReport]:
             for dataset in datasets:
                 mending = self._repaired(dataset, progress) if repair else None
-                report = verify(self.storage, dataset, engine_for=engine_for, from_start=from_start, progress=progress)
-                report = with_files(dataset, report)
+                report = verify(
+                    self.storage,
+                    dataset,
+                    engine_for=engine_for,
+                    from_start=from_start,
+                    batch=batch,
+                    each_transform=each_transform,
+                    progress=progress,
+                )
+                report = with_circle(with_files(dataset, report), lineage.circle_of(dataset.handle.id))
                 if mending is not None:
                     findings = (*report.findings, *mending.findings)
                     names = named.get(dataset.handle.id, ())
@@ -86,7 +106,17 @@ class Housekeeping(Catalog):
             if nameless:
                 raise nameless[0].error
 
-        return reports()
+        return reports(None) if not against_batch else self._with_batch(reports)
+
+    def _with_batch(self, reports: Callable[[Batch | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
+        """Reports with second opinions; the engine that gives them ends with the last one."""
+        from odfpy.coordinator.batch import Batch
+
+        batch = Batch(self.storage, self.config)
+        try:
+            yield from reports(batch)
+        finally:
+            batch.close()
 
     def _repaired(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
         from odfpy.coordinator.remotes import Remotes

@@ -27,11 +27,15 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.allowed import NOTHING, Allowed
+from odfpy.coordinator.clock import warnings_of_given_time
 from odfpy.coordinator.commit import commit_events, commit_time
 from odfpy.coordinator.config import Config
+from odfpy.coordinator.event_times import warnings_of_first_rows
 from odfpy.coordinator.keyed_state import DatasetKeys
 from odfpy.coordinator.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.results import Progress, PullResult
+from odfpy.coordinator.snapshots import require_whole, retraction_limit
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.coordinator.watermarks import policy_of
 from odfpy.data.timestamp import Timestamp
@@ -42,6 +46,7 @@ from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics
+    from odfpy.ingest.retractions import RetractionLimit
 
 DEFAULT_SOURCE = "default"
 
@@ -55,12 +60,14 @@ class SourceFile:
         name: what it is called in messages.
         event_time: event time of rows that have none of their own.
         state: the state of the source once the file has been taken in.
+        is_dated: whether a person has said which event time it is to be.
     """
 
     path: Path
     name: str
     event_time: Timestamp
     state: SourceState | None = None
+    is_dated: bool = False
 
 
 def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
@@ -104,16 +111,18 @@ def ingest_file(
     file: SourceFile,
     engines: EngineRegistry,
     scratch: Path,
+    allowed: Allowed = NOTHING,
 ) -> PullResult:
     """Steps 2 to 5 for one file; the caller holds the dataset's lock.
 
     Raises:
+        TooManyRetractions: the file is a state that lacks more rows than it may, and that is not allowed.
         OdfError: nothing was committed.
     """
     from odfpy.data.memory import bulk_memory
 
     with bulk_memory(), _named(file.name):
-        return _ingest_file(dataset, source, file, engines, scratch)
+        return _ingest_file(dataset, source, file, engines, scratch, allowed)
 
 
 @contextmanager
@@ -133,22 +142,31 @@ def _ingest_file(
     file: SourceFile,
     engines: EngineRegistry,
     scratch: Path,
+    allowed: Allowed,
 ) -> PullResult:
+    limit = retraction_limit(dataset, source.merge, allowed)
+    require_whole(source, file.path, file.name)
     policy = policy_of(dataset)
     lane = choose_lane(Config.load(dataset.storage.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
     keys = DatasetKeys(dataset, source.merge)
     if lane.is_spark:
         what = (file.path, file.name, file.event_time)
-        ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time)
+        ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time, limit)
     else:
-        ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys)
+        ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys, limit)
     events = _events(dataset.state, ingested, file.state, policy)
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     result = commit_events(dataset, dataset.state, events, system_time, written)
     keys.extend(result.new_head, ingested.schema)
     counts, odd = _told(ingested.statistics, source.merge)
-    return replace(result, counts=counts, notes=(*result.notes, *remarks, *odd), lane=str(lane))
+    warnings = (*result.warnings, *ingested.warnings)
+    if not dataset.state.num_records and not file.is_dated:
+        warnings += warnings_of_first_rows(source, ingested, dataset.state.vocab, file.event_time)
+    if not file.is_dated:
+        untimed = ingested.statistics.untimed
+        warnings += warnings_of_given_time(file.name, file.event_time, untimed, system_time)
+    return replace(result, counts=counts, warnings=warnings, notes=(*result.notes, *remarks, *odd), lane=str(lane))
 
 
 def _ingest_here(
@@ -159,6 +177,7 @@ def _ingest_here(
     out: Path,
     system_time: Timestamp,
     keys: DatasetKeys,
+    limit: RetractionLimit | None,
 ) -> tuple[IngestedData, tuple[str, ...]]:
     """The local lane: what is there to commit, and remarks for the person."""
     from odfpy.ingest.pipeline import ingest_rows
@@ -176,6 +195,7 @@ def _ingest_here(
         watermark=state.watermark,
         out=out,
         state=keys.state,
+        limit=limit,
     )
     return ingested, remarks
 

@@ -120,7 +120,8 @@ def ingest_once(
 
 def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scratch: Path) -> PullResult:
     source = with_format(push_source(dataset, given.source_name), given.input_format)
-    taken = SourceFile(given.path, given.name, given.event_time or Timestamp.now())
+    event_time = given.event_time or Timestamp.now()
+    taken = SourceFile(given.path, given.name, event_time, is_dated=given.event_time is not None)
     result = ingest_file(dataset.reloaded(), source, taken, engines, scratch)
     return result if result.num_records else after_looking(dataset, result)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.ingest.pipeline import IngestedData
+    from odfpy.ingest.retractions import RetractionLimit
 
 _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
@@ -86,6 +87,7 @@ def ingest_by_spark(
     engines: EngineRegistry,
     scratch: Path,
     system_time: Timestamp,
+    limit: RetractionLimit | None,
 ) -> tuple[IngestedData, tuple[str, ...]]:
     """Read, merge and write in the engine's worker; what is there to commit, and remarks for the person.
 
@@ -96,6 +98,7 @@ def ingest_by_spark(
         engines: of the workspace.
         scratch: a folder for the slices.
         system_time: of the commit.
+        limit: how much a snapshot may retract.
 
     Raises:
         OdfError: there is nothing to commit.
@@ -135,6 +138,7 @@ def ingest_by_spark(
         slice_rows=SLICE_ROWS,
         partitions=2 + size // _SHUFFLE_BYTES,
         one_machine=not engine.settings.is_cluster,
+        limit=limit,
     )
     if source.preprocess is None:
         return ingest_on_spark(engine, request, scratch), ()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
+from odfpy.chain.state import ChainState
+from odfpy.codec.tree import TreeError
 from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
 
 LARGEST_MANIFEST: Final = 16 << 20
@@ -29,7 +33,7 @@ def load(
     Of a folder, the YAML files are taken that say they hold a DatasetSnapshot; hidden files and folders are left out.
 
     Raises:
-        MalformedManifest: the message names source, line and path.
+        MalformedManifest: not valid, or with something that can never work; the message names source, line and path.
         NotFound: there is no such file, or nothing at the URL.
         OdfError: a source cannot be read, or is too large.
         UsageError: a folder without `recursive`, or a URL of another kind.
@@ -53,7 +57,24 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source)
+    return load_snapshots(text, source, refuse_impossible)
+
+
+def refuse_impossible(snapshot: DatasetSnapshot) -> None:
+    """See that a manifest has nothing that can never work, whatever the data.
+
+    Raises:
+        TreeError: it has; the message names the place.
+    """
+    vocabulary = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
+    for number, event in enumerate(snapshot.metadata):
+        if not isinstance(event, SetPollingSource | AddPushSource):
+            continue
+        from odfpy.ingest.impossible import faults_of
+
+        for fault in faults_of(event, replace(ChainState(), set_vocab=vocabulary).vocab):
+            path = ("content", "metadata", number, *fault.path)
+            raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------

@@ -49,8 +49,16 @@ class TracedDatasets:
     check: bool = True
 
     def order(self, dataset_id: DatasetId) -> list[DatasetId]:
-        """A dataset and all that it is derived from, each before its own inputs."""
-        ordered = Lineage(self.storage).in_order([self.storage.get(dataset_id)], with_inputs=True)
+        """A dataset and all that it is derived from, each before its own inputs.
+
+        Raises:
+            DependencyCycle: there is no such order.
+        """
+        lineage = Lineage(self.storage)
+        circle = lineage.circle_below(dataset_id)
+        if circle is not None:
+            raise circle
+        ordered = lineage.in_order([self.storage.get(dataset_id)], with_inputs=True)
         return [dataset.handle.id for dataset in reversed(ordered)]
 
     def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:

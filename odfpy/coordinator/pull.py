@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.sources import FetchContainer, FetchUrl
+from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
+from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.anew import bring_up_to_date
+from odfpy.coordinator.circles import is_copy
+from odfpy.coordinator.clock import SourceClock
 from odfpy.coordinator.commit import timed, unchanged
+from odfpy.coordinator.folder_memory import FolderMemory, saving
 from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.references import staging, without
-from odfpy.coordinator.remotes import Remotes
+from odfpy.coordinator.remotes import Remotes, Taking
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.watermarks import after_looking
+from odfpy.coordinator.watermarks import after_looking, idle_watermark
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
@@ -62,6 +66,7 @@ class PullOptions:
         unpack_limits: how much may come out of a prepare step.
         prepare_timeout: seconds that the command of a prepare step may take.
         sources: settings of single kinds of sources.
+        allowed: what is refused otherwise.
     """
 
     recursive: bool = False
@@ -77,6 +82,12 @@ class PullOptions:
     unpack_limits: UnpackLimits
     prepare_timeout: float
     sources: SourceOptions
+    allowed: Allowed = NOTHING
+
+    @property
+    def taking(self) -> Taking:
+        """What copies may take from elsewhere."""
+        return Taking(force=self.force, future=self.allowed.future)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +118,12 @@ class Puller:
         for ref in remote:
             yield from self._pull_remote(ref)
         failed: set[DatasetId] = set()
-        chosen = Lineage(self.storage).in_order(local, with_inputs=self.options.recursive)
+        lineage = Lineage(self.storage)
+        chosen = lineage.in_order(local, with_inputs=self.options.recursive)
         several = len(chosen) > 1
         skipped: Counter[ReferenceName] = Counter()
         for dataset in chosen:
-            result = self._pull_unless_blocked(dataset, failed)
+            result = self._pull_unless_blocked(dataset, lineage, failed)
             if result.error is not None:
                 failed.add(dataset.handle.id)
             yield result
@@ -162,17 +174,19 @@ class Puller:
             return True
         return False
 
-    def _pull_unless_blocked(self, dataset: StoredDataset, failed: set[DatasetId]) -> PullResult:
+    def _pull_unless_blocked(self, dataset: StoredDataset, lineage: Lineage, failed: set[DatasetId]) -> PullResult:
+        name = str(dataset.handle)
         try:
-            blocked = failed.intersection(dataset.input_ids)
-        except OdfError as error:
-            return PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=error)
-        if blocked:
-            names = ", ".join(str(self.storage.get(item).handle) for item in blocked)
-            failed.add(dataset.handle.id)
-            skipped = EngineError(f"Skipped, since its input failed: {names}")
-            return PullResult(name=str(dataset.handle), outcome=PullOutcome.SKIPPED, error=skipped)
-        return timed(str(dataset.handle), partial(self._pull_existing, dataset))
+            error = None if is_copy(dataset) else lineage.circle_of(dataset.handle.id)
+            if error is not None:
+                return PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
+            blocked = None if is_copy(dataset) else failed_inputs(self.storage, dataset, failed)
+            if blocked:
+                skipped = EngineError(f"Skipped, since its input failed: {blocked}")
+                return PullResult(name=name, outcome=PullOutcome.SKIPPED, error=skipped)
+        except OdfError as damage:
+            return PullResult(name=name, outcome=PullOutcome.FAILED, error=damage)
+        return timed(name, partial(self._pull_existing, dataset))
 
     # --- Pulling one ---
 
@@ -181,7 +195,7 @@ class Puller:
         url = self.remotes.pull_url(dataset)
         if url is not None:
             with dataset.writing() as locked:
-                return self.remotes.pull(locked, url, force=self.options.force, progress=self.progress)
+                return self.remotes.pull(locked, url, self.options.taking, progress=self.progress)
         with dataset.writing() as locked:
             if locked.state.kind is DatasetKind.DERIVATIVE:
                 self.progress(Progress(str(dataset.handle), "transforming"))
@@ -233,10 +247,10 @@ class Puller:
             if url is None:
                 hint = f"odf tag {dataset.handle}"
                 raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
-            force, progress = self.options.force, self.progress
+            taking, progress = self.options.taking, self.progress
             with dataset.writing() as locked:
                 try:
-                    return self.remotes.pull_reference(locked, url, name, force=force, progress=progress)
+                    return self.remotes.pull_reference(locked, url, name, taking, progress=progress)
                 except ReferenceNotThere:
                     if not skip:
                         raise
@@ -249,7 +263,7 @@ class Puller:
             ref,
             as_name=self.options.as_name if expected_id is None else None,
             expected_id=expected_id,
-            force=self.options.force,
+            taking=self.options.taking,
             progress=self.progress,
         )
 
@@ -263,10 +277,13 @@ class Puller:
 
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
         results = [unchanged(dataset)]
-        with self.storage.scratch() as scratch:
-            context = self._fetch_context(dataset, scratch)
+        memory = FolderMemory.of(dataset, source.fetch) if isinstance(source.fetch, FetchFilesGlob) else None
+        with self.storage.scratch() as scratch, saving(memory):
+            clock = SourceClock(any_time=self.options.allowed.future)
+            context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
                 for number, fetched in enumerate(files):
+                    clock.require()
                     if fetched.is_empty:
                         results.append(advance_source(dataset.reloaded(), fetched.state))
                         continue
@@ -279,21 +296,29 @@ class Puller:
                     prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
-                        result = ingest_file(dataset.reloaded(), source, file, self.engines, folder)
+                        result = ingest_file(
+                            dataset.reloaded(), source, file, self.engines, folder, self.options.allowed
+                        )
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))
+                    if memory is not None:
+                        memory.take_in(fetched.name, fetched.path)
                     if prepared != fetched.path:
                         prepared.unlink()
                     if fetched.is_temporary:
                         fetched.path.unlink(missing_ok=True)
             if context.kept is not None:
                 shutil.rmtree(context.kept, ignore_errors=True)  # all of it has been committed
+            passed = () if memory is None else memory.warnings(self._fetch_context(dataset.reloaded(), scratch, clock))
         if len(results) == 1 and not is_asked(source, context):
             note = "the source tells no versions apart, so it is only fetched again by `odf pull --fetch-uncacheable`"
             return replace(results[0], notes=(note,))
-        return after_looking(dataset, summed(results))
+        if idle_watermark(dataset.reloaded()) is not None:
+            clock.require()
+        result = after_looking(dataset, summed(results))
+        return replace(result, warnings=(*result.warnings, *passed, *clock.warnings()))
 
-    def _fetch_context(self, dataset: StoredDataset, scratch: Path) -> FetchContext:
+    def _fetch_context(self, dataset: StoredDataset, scratch: Path, clock: SourceClock) -> FetchContext:
         from odfpy.ingest.fetch import FetchContext
 
         state = dataset.state
@@ -314,11 +339,17 @@ class Puller:
             pause=partial(self._wait_to_try_again, str(dataset.handle)),
             dataset_id=dataset.handle.id,
             options=self.options.sources,
+            tell_clock=clock.hear,
         )
 
     def _wait_to_try_again(self, name: str, seconds: float) -> None:
         self.progress(Progress(name, f"trying again in {seconds:.0f} s"))
         time.sleep(seconds)
+
+
+def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[DatasetId]) -> str:
+    """Names of the inputs of a dataset that are among those that have failed."""
+    return ", ".join(str(storage.get(item).handle) for item in dataset.input_ids if item in failed)
 
 
 def fetched_folder(dataset: StoredDataset) -> Path:
@@ -345,5 +376,6 @@ def summed(results: list[PullResult]) -> PullResult:
         num_blocks=sum(result.num_blocks for result in results),
         num_records=sum(result.num_records for result in results),
         counts=counts,
+        warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),
         notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
     )

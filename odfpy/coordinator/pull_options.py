@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.pull import PullOptions
 from odfpy.coordinator.source_options import source_options
@@ -22,6 +23,7 @@ def pull_options(
     reset_derivatives: bool = False,
     branch: str | None = None,
     tags: Sequence[str] = (),
+    allowed: Allowed = NOTHING,
 ) -> PullOptions:
     """The options in force.
 
@@ -42,4 +44,5 @@ def pull_options(
         unpack_limits=UnpackLimits(config.get("prepare.maxSize"), config.get("prepare.maxRatio")),
         prepare_timeout=config.get("prepare.timeout"),
         sources=source_options(config),
+        allowed=allowed,
     )

@@ -20,6 +20,7 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
+from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.references import staging
 from odfpy.coordinator.results import Progress, PullResult
@@ -52,6 +53,7 @@ def ingest(
     event_time: Timestamp | None,
     input_format: str | None,
     branch: str | None = None,
+    allowed: Allowed = NOTHING,
     progress: Callable[[Progress], None],
 ) -> Iterator[PullResult]:
     """Take in files, then a stream, one commit each; see `Workspace.ingest`."""
@@ -73,9 +75,9 @@ def ingest(
             folder = scratch / f"commit-{number}"
             folder.mkdir()
             started = time.monotonic()
-            taken = SourceFile(path, name, event_time or Timestamp.now())
+            taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
             with rows_told(progress, str(dataset.handle), name):
-                result = ingest_file(dataset.reloaded(), source, taken, engines, folder)
+                result = ingest_file(dataset.reloaded(), source, taken, engines, folder, allowed)
             has_rows = has_rows or result.num_records > 0
             if number == len(inputs) - 1 and not has_rows:
                 result = after_looking(dataset, result)

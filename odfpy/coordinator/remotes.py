@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.clock import warnings_of_copy
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.inputs_elsewhere import InputElsewhere
 from odfpy.coordinator.keys import UserKeys, required_signers
@@ -19,6 +20,7 @@ from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError, UsageError
@@ -29,6 +31,24 @@ from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_referen
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What a copy may take from another place unasked.
+
+    Attributes:
+        force: a history that drops blocks that are here.
+        future: blocks that are of the future.
+    """
+
+    force: bool = False
+    future: bool = False
+
+    @property
+    def clock(self) -> Timestamp | None:
+        """The time that blocks are held against, None where they may have any."""
+        return None if self.future else Timestamp.now()
 
 
 class Remotes:
@@ -57,20 +77,21 @@ class Remotes:
         aliases = self.aliases(dataset).list("pull")
         return resolve_remote(aliases[0], self.registry) if aliases else None
 
-    def pull(self, dataset: StoredDataset, url: str, *, force: bool, progress: ProgressSink) -> PullResult:
+    def pull(self, dataset: StoredDataset, url: str, taking: Taking, *, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock.
 
         Seen from a branch, it gets the branch of that name, or where there is none the head.
         """
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
-                return self.pull_reference(dataset, url, dataset.branch, force=force, progress=progress)
+                return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name = str(dataset.handle)
         seen = _seen_heads(dataset.folder)
         result = fetch_dataset(
             url,
             dataset.layout,
-            force=force,
+            force=taking.force,
+            clock=taking.clock,
             expected_id=dataset.handle.id,
             seen=seen.get(url),
             required=self.required,
@@ -80,7 +101,7 @@ class Remotes:
         return _result(name, result, lambda: dataset.reloaded().state)
 
     def pull_reference(
-        self, dataset: StoredDataset, url: str, reference: ReferenceName, *, force: bool, progress: ProgressSink
+        self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
     ) -> PullResult:
         """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
 
@@ -93,7 +114,8 @@ class Remotes:
             url,
             layout,
             reference,
-            force=force,
+            force=taking.force,
+            clock=taking.clock,
             expected_id=dataset.handle.id,
             required=self.required,
             progress=_reporter(name, f"pulling {reference}", progress),
@@ -147,7 +169,7 @@ class Remotes:
         ref: str,
         *,
         as_name: DatasetAlias | None,
-        force: bool,
+        taking: Taking,
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
@@ -157,7 +179,7 @@ class Remotes:
         existing = self._existing(alias)
         if existing is not None:
             with existing.writing() as locked:
-                result = self.pull(locked, url, force=force, progress=progress)
+                result = self.pull(locked, url, taking, progress=progress)
                 self.aliases(locked).add("pull", ref)
                 return result
         # The folder is named for the place, so that an interrupted copy goes on where it was.
@@ -167,6 +189,7 @@ class Remotes:
             moved = fetch_dataset(
                 url,
                 layout,
+                clock=taking.clock,
                 expected_id=expected_id,
                 required=self.required,
                 progress=_reporter(str(alias), "pulling", progress),
@@ -272,5 +295,6 @@ def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainStat
         num_records=moved.num_records,
         watermark=state.watermark if state is not None else None,
         signatures=signatures,
+        warnings=warnings_of_copy(state.system_time) if state is not None else (),
         notes=tuple(notes),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.coordinator.lineage import Lineage
 from odfpy.coordinator.references import find_block
 from odfpy.coordinator.results import DatasetHandle
 from odfpy.coordinator.rewriting import Downstream, downstream_of, told_elsewhere
@@ -54,6 +55,7 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
 
     Raises:
         BlockNotFound, UsageError: it is not in the history, or several are meant.
+        DependencyCycle: by the query that was in force then, the dataset would be derived from itself.
         OdfError: the chain is damaged.
     """
     blocks = {hashed.hash: hashed for hashed in dataset.chain.iter_blocks()}
@@ -63,6 +65,7 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
     after = validate(kept)
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
+    Lineage(dataset.storage).refuse_circle(dataset, after)
     slice_paths(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from odfpy.dataset.names import DatasetAlias
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
+    from odfpy.data.data_warning import DataWarning
+    from odfpy.engine.spark.batch.request import BatchAnswer
     from odfpy.errors import OdfError
 
 
@@ -103,6 +105,8 @@ class PullResult:
         seconds: time it took.
         input: the file that was taken in, where there are several.
         signatures: who has signed the blocks of a copy that came, None where none came or nobody looked.
+        warnings: what the person should know of the data: many retractions, rows without an event time, files and rows
+            that were passed over, clocks that are wrong.
         notes: remarks for the person.
         error: why it failed or was skipped.
     """
@@ -119,6 +123,7 @@ class PullResult:
     seconds: float = 0.0
     input: str | None = None
     signatures: SignatureReport | None = None
+    warnings: tuple[DataWarning, ...] = ()
     notes: tuple[str, ...] = ()
     error: OdfError | None = None
 
@@ -135,8 +140,8 @@ class Finding:
     """Something that a verification found.
 
     Attributes:
-        check: what was checked: `chain`, `block`, `slice`, `checkpoint`, `replay`, `signature`, `reference` for others
-            than the head, `file` for what lies beside, `repair`.
+        check: what was checked: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
+            `reference` for others than the head, `file` for what lies beside, `repair`.
         message: what is wrong.
         block: the block that is concerned.
         sequence_number: its number.
@@ -156,11 +161,29 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchComparison:
+    """A derivative beside its query run once over what its inputs amounted to when it was last derived from them.
+
+    Attributes:
+        block: that of the transform.
+        sequence_number: its number.
+        answer: what came of it.
+        most: so many differences are listed, all are counted.
+    """
+
+    block: Multihash
+    sequence_number: int
+    answer: BatchAnswer
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """What a verification of one dataset looked at, and what it found.
 
     Attributes:
         signatures: who has signed its blocks.
+        against_batch: comparisons with the query run once, the oldest first.
         unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
         unreferenced_bytes: their size.
         repaired: files that were fetched again.
@@ -177,6 +200,7 @@ class VerifyReport:
     unreferenced: int = 0
     unreferenced_bytes: int = 0
     repaired: tuple[str, ...] = ()
+    against_batch: tuple[BatchComparison, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -192,6 +216,8 @@ class LineageNode:
         watermark: of the dataset now.
         taken_in: as an input, the watermark up to which the dataset above has taken it in.
         holds_back: as an input, whether the watermark of the dataset above stays where it is because of this one.
+        is_above: whether datasets are derived from each other in a circle, of which this one has been shown: then its
+            inputs are left out here.
     """
 
     handle: DatasetHandle
@@ -200,6 +226,19 @@ class LineageNode:
     watermark: Timestamp | None = None
     taken_in: Timestamp | None = None
     holds_back: bool = False
+    is_above: bool = False
+
+    def walk(self) -> Iterator[LineageNode]:
+        """Every dataset below once, with this one first; those of a circle where they have inputs."""
+        seen = {self.handle.id}
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            for item in reversed(node.inputs):
+                if item.handle.id not in seen and not item.is_above:
+                    seen.add(item.handle.id)
+                    waiting.append(item)
 
     @property
     def held_back_by(self) -> tuple[DatasetHandle, ...]:

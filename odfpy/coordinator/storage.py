@@ -91,6 +91,11 @@ class Storage:
         return self.odf / "run"
 
     @property
+    def batch_run(self) -> Path:
+        """The same of engines that give a second opinion, and end with the verification that has started them."""
+        return self.odf / "run-batch"
+
+    @property
     def cache(self) -> Path:
         """Folder of what can be rebuilt."""
         return self.odf / "cache"

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 
 
+def inputs_in(state: ChainState) -> list[DatasetId]:
+    """What a dataset with that chain is directly derived from."""
+    inputs = state.set_transform.inputs if state.set_transform else ()
+    return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
+
+
 @dataclass(frozen=True)
 class StoredDataset:
     """A dataset in the workspace's folder, seen from its head, from a branch, or as it was at a block.
@@ -95,9 +101,7 @@ class StoredDataset:
     @property
     def input_ids(self) -> list[DatasetId]:
         """What it is derived from; nothing for a root dataset."""
-        transform = self.state.set_transform
-        inputs = transform.inputs if transform else ()
-        return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
+        return inputs_in(self.state)
 
     def reloaded(self) -> StoredDataset:
         """The dataset as it is now."""

@@ -26,6 +26,7 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.clock import warnings_of_last_block
 from odfpy.coordinator.commit import commit_time, unchanged
 from odfpy.coordinator.intervals import InputInterval, move, new_intervals
 from odfpy.coordinator.results import PullOutcome, PullResult
@@ -218,11 +219,12 @@ def with_history(
         paths = slice_paths(item.dataset.layout.data, found)
         arrivals = (*_arrivals(found, paths, watermarks_before(blocks, None)), *given[at].arrivals)
         given[at] = replace(given[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
-    output = _output_so_far(dataset, state) if needed.output else None
+    output = output_so_far(dataset, state) if needed.output else None
     return replace(request, query_inputs=tuple(given), output_so_far=output)
 
 
-def _output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
+def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
+    """What a dataset has given up to a state; None if it has no schema yet."""
     if state.schema is None:
         return None
     slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
@@ -316,6 +318,7 @@ def _commit(
         num_records=after.num_records - state.num_records,
         counts=_counts(request, response),
         watermark=after.watermark,
+        warnings=warnings_of_last_block(state.system_time),
         notes=dataset.storage.signing.remarks(),
     )
 

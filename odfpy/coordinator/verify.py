@@ -1,12 +1,14 @@
 """Verification: are the bytes what the chain says, and is the data what the queries say?
 
-    1. every block: it has its hash, it can be read, every chain rule holds
+    1. every block: it has its hash, it can be read, every chain rule holds; blocks of the future are remarked on
     2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
     3. every checkpoint that is there: size and hash fit; one that is gone is remarked on, since it is a cache
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
        integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
-       of the inputs; or all of them from the start, each from what the replay before it has kept
-    5. every signature: it is by whom it says it is; a copy is signed by whom the settings want
+       of the inputs; or all of them from the start, each from what the replay before it has kept. Where the reference
+       implementation has read slices in the order of their names, so does a second replay, with a remark
+    5. what a derivative amounts to, beside its query run once over what its inputs amounted to, if that is asked for
+    6. every signature: it is by whom it says it is; a copy is signed by whom the settings want
 
 A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
 (nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
@@ -15,104 +17,45 @@ A finding names block and file. Slices that others wrote with the reference's kn
 from __future__ import annotations
 
 import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from dataclasses import replace
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, DataSlice, ExecuteTransform, SetTransform
+from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.rules import validated
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.batch import Batch, finding_of, moments
 from odfpy.coordinator.damage import damage_of
-from odfpy.coordinator.intervals import recorded_intervals
+from odfpy.coordinator.graph import DependencyCycle
 from odfpy.coordinator.remotes import Remotes
-from odfpy.coordinator.results import Finding, Progress, ProgressSink, Severity, VerifyReport, silent
+from odfpy.coordinator.replay import replay_all
+from odfpy.coordinator.results import Finding, ProgressSink, Severity, VerifyReport, silent
 from odfpy.coordinator.signers import verify_signatures
 from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.transform import (
-    EngineFor,
-    make_request,
-    require_transform,
-    run,
-    watermark_after,
-)
+from odfpy.coordinator.transform import EngineFor
+from odfpy.coordinator.verification import CHECKPOINT, SIGNATURE, Verification
+from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
-from odfpy.errors import ChainRuleViolation, HashMismatch, IntegrityError, ObjectNotFound, OdfError, ReplayMismatch
+from odfpy.errors import ChainRuleViolation, HashMismatch, ObjectNotFound, OdfError
+from odfpy.repository.clock import FromTheFuture, ahead
 
-_CHECKPOINT: Final = "checkpoint"
-_SIGNATURE: Final = "signature"
 _RESTORE = (
     "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
     " name from another copy."
 )
-_OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
 _MAKE_AGAIN = (
     "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls go without it:"
     " what it had is made again from the history of the inputs, which takes longer."
 )
+_FUTURE = (
+    "See whether the clock here is right. If it is, that of the writer was ahead: questions about now leave such"
+    " blocks out, and what follows them has their time."
+)
 _WITHOUT = "Nothing is lost: what it had is made again from the history of the inputs when it is needed."
-
-
-@dataclass
-class _Run:
-    """A verification under way.
-
-    Attributes:
-        blocks: the blocks that could be read, oldest first.
-        states: the state of the chain after each of them.
-        missing: checkpoints that are not there, with their blocks.
-        lost: checkpoints that are missing or damaged.
-    """
-
-    dataset: StoredDataset
-    progress: ProgressSink
-    blocks: list[HashedBlock] = field(default_factory=list)
-    states: list[ChainState] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    missing: list[tuple[HashedBlock, Multihash]] = field(default_factory=list)
-    lost: set[Multihash] = field(default_factory=set)
-    slices: int = 0
-    checkpoints: int = 0
-    replayed: int = 0
-
-    def error(
-        self,
-        check: str,
-        message: str,
-        block: HashedBlock | None = None,
-        *,
-        file: str | None = None,
-        hint: str | None = None,
-        severity: Severity = Severity.ERROR,
-        cause: type[OdfError] = IntegrityError,
-    ) -> None:
-        """Note a finding."""
-        finding = Finding(
-            severity=severity,
-            check=check,
-            message=message,
-            block=block.hash if block else None,
-            sequence_number=block.block.sequence_number if block else None,
-            file=file,
-            hint=hint,
-            code=cause.code,
-        )
-        self.findings.append(finding)
-
-    @property
-    def can_be_replayed(self) -> bool:
-        """Whether blocks and slices are what they should be; what a checkpoint has can be made again."""
-        found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
-        return bool(self.states) and all(finding.check in (_CHECKPOINT, _SIGNATURE) for finding in found)
-
-    def tell(self, action: str, number: int) -> None:
-        """A sign of life."""
-        self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))
 
 
 def verify(
@@ -121,18 +64,34 @@ def verify(
     *,
     engine_for: EngineFor | None = None,
     from_start: bool = False,
+    batch: Batch | None = None,
+    each_transform: bool = False,
     progress: ProgressSink = silent,
 ) -> VerifyReport:
-    """Verify one dataset; without `engine_for` only its integrity, `from_start` without using any checkpoint of it."""
+    """Verify one dataset.
+
+    Args:
+        storage: the workspace.
+        dataset: the dataset.
+        engine_for: gives the engines for replays; without it only the integrity is verified.
+        from_start: replay without using any checkpoint of it.
+        batch: gives a second opinion, None if none is asked for.
+        each_transform: ask for it after each transform, not only after the last one.
+        progress: is told how far the work is.
+    """
     started = time.monotonic()
-    this = _Run(dataset, progress)
+    this = Verification(dataset, progress)
     _verify_chain(this)
+    _remark_on_future(this)
     for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
         this.tell("checking files", number)
         _verify_files(this, hashed, state)
     _remark_on_missing(this)
-    if engine_for is not None and this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE:
-        _replay_all(this, storage, engine_for, from_start=from_start)
+    is_derivative = this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE
+    if engine_for is not None and is_derivative:
+        replay_all(this, storage, engine_for, from_start=from_start)
+    if batch is not None and is_derivative:
+        _compare_with_batch(this, batch, each=each_transform)
     signatures = _verify_signatures(this)
     return VerifyReport(
         handle=dataset.handle,
@@ -143,13 +102,24 @@ def verify(
         signatures=signatures,
         findings=tuple(this.findings),
         seconds=time.monotonic() - started,
+        against_batch=tuple(this.comparisons),
     )
+
+
+def with_circle(report: VerifyReport, circle: DependencyCycle | None) -> VerifyReport:
+    """The report with a finding, if the dataset is derived from itself."""
+    if circle is None:
+        return report
+    finding = Finding(
+        severity=Severity.ERROR, check="lineage", message=circle.message, hint=circle.hint, code=circle.code
+    )
+    return replace(report, findings=(*report.findings, finding))
 
 
 # --- 1. Blocks -------------------------------------------------------------------------------------------------------
 
 
-def _verify_chain(this: _Run) -> None:
+def _verify_chain(this: Verification) -> None:
     walk = this.dataset.chain.iter_blocks()
     try:
         while (hashed := next(walk, None)) is not None:
@@ -172,10 +142,22 @@ def _verify_chain(this: _Run) -> None:
         this.error("chain", f"The chain is that of another dataset: {this.states[-1].dataset_id}", this.blocks[0])
 
 
+def _remark_on_future(this: Verification) -> None:
+    """One remark on all blocks whose time has not come yet, at the first of them."""
+    now = Timestamp.now()
+    early = [hashed for hashed in this.blocks if ahead(hashed.block.system_time, now) is not None]
+    if not early:
+        return
+    difference = Duration.between(now, early[-1].block.system_time).in_words
+    many = f", as are {len(early) - 1} after it" if len(early) > 1 else ""
+    message = f"The block is of the future{many}: {difference} ahead of the clock here"
+    this.error("clock", message, early[0], hint=_FUTURE, severity=Severity.WARNING, cause=FromTheFuture)
+
+
 # --- 2. and 3. Slices and checkpoints --------------------------------------------------------------------------------
 
 
-def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
+def _verify_files(this: Verification, hashed: HashedBlock, state: ChainState) -> None:
     event = hashed.block.event
     if not isinstance(event, (AddData, ExecuteTransform)):
         return
@@ -187,7 +169,7 @@ def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
         if name not in layout.checkpoints:
             this.missing.append((hashed, name))
             this.lost.add(name)
-        elif not _verify_object(this, hashed, _CHECKPOINT, layout.checkpoints, name, checkpoint.size):
+        elif not _verify_object(this, hashed, CHECKPOINT, layout.checkpoints, name, checkpoint.size):
             this.lost.add(name)
     if event.new_data is not None:
         this.slices += 1
@@ -196,7 +178,7 @@ def _verify_files(this: _Run, hashed: HashedBlock, state: ChainState) -> None:
             _verify_rows(this, hashed, state, event.new_data)
 
 
-def _remark_on_missing(this: _Run) -> None:
+def _remark_on_missing(this: Verification) -> None:
     """One remark on all checkpoints that are gone, at the last of them: a person may have made room."""
     if not this.missing:
         return
@@ -205,19 +187,21 @@ def _remark_on_missing(this: _Run) -> None:
     if len(this.missing) > 1:
         message += f"s: {len(this.missing)} of {this.checkpoints}; the last one"
     file = this.dataset.layout.checkpoints.describe(name)
-    this.error(_CHECKPOINT, message, block, file=file, hint=_WITHOUT, severity=Severity.WARNING, cause=ObjectNotFound)
+    this.error(CHECKPOINT, message, block, file=file, hint=_WITHOUT, severity=Severity.WARNING, cause=ObjectNotFound)
 
 
-def _verify_object(this: _Run, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int) -> bool:
+def _verify_object(
+    this: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
+) -> bool:
     """Size and physical hash of one file."""
-    file, restore = store.describe(name), _MAKE_AGAIN if check == _CHECKPOINT else _RESTORE
+    file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE
     damage = damage_of(store, name, check, size)
     if damage is not None:
         this.error(check, damage.message, hashed, file=file, hint=restore, cause=damage.cause)
     return damage is None
 
 
-def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
+def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
     """What a slice holds: number and offsets of rows, logical hash."""
     from odfpy.data.logical_hash import ambiguous_columns, logical_hash_of_parquet
     from odfpy.data.slice import slice_stats
@@ -257,102 +241,30 @@ def _verify_rows(this: _Run, hashed: HashedBlock, state: ChainState, data: DataS
         this.error("slice", message, hashed, file=file, cause=HashMismatch)
 
 
-# --- 4. Replay -------------------------------------------------------------------------------------------------------
+# --- 5. A second opinion ---------------------------------------------------------------------------------------------
 
 
-def _replay_all(this: _Run, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
-    state = ChainState()
-    with storage.scratch() as folder:
-        kept: Path | None = None
-        for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
-            event = hashed.block.event
-            if isinstance(event, ExecuteTransform):
-                this.tell("replaying", number)
-                this.replayed += 1
-                before = kept if from_start else _recorded_checkpoint(this, state)
-                try:
-                    kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
-                except OdfError as error:
-                    message = f"Cannot be replayed: {error.message}"
-                    this.error("replay", message, hashed, hint=error.hint, cause=type(error))
-                    return
-            state = after
+def _compare_with_batch(this: Verification, batch: Batch, *, each: bool) -> None:
+    for moment in moments(this.blocks, this.states, each=each):
+        this.tell("comparing with the query run once", moment.hashed.block.sequence_number)
+        try:
+            found = batch.compare(this.dataset, moment)
+        except OdfError as error:
+            message = f"Cannot be compared with its query run once: {error.message}"
+            this.error("batch", message, moment.hashed, hint=error.hint, cause=type(error))
+            return
+        if found is not None:
+            this.comparisons.append(found)
+            finding = finding_of(found)
+            this.findings += [] if finding is None else [finding]
 
 
-def _recorded_checkpoint(this: _Run, state: ChainState) -> Path | None:
-    recorded = state.checkpoint
-    if recorded is None or recorded.physical_hash in this.lost:
-        return None
-    return this.dataset.layout.checkpoints.local_path(recorded.physical_hash)
+# --- 6. Signatures ---------------------------------------------------------------------------------------------------
 
 
-def _replay(
-    this: _Run,
-    storage: Storage,
-    hashed: HashedBlock,
-    event: ExecuteTransform,
-    before: ChainState,
-    engine_for: EngineFor,
-    checkpoint: Path | None,
-    folder: Path,
-) -> Path | None:
-    """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
-    set_transform = require_transform(this.dataset, before)
-    inputs = recorded_intervals(this.dataset, set_transform, event)
-    with storage.scratch() as scratch:
-        time = hashed.block.system_time
-        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)
-        engine = engine_for(set_transform.transform)
-        response = run(engine, request, inputs, this.dataset, before)
-        found = response.slices[0].logical_hash if response.slices else None
-        recorded = event.new_data.logical_hash if event.new_data else None
-        versions = _compare_versions(set_transform, engine.version)
-        if found != recorded:
-            path = Path(response.slices[0].path) if response.slices else None
-            message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
-            message += _compare_rows(this, event, path) + versions
-            this.error("replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch)
-        elif response.new_watermark is not None and watermark_after(before, response) != event.new_watermark:
-            message = f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}"
-            hint = _OTHER_ENGINE if versions else None
-            this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
-        made = Path(request.new_checkpoint_path)
-        return made.replace(folder / "checkpoint") if made.is_file() else None
-
-
-def _compare_rows(this: _Run, event: ExecuteTransform, replayed: Path | None) -> str:
-    """A remark on how the rows of a replay differ from the recorded ones."""
-    if replayed is None or event.new_data is None:
-        return ""
-    recorded = this.dataset.layout.data.local_path(event.new_data.physical_hash)
-    if recorded is None:
-        return ""
-    if _rows(recorded, this) == _rows(replayed, this):
-        return "; the rows are the same in another order"
-    return "; the rows differ"
-
-
-def _compare_versions(set_transform: SetTransform, version: str) -> str:
-    """A remark on the engine, where another one has made the rows."""
-    recorded = set_transform.transform.version
-    return f"; they were made with {recorded}, this is {version}" if recorded not in (None, version) else ""
-
-
-def _rows(path: Path, this: _Run) -> Counter[str]:
-    from odfpy.data.slice import read_slice
-
-    vocab = this.states[-1].vocab
-    table = read_slice(path, vocab=vocab)
-    columns = sorted(name for name in table.column_names if name != vocab.offset_column)
-    return Counter(repr(row) for batch in table.select(columns).to_batches(10_000) for row in batch.to_pylist())
-
-
-# --- 5. Signatures ---------------------------------------------------------------------------------------------------
-
-
-def _verify_signatures(this: _Run) -> SignatureReport:
+def _verify_signatures(this: Verification) -> SignatureReport:
     def tell(error: OdfError, block: HashedBlock, file: str) -> None:
-        this.error(_SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
+        this.error(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
 
     remotes = Remotes(this.dataset.storage)
     is_copy = False

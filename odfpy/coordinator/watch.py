@@ -19,6 +19,7 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeChangelogStream
+from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.push_ingest import with_format
 from odfpy.coordinator.results import Progress, PullOutcome, PullResult
@@ -63,6 +64,7 @@ class Watch:
         event_time: event time of rows that have none; the time of the ingest by default.
         input_format: format of the files where it is not that of the source.
         settle: seconds for which a file must not change before it is taken in.
+        allowed: what is refused otherwise.
         pause: waits between two looks at the folder; interrupting it ends the watch.
     """
 
@@ -75,6 +77,7 @@ class Watch:
     event_time: Timestamp | None = None
     input_format: str | None = None
     settle: float = SETTLE
+    allowed: Allowed = NOTHING
     pause: Callable[[], None]
     progress: Callable[[Progress], None]
 
@@ -130,9 +133,10 @@ class Watch:
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
             path = self.folder / stamp.name
             state = stamp.as_state(source.source_name)
-            file = SourceFile(path, str(path), self.event_time or Timestamp.now(), state)
+            event_time = self.event_time or Timestamp.now()
+            file = SourceFile(path, str(path), event_time, state, is_dated=self.event_time is not None)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
-                return ingest_file(dataset, source, file, self.engines, scratch)
+                return ingest_file(dataset, source, file, self.engines, scratch, self.allowed)
 
     def _let_idle_follow(self) -> PullResult | None:
         dataset = self.storage.get(self.ref)

@@ -112,6 +112,7 @@ def after_looking(dataset: StoredDataset, result: PullResult) -> PullResult:
         new_head=moved.new_head,
         num_blocks=result.num_blocks + moved.num_blocks,
         watermark=moved.watermark,
+        warnings=(*result.warnings, *moved.warnings),
         notes=(*result.notes, *moved.notes),
     )
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.commit import timed
 from odfpy.coordinator.housekeeping import check_choice
 from odfpy.coordinator.lineage import Lineage
@@ -119,6 +120,8 @@ class Workspace(Questions):
         reset_derivatives: bool = False,
         branch: str | None = None,
         tags: Sequence[str] = (),
+        allow_retractions: bool = False,
+        allow_future: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Bring datasets up to date, in dependency order.
@@ -133,6 +136,8 @@ class Workspace(Questions):
             reset_derivatives: make derivatives again whose inputs have got another history.
             branch: stage what is new there instead of moving the head; see `diff` and `merge`.
             tags: also these tags, of copies.
+            allow_retractions: let a snapshot retract any number of rows.
+            allow_future: let blocks be written and copied that are of the future.
             progress: is told how far the work is.
 
         Yields:
@@ -142,7 +147,10 @@ class Workspace(Questions):
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
         check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch, tags)
+        allowed = Allowed(allow_retractions, allow_future)
+        puller = self._puller(
+            progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch, tags, allowed
+        )
         chosen, nameless = self._chosen(refs, all=all)
         return chain(map(_damaged, nameless), puller.pull(chosen))
 
@@ -156,6 +164,8 @@ class Workspace(Questions):
         fetch_uncacheable: bool = False,
         as_name: str | None = None,
         reset_derivatives: bool = False,
+        allow_retractions: bool = False,
+        allow_future: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullPlan]:
         """What `pull` would do with the same arguments: nothing is fetched, changed or locked.
@@ -169,7 +179,10 @@ class Workspace(Questions):
         from odfpy.coordinator.dry_run import DryRun
 
         check_choice("pull", refs, all=all)
-        puller = self._puller(progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives)
+        allowed = Allowed(allow_retractions, allow_future)
+        puller = self._puller(
+            progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, allowed=allowed
+        )
         chosen, nameless = self._chosen(refs, all=all)
         return DryRun(puller).plan(chosen, nameless)
 
@@ -183,6 +196,7 @@ class Workspace(Questions):
         reset_derivatives: bool,
         branch: str | None = None,
         tags: Sequence[str] = (),
+        allowed: Allowed = NOTHING,
     ) -> Puller:
         from odfpy.coordinator.pull import Puller
         from odfpy.coordinator.pull_options import pull_options
@@ -196,6 +210,7 @@ class Workspace(Questions):
             reset_derivatives=reset_derivatives,
             branch=branch,
             tags=tags,
+            allowed=allowed,
         )
         return Puller(self.storage, self.engines, self.remotes, options, progress)
 
@@ -230,6 +245,7 @@ class Workspace(Questions):
         event_time: Timestamp | None = None,
         input_format: str | None = None,
         branch: str | None = None,
+        allow_retractions: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
@@ -242,6 +258,7 @@ class Workspace(Questions):
             event_time: event time of rows that have none; the time of the ingest by default.
             input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
             branch: stage what is new there instead of moving the head; see `diff` and `merge`.
+            allow_retractions: let a snapshot retract any number of rows.
             progress: is told how far the work is.
 
         Raises:
@@ -259,6 +276,7 @@ class Workspace(Questions):
             event_time=event_time,
             input_format=input_format,
             branch=branch,
+            allowed=Allowed(retractions=allow_retractions),
             progress=progress,
         )
 
@@ -273,6 +291,7 @@ class Workspace(Questions):
         input_format: str | None = None,
         settle: float | None = None,
         pause: Callable[[], None] | None = None,
+        allow_retractions: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullResult]:
         """Take in the files of a folder as they come, each once, until interrupted while waiting.
@@ -286,6 +305,7 @@ class Workspace(Questions):
             input_format: format of the files where it is not that of the source (csv, json, ndjson, parquet).
             settle: seconds for which a file must not change before it is taken in; one by default.
             pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            allow_retractions: let a snapshot retract any number of rows.
             progress: is told how far the work is.
 
         Yields:
@@ -304,6 +324,7 @@ class Workspace(Questions):
             input_format=input_format,
             settle=SETTLE if settle is None else settle,
             pause=pause or partial(time.sleep, INTERVAL),
+            allowed=Allowed(retractions=allow_retractions),
             progress=progress,
         ).run()
 
@@ -342,7 +363,8 @@ class Workspace(Questions):
 
         check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
-        datasets = Lineage(self.storage).in_order(datasets, with_inputs=recursive)
+        lineage = Lineage(self.storage)
+        datasets = lineage.in_order(datasets, with_inputs=recursive)
         several = len(datasets) > 1
         extras = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in branches]
         extras += [ReferenceName.of(ReferenceKind.TAG, name) for name in tags]
@@ -350,6 +372,10 @@ class Workspace(Questions):
             require_in_one(datasets, extras)
 
         def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
+            circle = lineage.circle_of(dataset.handle.id)
+            if circle is not None:  # nobody could bring it up to date
+                yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
+                return
             push = partial(self.remotes.push, dataset, to, several=several, force=force, public=public)
             result = timed(str(dataset.handle), partial(push, progress=progress))
             yield result

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from odfpy.data import schema as odf
 from odfpy.data.schema import DataField, DataSchema, DataType, TimeUnit
+from odfpy.data.type_names import ddl_type_for
 from odfpy.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -101,9 +102,10 @@ def _field(column: exp.ColumnDef, where: str) -> DataField:
 
 
 def _type(kind: exp.DataType, where: str) -> DataType:
-    name = kind.this.name
+    name = written = kind.this.name
     if name == "USERDEFINED":  # what the parser does not know
-        name = kind.sql().upper()
+        written = kind.sql()
+        name = written.upper()
     arguments = [argument.name for argument in kind.expressions]
     if name in _SIMPLE:
         return _SIMPLE[name]
@@ -113,7 +115,9 @@ def _type(kind: exp.DataType, where: str) -> DataType:
             return odf.Decimal(precision, scale)
     if name == "ARRAY" and len(kind.expressions) == 1 and kind.args.get("nested"):
         return odf.List(odf.Option(_type(kind.expressions[0], where)))
-    raise SchemaError(f"Unsupported type {kind.sql()}: {where}", hint=f"Known types: {_KNOWN}.")
+    meant = ddl_type_for(written)
+    hint = f"Known types: {_KNOWN}."
+    raise SchemaError(f"Unsupported type {kind.sql()}: {where}", hint=f"Write {meant}. {hint}" if meant else hint)
 
 
 @cache

@@ -58,6 +58,20 @@ class Duration:
         """Whether one instant is at least this much before another."""
         return now.nanos - since.nanos >= self.seconds * NANOS_PER_SECOND
 
+    @property
+    def in_words(self) -> str:
+        """Roughly, for people: `41 days`, `3 hours`, `10 minutes`."""
+        for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+            if self.seconds >= 2 * size or (unit == "minute" and self.seconds >= size):
+                count = self.seconds // size
+                return f"{count} {unit}{'' if count == 1 else 's'}"
+        return f"{self.seconds} second{'' if self.seconds == 1 else 's'}"
+
+    @classmethod
+    def between(cls, earlier: Timestamp, later: Timestamp) -> Duration:
+        """How much later one instant is than another, in whole seconds; nothing if it is not."""
+        return cls(max(0, (later.nanos - earlier.nanos) // NANOS_PER_SECOND))
+
     def __str__(self) -> str:
         rest, parts = self.seconds, []
         for unit, size in _UNITS.items():

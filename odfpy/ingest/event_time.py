@@ -30,7 +30,12 @@ def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | N
     return now
 
 
-def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
+def compiled(source: EventTimeFromPath) -> re.Pattern[str]:
+    """The pattern of a source, whose first group is the time.
+
+    Raises:
+        InvalidValue: it is no regular expression, or has no group.
+    """
     try:
         pattern = re.compile(source.pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -39,7 +44,11 @@ def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
         raise InvalidValue(
             f"Event time pattern {source.pattern!r} has no group", hint=r"Put the time in brackets: (\d+-\d+-\d+)\.csv"
         )
-    match = pattern.search(path)
+    return pattern
+
+
+def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
+    match = compiled(source).search(path)
     if match is None or match[1] is None:
         raise FetchError(
             f"{path!r} has no event time: it does not match the pattern {source.pattern!r}",

@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
+from odfpy.data.data_warning import DataWarning
 from odfpy.data.fit import fit_table
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.ingest.known_otherwise import known_otherwise
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import APPEND, order_clause, repeated_keys
 from odfpy.ingest.merge.plan import MergePlan, relation, repeated_key
@@ -42,11 +44,13 @@ class MergedRows:
         rows: operations, event time and data columns.
         used: rows of the input that made a difference.
         repeated: rows of the input whose key had come before in it.
+        warnings: what the person should know of them.
     """
 
     rows: OrderedRows
     used: int
     repeated: int
+    warnings: tuple[DataWarning, ...] = ()
 
 
 def merge_locally(
@@ -80,10 +84,12 @@ def merge_locally(
         repeated = _count_repeated(db, rows, strategy, plan)
         create_state(db, state, plan)
         result = db.sql(merged_places(plan)).to_arrow_table()
-    operations = result.column("op").cast(pa.int32()).combine_chunks()
-    positions = result.column("pos").cast(pa.int64()).combine_chunks()
+        operations = result.column("op").cast(pa.int32()).combine_chunks()
+        positions = result.column("pos").cast(pa.int64()).combine_chunks()
+        is_ledger = plan.merge.needs_state is StateNeed.SEEN_KEYS
+        warnings = known_otherwise(db, rows.columns, plan, positions) if is_ledger else ()
     if plan.merge.needs_state is not StateNeed.CURRENT_ROWS:
-        return MergedRows(OrderedRows(operations, rows.columns, positions), len(positions), repeated)
+        return MergedRows(OrderedRows(operations, rows.columns, positions), len(positions), repeated, warnings)
     used = pc.sum(pc.is_in(operations, value_set=pa.array(plan.from_input, pa.int32()))).as_py() or 0
     return MergedRows(_pick(rows.columns, state, operations, positions), used, repeated)
 

@@ -4,6 +4,7 @@ Steps of `ingest_rows`:
 1. check the rows and make them uniform (`normalize`);
 2. find the schema of the dataset with these rows in it (`evolve`), and fit the rows to it;
 3. merge them with the current state and put them in order (`local_merge`, `merge`);
+   what a snapshot would retract is looked at (`retractions`);
 4. add the system columns and write the slices.
 Nothing is committed here: the coordinator does that with what it gets.
 """
@@ -13,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.chain.sources import MergeStrategy
+from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.data.arrow import to_arrow
+from odfpy.data.data_warning import DataWarning
 from odfpy.data.scalars import U64
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import SLICE_ROWS
@@ -29,7 +33,8 @@ from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
 from odfpy.ingest.normalize import normalize_rows
-from odfpy.ingest.write import SliceForm, WrittenSlice, write_slices
+from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
+from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
 from odfpy.state.current import KeyedState, ScannedState
 
 
@@ -45,6 +50,7 @@ class IngestStatistics:
         dropped: rows of the input that made no difference: seen before, unchanged, or overtaken in the same input.
         repeated: rows of the input whose key had come before in the same input.
         late: rows with +A or +C that happened at or before the watermark of the dataset before the ingest.
+        untimed: rows of the input that brought no event time.
     """
 
     read: U64 = 0
@@ -54,6 +60,7 @@ class IngestStatistics:
     dropped: U64 = 0
     repeated: U64 = 0
     late: U64 = 0
+    untimed: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +72,14 @@ class IngestedData:
         schema: schema in force after the commit; None when the dataset has none yet and the input tells none.
         schema_changed: whether `schema` is to be committed: it is the first, or it has grown and there are slices.
         statistics: what became of the rows.
+        warnings: what the person should know of them.
     """
 
     slices: tuple[WrittenSlice, ...]
     schema: DataSchema | None
     schema_changed: bool
     statistics: IngestStatistics
+    warnings: tuple[DataWarning, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -91,6 +100,7 @@ def ingest_rows(
     out: Path,
     watermark: Timestamp | None = None,
     state: Callable[[DataSchema], KeyedState] | None = None,
+    limit: RetractionLimit | None = None,
     threads: int | None = None,
     slice_rows: int = SLICE_ROWS,
 ) -> IngestedData:
@@ -109,11 +119,13 @@ def ingest_rows(
             a folder may come and go for what does not fit into memory.
         watermark: watermark of the dataset, against which rows are late.
         state: gives what to look keys up in, of a dataset with that schema; by default the slices.
+        limit: how much a snapshot may retract; by default anything.
         threads: how many may be used, by default one for each processor; the result does not depend on it.
         slice_rows: rows of a slice; more become several slices.
 
     Raises:
         IngestError: the rows cannot be merged; the message says which, and why.
+        TooManyRetractions: they are a state that retracts more than it may.
         SchemaError: they do not fit the schema of the dataset; the message names the field.
         IntegrityError: the history of the dataset is damaged.
     """
@@ -137,16 +149,29 @@ def ingest_rows(
         threads=threads,
         scratch=out.parent / f"{out.name}.scratch",
     )
-    statistics = _statistics(new.num_rows, merged, vocab, watermark)
+    untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
+    statistics = _statistics(new.num_rows, merged, vocab, watermark, untimed)
     if len(merged.rows.operations) == 0:
-        return IngestedData((), extended if schema is None else schema, schema is None, statistics)
+        return IngestedData((), extended if schema is None else schema, schema is None, statistics, merged.warnings)
+    warnings = merged.warnings
+    if limit is not None and isinstance(strategy, MergeSnapshot):
+        change = StateChange(new.num_rows, statistics.appended, statistics.retracted)
+        warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))
     form = SliceForm(extended, vocab, system_time)
     written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
-    return IngestedData(written, extended, extended != schema, statistics)
+    return IngestedData(written, extended, extended != schema, statistics, warnings)
+
+
+def _retracted_keys(rows: OrderedRows, strategy: MergeSnapshot, most: int) -> list[dict[str, Any]]:
+    """The primary keys of the first retracted rows."""
+    ranks = np.flatnonzero(rows.operations.to_numpy() == int(OperationType.RETRACT))[:most]
+    places = pa.array(ranks) if rows.positions is None else rows.positions.take(pa.array(ranks))
+    keys: list[dict[str, Any]] = rows.columns.select(list(strategy.primary_key)).take(places).to_pylist()
+    return keys
 
 
 def _statistics(
-    read: int, merged: MergedRows, vocab: DatasetVocabulary, watermark: Timestamp | None
+    read: int, merged: MergedRows, vocab: DatasetVocabulary, watermark: Timestamp | None, untimed: int
 ) -> IngestStatistics:
     operations = merged.rows.operations
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(operations).to_pylist()}
@@ -154,4 +179,4 @@ def _statistics(
     late = 0
     if watermark is not None:
         late = late_rows(merged.rows.column(vocab.event_time_column), operations, watermark)
-    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late)
+    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late, untimed)

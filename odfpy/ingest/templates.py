@@ -29,6 +29,11 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
     return _TEMPLATE.sub(lambda match: _value(match[1], environment), text)
 
 
+def filled_in(text: str, value: str) -> str:
+    """The text with the same in the place of each template."""
+    return _TEMPLATE.sub(lambda _: value, text)
+
+
 def without_secrets(url: str) -> str:
     """A URL, with or without templates, for people to read: no user, no password, no query."""
     templates = _TEMPLATE.findall(url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.open import open_dataset, smart_base
@@ -19,6 +20,7 @@ def fetch_dataset(
     expected_id: DatasetId | None = None,
     seen: Multihash | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a dataset up to that at a URL; see `transfer`."""
@@ -31,12 +33,20 @@ def fetch_dataset(
             expected_id=expected_id,
             seen=seen,
             required=required,
+            clock=clock,
             progress=progress,
         )
     from odfpy.repository.smart_transfer.client import pull_from_node  # loads what only nodes need
 
     return pull_from_node(
-        base, target, force=force, expected_id=expected_id, seen=seen, required=required, progress=progress
+        base,
+        target,
+        force=force,
+        expected_id=expected_id,
+        seen=seen,
+        required=required,
+        clock=clock,
+        progress=progress,
     )
 
 

@@ -10,6 +10,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import RequiredSigners
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import AlreadyExists, NotFound, TransferError
 from odfpy.http.url import without_user
@@ -34,13 +35,14 @@ def fetch_reference(
     force: bool = False,
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a branch or tag of the dataset at a URL here; see `copy_reference`."""
     base = smart_base(url)  # nodes are asked as other servers are
     source = open_dataset(url) if base is None else http_dataset(base)
     return copy_reference(
-        source, target, name, force=force, expected_id=expected_id, required=required, progress=progress
+        source, target, name, force=force, expected_id=expected_id, required=required, clock=clock, progress=progress
     )
 
 
@@ -80,6 +82,7 @@ def copy_reference(
     force: bool = False,
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a branch or tag from one place to another, with all that it leads to.
@@ -91,6 +94,7 @@ def copy_reference(
         force: move a tag, or a branch that has diverged.
         expected_id: the id that the dataset must have.
         required: by whom what comes must be signed.
+        clock: as for `transfer`.
         progress: called with bytes done and bytes in all.
 
     Raises:
@@ -101,7 +105,9 @@ def copy_reference(
 
     def carry(at: DatasetLayout, force: bool) -> TransferResult:
         place = target.on(name)
-        return transfer(at, place, force=force, expected_id=expected_id, required=required, progress=progress)
+        return transfer(
+            at, place, force=force, expected_id=expected_id, required=required, clock=clock, progress=progress
+        )
 
     return _copied(source, target, name, carry, force=force)
 

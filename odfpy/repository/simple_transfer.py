@@ -15,8 +15,10 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import RequiredSigners, SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
+from odfpy.repository.clock import require_past
 from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
 from odfpy.repository.signature_transfer import collect_signatures
@@ -85,6 +87,7 @@ def transfer(
     expected_id: DatasetId | None = None,
     seen: Multihash | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring the target up to the source.
@@ -104,6 +107,7 @@ def transfer(
         expected_id: the id that the dataset must have; a target that is not empty implies one anyway.
         seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
         required: by whom the source's head must be signed.
+        clock: the time here, of which blocks may not be far ahead; any may come where none is given.
         progress: called with bytes done and bytes in all, while files are copied.
 
     Raises:
@@ -113,6 +117,7 @@ def transfer(
         ForeignDataset: source and target, or source and `expected_id`, are not the same dataset.
         IntegrityError, MalformedData, ObjectNotFound: something of the source is not what it should be; the message
             names it.
+        FromTheFuture: blocks are more than a day ahead of `clock`.
         ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
         ConcurrentUpdate: somebody else has moved the target's head in the meantime.
         TransferError: the target cannot be written to, the source cannot be reached.
@@ -133,6 +138,7 @@ def transfer(
     state = validate((block.hashed for block in found.source), base)
     if expected_id is not None and state.dataset_id != expected_id:
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
+    require_past(state.system_time, base.system_time, clock, source.refs.describe(HEAD))
     signatures = collect_signatures(source, [block.hashed for block in found.source], state.dataset_id, required)
     # 5.
     linked = linked_objects(block.hashed for block in found.source)

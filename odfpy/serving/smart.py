@@ -26,6 +26,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from odfpy.chain.object_store import ObjectTooLarge
 from odfpy.coordinator.storage import Storage
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import HashMismatch, InvalidValue
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
@@ -104,7 +105,7 @@ async def push(
         may_force = may_force or is_new  # one that is new drops nothing
     target = ServedTarget(datasets_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
     limit = socket.app.state.settings.max_object
-    conversation = serve_push(target, may_force=may_force, max_object_size=limit)
+    conversation = serve_push(target, may_force=may_force, clock=Timestamp.now(), max_object_size=limit)
     await _hold(socket, conversation, PushPhase.INITIAL_REQUEST)
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -15,8 +15,9 @@ from odfpy.data.schema import DataSchema
 from odfpy.state.comparable import comparable
 from odfpy.state.current import KeyedState, StateColumn, same_keys
 from odfpy.state.entries import Entries, KeyColumns, is_superseded
-from odfpy.state.key_index import KeyIndex, is_living
+from odfpy.state.key_index import VALUES, KeyIndex, is_living
 from odfpy.state.run_file import StateDamaged
+from odfpy.state.value_fingerprints import FINGERPRINT
 
 
 class IndexedState:
@@ -44,16 +45,18 @@ class IndexedState:
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, or those that may be among the wanted."""
+        """All keys that ever were, or those that may be among the wanted, with the fingerprints of their values."""
         if not self._index.purpose.keeps_rows and self._scanned is None:
             try:
                 parts = self._parts(db, keys, among)
             except StateDamaged:
                 pass
             else:
-                wanted = pa.schema([self._schema.field(key.name).with_nullable(True) for key in keys])
+                fields = [self._schema.field(key.name).with_nullable(True) for key in keys]
+                wanted = pa.schema([*fields, pa.field(VALUES, pa.uint64())])
                 rows = pa.concat_tables([wanted.empty_table(), *(fit_table(part.rows, wanted) for part in parts)])
-                return _relation(db, keys, rows, {})
+                found = _relation(db, keys, rows, {FINGERPRINT: rows.column(VALUES)})
+                return found.project(", ".join((*(key.role for key in keys), FINGERPRINT)))
         return self._data.seen_keys(db, keys, among=among)
 
     def current_rows(
@@ -131,7 +134,10 @@ class IndexedState:
 
 
 def _relation(
-    db: duckdb.DuckDBPyConnection, columns: Sequence[StateColumn], rows: pa.Table, more: dict[str, pa.Array]
+    db: duckdb.DuckDBPyConnection,
+    columns: Sequence[StateColumn],
+    rows: pa.Table,
+    more: Mapping[str, pa.Array | pa.ChunkedArray],
 ) -> duckdb.DuckDBPyRelation:
     """Columns of a table under their roles, null where the table lacks them, and more columns as they are."""
     present = [column for column in columns if column.name in rows.column_names]

@@ -1,4 +1,5 @@
-"""The key index of a dataset: for each key the last row, or just that it was seen, found without reading the history.
+"""The key index of a dataset: for each key the last row, or that it was seen and the fingerprint of its values, found
+without reading the history.
 
 The index is a folder with one file `index` and a few runs (see `run_file`). It is log-structured: new slices make a
 new run, and runs that are not much larger than what comes after them are merged with it, so that their number is
@@ -32,9 +33,13 @@ from odfpy.files import written_aside
 from odfpy.state.database import kept_database
 from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
 from odfpy.state.run_file import Run, RunInfo, RunWriter, StateDamaged, damage_found
+from odfpy.state.value_fingerprints import value_fingerprints
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of the files."""
+
+VALUES: Final = "\0values"
+"""Column with the fingerprint of the values of a row, of which the row itself is not kept."""
 
 INDEX: Final = "index"
 _RUN = "run-"
@@ -47,7 +52,8 @@ class IndexPurpose:
 
     Attributes:
         keys: the primary key.
-        keeps_rows: whether the current row of each key is kept; if not, just that the key was seen.
+        keeps_rows: whether the current row of each key is kept; if not, just that the key was seen, with the
+            fingerprint of the values that it had last.
         vocabulary: names of the system columns.
     """
 
@@ -136,7 +142,7 @@ class KeyIndex:
                 raise StateDamaged(f"The primary key had the types {self.key_types}, and has {keys.types} now")
             runs = self.runs
             for rows in _parts(slices, wanted, self.purpose.vocabulary, self.sizes):
-                runs = self._added(db, keys, runs, sorted_entries(db, keys, rows))
+                runs = self._added(db, keys, runs, sorted_entries(db, keys, self._kept(db, rows)))
         longer = replace(self, token=token, key_types=keys.types, runs=runs)
         _save(longer)
         return longer
@@ -160,10 +166,19 @@ class KeyIndex:
     # --- Extending ---
 
     def _columns(self, schema: DataSchema) -> pa.Schema:
-        """The columns of the entries; that they may all be null is how `fit_table` gives them."""
-        arrow = to_arrow(schema)
-        names = arrow.names if self.purpose.keeps_rows else self.purpose.keys
+        """The columns that entries are made of; that they may all be null is how `fit_table` gives them."""
+        arrow, keys, made = to_arrow(schema), self.purpose.keys, self.purpose.vocabulary.columns
+        names = arrow.names
+        if not self.purpose.keeps_rows:
+            names = [*keys, *(name for name in names if name not in keys and name not in made)]
         return pa.schema([arrow.field(name).with_nullable(True) for name in names])
+
+    def _kept(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
+        """What is kept of rows."""
+        if self.purpose.keeps_rows:
+            return rows
+        keys = list(self.purpose.keys)
+        return rows.select(keys).append_column(VALUES, value_fingerprints(db, rows.drop_columns(keys)))
 
     def _added(
         self, db: duckdb.DuckDBPyConnection, keys: KeyColumns, runs: tuple[RunInfo, ...], new: Entries

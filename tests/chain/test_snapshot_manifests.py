@@ -66,27 +66,27 @@ def test_written_form():
         (GOOD, "", "x.yaml: no manifest in it", "`odf new NAME` writes a template."),
         (GOOD, "# nothing\n---\n", "x.yaml: no manifest in it", "`odf new NAME` writes a template."),
         (GOOD, "- a\n", "x.yaml, line 1: a manifest is a mapping with `kind`, `version` and `content`", None),
-        ("version: 1", "version: 2", "x.yaml, line 3: expected `version: 1`, found 2 at `version`", None),
-        ("version: 1\n", "", "x.yaml, line 2: expected `version: 1`, found None at `version`", None),
-        ("version: 1", "version: true", "x.yaml, line 3: expected `version: 1`, found True at `version`", None),
+        ("version: 1", "version: 2", "x.yaml, line 3, column 1: expected `version: 1`, found 2 at `version`", None),
+        ("version: 1\n", "", "x.yaml, line 2, column 1: expected `version: 1`, found None at `version`", None),
+        ("version: 1", "version: true", "x.yaml, line 3, column 1: expected `version: 1`, found True at `version`", None),
         (
             "kind: DatasetSnapshot", "kind: MetadataBlock",
-            "x.yaml, line 2: expected `kind: DatasetSnapshot`, found 'MetadataBlock' at `kind`", None,
+            "x.yaml, line 2, column 1: expected `kind: DatasetSnapshot`, found 'MetadataBlock' at `kind`", None,
         ),
-        ("content:", "contents:", "x.yaml, line 4: unknown key in a manifest at `contents`",
+        ("content:", "contents:", "x.yaml, line 4, column 1: unknown key in a manifest at `contents`",
          "Known keys: kind, version, content"),
         (GOOD[GOOD.index("content") :], "", "x.yaml, line 2: `content` is missing", None),
-        (GOOD[GOOD.index("content") :], "content:\n", "x.yaml, line 4: expected a mapping, found nothing at `content`",
+        (GOOD[GOOD.index("content") :], "content:\n", "x.yaml, line 4, column 1: expected a mapping, found nothing at `content`",
          None),
-        ("com.example.rates", "com..rates", "x.yaml, line 5: Not a dataset name: 'com..rates' at `content.name`",
+        ("com.example.rates", "com..rates", "x.yaml, line 5, column 3: Not a dataset name: 'com..rates' at `content.name`",
          "Names are letters and digits, joined by single dots or hyphens: com.example.exchange-rates"),
-        ("com.example.rates", "../../etc/passwd", "x.yaml, line 5: Not an account name: '../../etc' at `content.name`",
+        ("com.example.rates", "../../etc/passwd", "x.yaml, line 5, column 3: Not an account name: '../../etc' at `content.name`",
          "Names are letters and digits, joined by single dots or hyphens: com.example.exchange-rates"),
-        ("kind: Root", "kind: Rooot", "x.yaml, line 6: unknown value 'Rooot' at `content.kind`", "Did you mean Root?"),
+        ("kind: Root", "kind: Rooot", "x.yaml, line 6, column 3: unknown value 'Rooot' at `content.kind`", "Did you mean Root?"),
         ("keywords: [money]", "keyword: [money]",
-         "x.yaml, line 11: unknown key in SetInfo at `content.metadata[0].keyword`", "Did you mean keywords?"),
+         "x.yaml, line 11, column 7: unknown key in SetInfo at `content.metadata[0].keyword`", "Did you mean keywords?"),
         ("keywords: [money]", "keywords: [money, 1]",
-         "x.yaml, line 11: expected text, found the number 1 at `content.metadata[0].keywords[1]`", "Put it in quotes."),
+         "x.yaml, line 11, column 25: expected text, found the number 1 at `content.metadata[0].keywords[1]`", "Put it in quotes."),
         ("keywords: [money]", "keywords: [money", "x.yaml, line 12, column 1: not YAML", None),
         ("  kind: Root\n", "  kind: Root\n  kind: Root\n", "x.yaml, line 7: the key 'kind' stands there twice", None),
     ],
@@ -100,5 +100,5 @@ def test_mistake_names_file_line_and_path(old: str, new: str, message: str, hint
 
 
 def test_lines_count_from_the_beginning_of_the_file():
-    with pytest.raises(MalformedManifest, match=r"x\.yaml, line 18: unknown value 'Rooot'"):
+    with pytest.raises(MalformedManifest, match=r"x\.yaml, line 18, column 3: unknown value 'Rooot'"):
         load_snapshots(GOOD + "---\n" + GOOD.replace("Root", "Rooot"), "x.yaml")

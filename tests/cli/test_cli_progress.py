@@ -97,7 +97,9 @@ def test_bytes_are_seen_while_they_are_fetched_and_rows_while_they_are_read(
             screen.wait_for(" rows")
             assert screen.wait() == 0
     assert f"com.example.web: ingesting {site.url}/large.csv " in screen.plain
-    assert "com.example.web: updated, 300000 records" in screen.plain.splitlines()[-1]
+    *_, told, warning = screen.plain.splitlines()
+    assert "com.example.web: updated, 300000 records" in told
+    assert "warning: no row brings an 'event_time'" in warning
 
 
 def test_nothing_of_it_where_there_is_no_terminal(workspace: Path) -> None:

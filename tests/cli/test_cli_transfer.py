@@ -52,7 +52,7 @@ def test_a_tag_comes_along_to_the_copies_that_can_have_it(
 def test_nothing_to_do_is_said(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert odf("init", str(tmp_path / "empty")).code == 0
     monkeypatch.chdir(tmp_path / "empty")
-    for command in (["pull", "--all"], ["push", "--all", "--to", "./x/"]):
+    for command in (["pull", "--all"], ["push", "--all", "--to", "./x/"], ["verify", "--all"]):
         done = odf(*command)
         assert (done.code, done.err) == (0, "Nothing to do: no datasets in this workspace\n")
         assert odf(*command, "-o", "json").json == []

@@ -159,8 +159,9 @@ def test_settings_of_a_dataset(odf: Odf, levels: Workspace) -> None:
     assert told.err.startswith("watermark.lag is now P1D (")
     assert odf("config", "set", "watermark.idle", "12h", "-d", "slow").code == 0
     listed = odf("config", "list", "--dataset", "slow", "-o", "json").json
-    assert {item["key"]: item["value"] for item in listed} == {"watermark.lag": "P1D", "watermark.idle": "12h"}
-    assert odf("show", "slow", "-o", "json").json["settings"] == {"watermark.lag": "P1D", "watermark.idle": "12h"}
+    settings = {"watermark.lag": "P1D", "watermark.idle": "12h"}
+    assert {item["key"]: item["value"] for item in listed} == {**settings, "retractions.share": "50%"}
+    assert odf("show", "slow", "-o", "json").json["settings"] == settings
     assert "Watermark\nlag: 1d\nidle: 12h\n" in odf("inspect", "source", "slow").out
     assert odf("config", "unset", "--dataset", "slow", "watermark.idle").err == "watermark.idle is now not set\n"
     assert odf("config", "unset", "--dataset", "slow", "watermark.lag").err == "watermark.lag is now 0s (default)\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from support.certificates import self_signed
 from support.connecting import RATES, SCREAMED
 from support.static_server import static_server
@@ -199,7 +200,8 @@ def test_what_a_place_cannot_tell_is_said(urls: dict[str, str]) -> None:
         odfpy.connect(urls["flight"])[RATES].lineage()
 
 
-def test_a_frame_of_spark_needs_a_session(here: Connection) -> None:
+def test_a_frame_of_spark_needs_a_session(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # other tests of this process may have one
     with pytest.raises(UsageError, match="no Spark session") as caught:
         here.sql("SELECT 1").to_spark()
     assert caught.value.hint is not None

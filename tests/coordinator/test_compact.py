@@ -175,7 +175,7 @@ def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[S
         assert result.blocks[1] <= result.blocks[0]
         assert (result.blocks[1] < result.blocks[0]) or not result.changes or result.slices[1] < result.slices[0]
         (report,) = workspace.verify(["root"])
-        assert report.findings == ()
+        assert {finding.check for finding in report.findings} <= {"clock"}  # the rows are of the future
         if options.max_bytes == 10**9:  # one slice takes less than several, so that another one may fit
             assert not workspace.compact("root", options).changes
 

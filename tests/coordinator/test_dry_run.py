@@ -293,3 +293,16 @@ def test_places_without_a_dataset_and_words_without_sense(folder: Path, tmp_path
         planned(workspace)
     with pytest.raises(UsageError):
         list(workspace.plan_pull(["root"], as_name="other"))
+
+
+# --- What one dataset cannot do, the others can ----------------------------------------------------------------------
+
+
+def test_an_engine_that_is_not_here(folder: Path) -> None:
+    workspace = workspace_with(folder, root(), derivative("flown", engine="flink"), derivative("d", "flown"), root("s"))
+    feed(workspace, "root", "1 a")
+    plans = {plan.name: plan for plan in planned(workspace, all=True)}
+    assert {name for name, plan in plans.items() if plan.expectation is Expectation.FAILED} == {"flown", "d"}
+    assert plans["flown"].error is not None
+    assert plans["flown"].error.code == "E504"
+    assert plans["d"].notes == ("would be skipped, since its input would fail: flown",)

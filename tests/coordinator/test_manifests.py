@@ -68,7 +68,7 @@ def test_errors_show_the_url_without_its_secrets(site: StaticServer):
 
 def test_a_bad_manifest_is_named_with_its_url_and_line(folder: Path, site: StaticServer):
     (folder / "bad.yaml").write_text(root("a").replace("sourceName", "sourcName"))
-    with pytest.raises(MalformedManifest, match=rf"^{site.url}/bad.yaml, line 9: .*sourcName"):
+    with pytest.raises(MalformedManifest, match=rf"^{site.url}/bad.yaml, line 9, column 7: .*sourcName"):
         names(f"{site.url}/bad.yaml")
 
 

@@ -56,7 +56,8 @@ PLAIN = {
     "an event signature over several lines": source(
         fetch='{kind: EthereumLogs, chainId: 1, signature: "Moved(\\n  address indexed to\\n)", filter: "block_number > 5"}',
         read="{kind: Parquet}",
-    ),
+    )
+    + "    - {kind: SetVocab, eventTimeColumn: block_timestamp}\n",
     "the event time is named after the source": source() + "    - {kind: SetVocab, eventTimeColumn: added_at}\n",
     "names with capitals without quotes": query("select event_time, pointId as point_id from input"),
     "names with capitals in quotes": query('select event_time, "pointId" as POINT from input'),

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.fixtures import KAMU
+from support.reference_datafusion import ReferenceDataFusion
 from support.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.slices import slices_of
 from odfpy.coordinator.results import Finding, Severity
+from odfpy.coordinator.transform import transform_dataset
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.datafusion.engine import DataFusionEngine
 
 
 @pytest.fixture
@@ -129,3 +137,71 @@ def test_a_replay_without_its_input_says_what_is_missing(reference: Workspace) -
     (finding,) = findings(reference, "big-trades")
     assert "Cannot be replayed" in finding.message
     assert findings(reference, "big-trades", integrity_only=True) == []
+
+
+@pytest.fixture
+def cities(tmp_path: Path) -> Workspace:
+    """A workspace with a dataset of the reference, whose four slices have names in another order than their rows."""
+    workspace = Workspace.init(tmp_path / "cities")
+    assert [result.error for result in workspace.pull([str(KAMU / "cities")])] == [None]
+    slices = slices_of(reversed(list(workspace.storage.get("cities").chain.iter_blocks())))
+    names = [str(item.data.physical_hash) for item in slices]
+    assert len(names) == 4
+    assert names != sorted(names)
+    return workspace
+
+
+def derive(workspace: Workspace, query: str, engine: object) -> None:
+    """Derive a dataset from all slices at once."""
+    workspace.add(list(load_snapshots(derivative(source="cities", query=query), "manifest")))
+    transform_dataset(workspace.storage, workspace.storage.get("derived"), lambda _: engine)
+
+
+def test_slices_that_the_reference_read_in_the_order_of_their_names_are_verified_with_a_remark(
+    cities: Workspace,
+) -> None:
+    derive(cities, "select op, event_time, id, city from source where id < 10", ReferenceDataFusion())
+    assert not is_changelog(cities.tail("derived", 1000)), "a correction stands before its row"
+    (report,) = cities.verify(["derived"])
+    assert report.ok
+    assert report.transforms_replayed == 1
+    (finding,) = report.findings
+    assert (finding.check, finding.severity) == ("replay", Severity.WARNING)
+    assert finding.block == cities.storage.get("derived").state.head
+    assert "with the slices of `source` in the order of their names" in finding.message
+
+
+def is_changelog(table: pa.Table) -> bool:
+    """Whether all rows that are taken away have come before."""
+    there: Counter[tuple[object, ...]] = Counter()
+    for row in table.select(["op", "event_time", "id", "city"]).to_pylist():
+        op, *values = row.values()
+        there[tuple(values)] += OperationType(op).weight
+        if min(there.values()) < 0:
+            return False
+    return True
+
+
+def test_the_same_rows_in_no_order_that_anybody_can_repeat_are_still_an_error(cities: Workspace) -> None:
+    class Backwards(ReferenceDataFusion):
+        backwards = True
+
+    derive(cities, "select op, event_time, id, city from source where id < 10", Backwards())
+    (finding,) = findings(cities, "derived")
+    assert finding.message.startswith("Not reproducible")
+    assert finding.message.endswith("the rows are the same in another order")
+
+
+def test_an_engine_of_our_own_is_not_excused_for_the_order_of_names(cities: Workspace) -> None:
+    class Ours(ReferenceDataFusion):
+        version = DataFusionEngine().version
+
+    derive(cities, "select op, event_time, id, city from source where id < 10", Ours())
+    (finding,) = findings(cities, "derived")
+    assert finding.message.startswith("Not reproducible")
+
+
+def test_what_odfpy_derives_itself_is_a_changelog(cities: Workspace) -> None:
+    derive(cities, "select op, event_time, id, city from source where id < 10", DataFusionEngine())
+    assert is_changelog(cities.tail("derived", 1000))
+    assert findings(cities, "derived") == []

@@ -39,6 +39,7 @@ class FetchContext:
         pause: waits for some seconds between the tries.
         dataset_id: the dataset that the data is for; servers that remember their readers know it by that.
         options: settings of single kinds of sources.
+        tell_clock: called with the time by the clock of a server, whenever it tells that.
     """
 
     now: Timestamp
@@ -57,6 +58,7 @@ class FetchContext:
     pause: Callable[[float], None] = time.sleep
     dataset_id: DatasetId | None = None
     options: SourceOptions = field(default_factory=SourceOptions)
+    tell_clock: Callable[[Timestamp], None] | None = None
 
     @property
     def known_state(self) -> SourceState | None:

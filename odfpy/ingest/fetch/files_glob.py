@@ -21,7 +21,9 @@ from odfpy.ingest.templates import expand
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class FolderFile:
+    """A file that matches the pattern of a source, and what it is called."""
+
     name: str
     path: Path
 
@@ -33,11 +35,7 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
         FetchError: no file matches and none ever did, or a file has no event time.
         InvalidValue: the pattern or format of the event time cannot be used.
     """
-    pattern = expand(step.path, context.environment)
-    folder = context.root / _fixed_part(pattern)
-    _check_readable(folder, step.path)
-    paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
-    files = [_Candidate(_name(path, folder), path) for path in paths if path.is_file()]
+    files = _matching(step, context)
     last = known_etag(context.known_state)
     if not files and last is None:
         raise FetchError(
@@ -53,20 +51,39 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
         )
 
 
+def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> list[FolderFile]:
+    """The files up to and including the last one that was taken in, in order; whether each of them was or not.
+
+    Raises:
+        FetchError, InvalidValue: as above.
+    """
+    files = _matching(step, context)
+    later = set(_in_order(files, last, step, context))
+    return _in_order([file for file in files if file not in later], None, step, context)
+
+
+def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
+    pattern = expand(step.path, context.environment)
+    folder = context.root / _fixed_part(pattern)
+    _check_readable(folder, step.path)
+    paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
+    return [FolderFile(_name(path, folder), path) for path in paths if path.is_file()]
+
+
 def _in_order(
-    files: list[_Candidate], last: str | None, step: FetchFilesGlob, context: FetchContext
-) -> list[_Candidate]:
+    files: list[FolderFile], last: str | None, step: FetchFilesGlob, context: FetchContext
+) -> list[FolderFile]:
     if step.order is not SourceOrdering.BY_EVENT_TIME:
         return sorted((file for file in files if last is None or file.name > last), key=lambda file: file.name)
     keys = {file: (_event_time(file, step, context), file.name) for file in files}
     after = None
     if last is not None:
-        known = next((file for file in files if file.name == last), _Candidate(last, Path(last)))
+        known = next((file for file in files if file.name == last), FolderFile(last, Path(last)))
         after = (_event_time(known, step, context), last)
     return sorted((file for file in files if after is None or keys[file] > after), key=lambda file: keys[file])
 
 
-def _event_time(file: _Candidate, step: FetchFilesGlob, context: FetchContext) -> Timestamp:
+def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -> Timestamp:
     source = step.event_time or EventTimeFromSystemTime()
     try:
         modified = Timestamp(file.path.stat().st_mtime_ns)

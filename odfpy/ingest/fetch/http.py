@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import format_datetime, parsedate_to_datetime
@@ -60,7 +60,17 @@ class HttpSource:
         shown: the URL for messages.
     """
 
-    def __init__(self, url: str, shown: str, headers: Mapping[str, str], *, now: Timestamp, timeout: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        shown: str,
+        headers: Mapping[str, str],
+        *,
+        now: Timestamp,
+        timeout: float,
+        tell_clock: Callable[[Timestamp], None] | None = None,
+    ) -> None:
+        self._tell_clock = tell_clock
         self.shown = shown
         self._url = url
         self._headers = headers
@@ -81,6 +91,9 @@ class HttpSource:
         headers = {name: value for name, value in self._headers.items() if name.lower() not in ours} | conditions
         answer = self._client.get(self._url, headers, label=self.shown, encodings=self._encodings)
         try:
+            time = _time_told(answer.headers)
+            if time is not None and self._tell_clock is not None:
+                self._tell_clock(time)
             if answer.status == HTTPStatus.NOT_MODIFIED and unless.is_known:
                 answer.close()
                 return None
@@ -159,6 +172,15 @@ def _version(answer: HttpResponse) -> Version:
         proof = text
     place = answer.url.partition("?")[0]  # what is behind it is often a signature of the moment
     return Version(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
+
+
+def _time_told(headers: Message) -> Timestamp | None:
+    """The time by the server's clock: when it made its answer, and for how long that has been in a cache."""
+    made = _time(_text(headers, "Date"))
+    age = _text(headers, "Age") or "0"
+    if made is None or not re.fullmatch("[0-9]{1,9}", age):
+        return None
+    return Timestamp(made.nanos + int(age) * NANOS_PER_SECOND)
 
 
 def _unless(version: Version) -> dict[str, str]:

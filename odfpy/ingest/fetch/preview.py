@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import singledispatch
+from pathlib import Path
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
@@ -30,12 +31,14 @@ class UpcomingInput:
         size: bytes, None if the source does not tell.
         state: state of the source once it has been committed, None if the source has no means for that.
         kept: bytes of it that an earlier pull has fetched, and that need not be fetched again.
+        path: where it is, if it is read where it is.
     """
 
     name: str
     size: int | None
     state: SourceState | None
     kept: int = 0
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +117,4 @@ def _(step: FetchContainer | FetchMqtt | FetchEthereumLogs, context: FetchContex
 
 
 def _on_disk(files: Iterable[FetchedFile]) -> tuple[UpcomingInput, ...]:
-    return tuple(UpcomingInput(file.name, file.path.stat().st_size, file.state) for file in files)
+    return tuple(UpcomingInput(file.name, file.path.stat().st_size, file.state, path=file.path) for file in files)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
 
+_DOWNLOADED = ("http", "https", "ftp", "ftps")
+
+
 def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
     """The file, if it is new.
 
@@ -64,7 +67,8 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
         from odfpy.ingest.fetch.http import HttpSource
 
         target = url._replace(fragment="").geturl()
-        return HttpSource(target, shown, headers, now=context.now, timeout=context.timeout)
+        tell_clock = context.tell_clock
+        return HttpSource(target, shown, headers, now=context.now, timeout=context.timeout, tell_clock=tell_clock)
     if url.scheme in ("ftp", "ftps"):
         from odfpy.ingest.fetch.ftp import FtpSource
 
@@ -73,8 +77,35 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
 
     if url.scheme in STORES:
         return object_source(text, url.scheme, shown, now=context.now, timeout=context.timeout)
-    known = ", ".join(("file", "http", "https", "ftp", "ftps", *STORES))
-    raise FetchError(f"{shown}: nothing is known of the scheme {url.scheme}:", hint=f"These can be fetched: {known}.")
+    raise _unknown_scheme(url.scheme, shown)
+
+
+def check_url(text: str, shown: str) -> None:
+    """Look at a URL before anything is asked for.
+
+    Args:
+        text: the URL, with something in the place of its templates.
+        shown: what to call it.
+
+    Raises:
+        FetchError: it is none, or of a scheme that is not known, or a file of another machine.
+    """
+    from odfpy.ingest.fetch.object_store import STORES
+
+    shown = without_secrets(shown)
+    url = split_url(text, shown)
+    if url.scheme == "file":
+        _check_is_here(url, shown)
+    elif url.scheme not in (*_DOWNLOADED, *STORES):
+        raise _unknown_scheme(url.scheme, shown)
+
+
+def _unknown_scheme(scheme: str, shown: str) -> FetchError:
+    from odfpy.ingest.fetch.object_store import STORES
+
+    known = ("file", *_DOWNLOADED, *STORES)
+    otherwise = f"These can be fetched: {', '.join(known)}."
+    return FetchError(f"{shown}: nothing is known of the scheme {scheme}:", hint=otherwise)
 
 
 def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile, context: FetchContext) -> FetchedFile:
@@ -106,12 +137,16 @@ def split_url(url: str, shown: str) -> SplitResult:
     return parts
 
 
-def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:
+def _check_is_here(url: SplitResult, shown: str) -> None:
     if url.netloc not in ("", "localhost"):
         raise FetchError(
             f"{shown} names a file on another machine",
             hint="Write file:folder/name.csv for a file below the workspace, file:///folder/name.csv for any other.",
         )
+
+
+def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:
+    _check_is_here(url, shown)
     path = context.root / unquote(url.path)
     try:
         nanos = path.stat().st_mtime_ns

@@ -41,4 +41,4 @@ def ingested_data(result: LaneResult, request: LaneRequest) -> IngestedData:
         request.schema is None or (bool(slices) and result.schema != request.schema)
     )
     schema = result.schema if slices or request.schema is None else request.schema
-    return IngestedData(slices, schema, changed, result.statistics)
+    return IngestedData(slices, schema, changed, result.statistics, result.warnings)

@@ -43,6 +43,17 @@ class MergedPlaces:
                 parts.append(open_table(path).slice(begin, min(stop - int(first), size) - begin))
         return pa.concat_tables(parts)
 
+    def first_of(self, operation: int, most: int) -> pa.Array:
+        """The positions of the first rows with an operation, that many at most."""
+        found: list[pa.Array] = []
+        for path in self.paths:
+            places = open_table(path)
+            chosen = np.flatnonzero(places.column("op").to_numpy() == operation)[: most - sum(map(len, found))]
+            found.append(places.column("pos").take(pa.array(chosen)).combine_chunks())
+            if sum(map(len, found)) >= most:
+                break
+        return pa.concat_arrays(found) if found else pa.array([], pa.int64())
+
     def operation_at(self, rank: int) -> int:
         """The operation of one row."""
         operation: int = self.between(rank, rank + 1).column("op")[0].as_py()

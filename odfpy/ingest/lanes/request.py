@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.chain.sources import MergeStrategy, ReadStep
+from odfpy.data.data_warning import DataWarning
 from odfpy.data.scalars import U64
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_writer import SliceInfo
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.pipeline import IngestStatistics
+from odfpy.ingest.retractions import RetractionLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class LaneRequest:
     slice_rows: U64
     partitions: U64
     one_machine: bool = False
+    limit: RetractionLimit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +54,4 @@ class LaneResult:
     slices: tuple[SliceInfo, ...]
     schema: DataSchema | None
     statistics: IngestStatistics
+    warnings: tuple[DataWarning, ...] = ()

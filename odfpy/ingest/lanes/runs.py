@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend
 from odfpy.data.arrow import to_arrow
@@ -47,12 +48,14 @@ class Run:
         rows: how many it has.
         schema: of the dataset with these rows in it, None if they tell none.
         sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
+        untimed: rows that brought no event time.
     """
 
     path: str
     rows: int
     schema: DataSchema | None
     sample: npt.NDArray[np.int64]
+    untimed: int = 0
 
 
 def make_run(request: LaneRequest, source: Source, part: Part, path: str, first_row: int) -> Run | Failure:
@@ -96,7 +99,8 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
             table = table.append_column(_OPERATION, fitted.operations)
     write_table(table, path)
     times = as_numbers(table.column(request.vocab.event_time_column))
-    return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy())
+    untimed = rows.num_rows - (pc.sum(normal.event_time_given).as_py() or 0)
+    return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy(), untimed)
 
 
 def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,12 +26,13 @@ import pyarrow as pa
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.arrow import to_arrow
+from odfpy.data.data_warning import DataWarning
 from odfpy.data.fit import fit_table
 from odfpy.data.memory import bulk_memory
 from odfpy.data.schema import DataSchema
 from odfpy.data.slice_cut import cut_rows
 from odfpy.data.slice_writer import SliceInfo
-from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
 from odfpy.ingest.lanes.failure import Failure
@@ -44,9 +46,12 @@ from odfpy.ingest.lanes.spark_merge import SparkMerge
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.plan import MergePlan, repeated_key
+from odfpy.ingest.normalize import primary_key
 from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import Part
+from odfpy.ingest.retractions import StateChange, check_retractions
 from odfpy.ingest.write import SliceForm, slice_files, write_slice
+from odfpy.state.current import ScannedState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +127,8 @@ class _Lane:
         cuts = cut_rows(read, lambda _: 0, self._request.slice_rows)
         work = _WriteSorted(self._request, schema, tuple(runs))
         slices, late = self._write(work, cuts)
-        statistics = IngestStatistics(read=read, appended=read, late=late)
+        untimed = sum(run.untimed for run in runs)
+        statistics = IngestStatistics(read=read, appended=read, late=late, untimed=untimed)
         return LaneResult(slices=slices, schema=schema, statistics=statistics)
 
     # --- (3) ---
@@ -137,10 +143,14 @@ class _Lane:
             key = gather_runs(runs, np.array([repeated.first]), list(plan.keys)).to_pylist()[0]
             raise repeated_key(key, repeated.keys, repeated.first)
         places = merged_places()
+        appended, retracted, _, corrected = places.counts
+        warnings: tuple[DataWarning, ...] = ()
+        if request.limit is not None and isinstance(request.strategy, MergeSnapshot):
+            change = StateChange(read, appended, retracted)
+            warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
-        appended, retracted, _, corrected = places.counts
         statistics = IngestStatistics(
             read=read,
             appended=appended,
@@ -149,8 +159,14 @@ class _Lane:
             dropped=read - sum(places.counts[operation] for operation in plan.from_input),
             repeated=repeated.rows,
             late=late,
+            untimed=sum(run.untimed for run in runs),
         )
-        return LaneResult(slices=slices, schema=schema, statistics=statistics)
+        return LaneResult(slices=slices, schema=schema, statistics=statistics, warnings=warnings)
+
+    def _retracted_keys(self, places: MergedPlaces, schema: DataSchema, most: int) -> list[dict[str, Any]]:
+        """The primary keys of the first retracted rows."""
+        found = places.first_of(int(OperationType.RETRACT), most)
+        return self._once(partial(_keys_at, self._request, schema, found))
 
     def _merge(
         self, runs: list[Run], schema: DataSchema, plan: MergePlan
@@ -218,6 +234,13 @@ class _Read:
         return make_run(self.request, self.source, part, f"{self.folder}/run-{number}-{first_row}", first_row)
 
 
+def _keys_at(request: LaneRequest, schema: DataSchema, positions: pa.Array) -> list[dict[str, Any]]:
+    """The primary keys of rows of the dataset."""
+    state = ScannedState([Path(path) for path in request.slices], schema, request.vocab)
+    keys: list[dict[str, Any]] = state.rows(positions).select(list(primary_key(request.strategy))).to_pylist()
+    return keys
+
+
 _Rows = Iterator[tuple[pa.Array, pa.Table]]
 
 
@@ -266,8 +289,6 @@ class _WritePicked:
         new = gather_runs(list(self.runs), positions[~is_old], names)
         if not is_old.any():
             return new
-        from odfpy.state.current import ScannedState
-
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
         old = fit_table(state.rows(pa.array(positions[is_old])), new.schema)
         order = np.empty(len(positions), np.int64)

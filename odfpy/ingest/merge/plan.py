@@ -39,6 +39,11 @@ class MergePlan:
         return cls(merge, shape, keys, values, vocabulary.event_time_column)
 
     @property
+    def not_values(self) -> tuple[str, ...]:
+        """Columns that are not values of a row: its key, and its event time."""
+        return (*self.keys, self.event_time)
+
+    @property
     def from_input(self) -> tuple[int, ...]:
         """Operations of the result that stand for rows of the input.
 

@@ -96,7 +96,7 @@ class _CsvText:
         self.dialect = Dialect.of(step)
         self._cut = partial(cut_at_record, dialect=self.dialect)
         self._file = TextFile(path, name, step.encoding)
-        first = _first_record(self._file, self.dialect)
+        first = first_record(self._file, self.dialect)
         has_header = first is not None and self.dialect.header
         self._start = first.end if first is not None and has_header else 0
         self.names = wanted.names if wanted is not None else _names(first, self.dialect, name)
@@ -117,7 +117,12 @@ class _CsvText:
         return parts_between(self._file.bounds(self._start, self._cut, size))
 
 
-def _first_record(file: TextFile, dialect: Dialect) -> Record | None:
+def first_record(file: TextFile, dialect: Dialect) -> Record | None:
+    """The header, or where there is none the first row; None in a file without records.
+
+    Raises:
+        BadValue: it is not UTF-8, or has a quote that is never closed.
+    """
     size = PIECE_SIZE
     while True:
         head = file.head(size)

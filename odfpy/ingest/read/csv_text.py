@@ -45,7 +45,11 @@ class Dialect:
         quote = _character("quote", step.quote, '"')
         escape = _character("escape", step.escape, "\\")
         if separator in (b"", quote, escape):
-            raise InvalidValue(f"CSV option `separator` cannot be {step.separator!r}")
+            taken = "`quote`" if separator == quote else "`escape`"
+            hint = (
+                f"It is the {taken} too: give one of them another character." if separator else "Leave it out for `,`."
+            )
+            raise InvalidValue(f"CSV option `separator` cannot be {separator.decode()!r}", hint=hint)
         return cls(
             separator=separator,
             quote=quote,

@@ -9,6 +9,7 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.divergence import compare_chains
 from odfpy.repository.http import http_dataset
@@ -29,6 +30,7 @@ def pull_from_node(
     expected_id: DatasetId | None = None,
     seen: Multihash | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`."""
@@ -36,12 +38,14 @@ def pull_from_node(
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head)
-    talk = pull(target, force=force, expected_id=expected_id, required=required)
+    talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock)
     try:
         return converse(base, "pull", talk, target, progress)
     except IntervalRefused:
         # It is behind, or they have diverged: walking both chains back to where they meet tells.
-        return transfer(node, target, expected_id=expected_id, seen=seen, required=required, progress=progress)
+        return transfer(
+            node, target, expected_id=expected_id, seen=seen, required=required, clock=clock, progress=progress
+        )
 
 
 def push_to_node(

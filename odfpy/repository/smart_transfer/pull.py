@@ -19,8 +19,10 @@ from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
+from odfpy.repository.clock import require_past
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.signature_transfer import CollectedSignatures
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
@@ -83,6 +85,7 @@ def pull(
     force: bool = False,
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
     limits: Limits | None = None,
 ) -> Conversation[TransferResult]:
     """Bring a dataset up to the server's.
@@ -92,11 +95,13 @@ def pull(
         force: let its chain become the server's, even when that drops blocks.
         expected_id: the id that the dataset must have.
         required: by whom the server's head must be signed.
+        clock: the time here, of which blocks may not be far ahead; any may come where none is given.
         limits: of what may come.
 
     Raises:
         IntervalRefused: the server's chain does not go on where this one ends: it is behind, or they have diverged.
         ForeignDataset: it is another dataset.
+        FromTheFuture: blocks are more than a day ahead of `clock`.
         ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
         IntegrityError, MalformedData, ProtocolViolation: something that comes is not what it should be.
         ConcurrentUpdate: somebody else has moved the target's head.
@@ -118,6 +123,7 @@ def pull(
     here = target.chain.in_order(old_head) if old_head else []
     incoming = place(blocks, here, force=force)
     require_id(incoming, expected_id)
+    require_past(incoming.state.system_time, incoming.base.system_time, clock, "The server")
     new = tuple(block.hashed for block in incoming.blocks)
     signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
     # 3.

@@ -19,8 +19,10 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
+from odfpy.repository.clock import require_past
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
@@ -244,6 +246,7 @@ def serve_push(
     target: PushTarget,
     *,
     may_force: bool = True,
+    clock: Timestamp | None = None,
     limits: Limits | None = None,
     max_object_size: int = MAX_OBJECT_SIZE,
 ) -> Conversation[None]:
@@ -251,7 +254,9 @@ def serve_push(
 
     Args:
         target: where to.
-        may_force: whether this client may overwrite blocks that are there.
+        may_force: whether this client may overwrite blocks that are there, and bring some of the future.
+        clock: the time here, of which blocks may not be far ahead unless they are forced; any may come where none is
+            given.
         limits: of blocks that may come.
         max_object_size: bytes of a file that may come.
 
@@ -275,6 +280,8 @@ def serve_push(
         here = layout.chain.in_order(head) if layout and head else []
         force = may_force and request.force_update_if_diverged
         incoming = place(read_blocks(blocks, limits or Limits()), here, force=force, max_object_size=max_object_size)
+        if not force:
+            require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
         yield Say(encode_ok(BlocksAccepted()))
         phase = PushPhase.ENSURING_TARGET_EXISTS
         dataset_id = incoming.state.dataset_id

@@ -31,16 +31,18 @@ from odfpy.chain.sources import (
 )
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data import schema as odf
+from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.schema import DataField, DataSchema, Option
 from odfpy.data.slice import read_slice
 from odfpy.engine.contract import JobRequest
 from odfpy.engine.jobs import result_of, run_job
-from odfpy.errors import BadValue, IngestError, OdfError
+from odfpy.errors import BadValue, IngestError, OdfError, TooManyRetractions
 from odfpy.ingest.lanes.client import JOB, ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import write_table
 from odfpy.ingest.lanes.source import Source
 from odfpy.ingest.pipeline import IngestedData
+from odfpy.ingest.retractions import RetractionLimit
 
 pytestmark = pytest.mark.spark
 
@@ -212,5 +214,33 @@ def test_an_input_without_rows_is_an_empty_state(spark: Any, tmp_path: Path) -> 
     found = on_spark(spark, second)
     assert [item.info for item in found.slices] == [item.info for item in locally(second).slices]
     assert read_slice(found.slices[0].path).column("op").to_pylist() == [1, 1]
+    assert on_spark(spark, replace(second, limit=RetractionLimit())).warnings == (
+        DataWarning(
+            WarningKind.RETRACTIONS,
+            "retracted all 2 rows of the current state, such as id = 1; id = 2: the new state has no rows",
+            2,
+            ("id = 1", "id = 2"),
+        ),
+    )
     empty = replace(first, path=str(tmp_path / "none.csv"), out=str(tmp_path / "third"))
     assert on_spark(spark, empty) == locally(empty)
+
+
+def test_a_state_that_ends_most_rows_is_refused_by_both(spark: Any, tmp_path: Path) -> None:
+    step = ReadCsv(header=True, schema=DataSchema((DataField("id", odf.Int64()),)))
+    (tmp_path / "rows.csv").write_text("id\n" + "".join(f"{row}\n" for row in range(40)), encoding="utf-8")
+    (tmp_path / "few.csv").write_text("id\n1\n", encoding="utf-8")
+    first = request_for(step, tmp_path / "rows.csv", MergeSnapshot(("id",)), tmp_path / "first")
+    request = replace(
+        following(first, locally(first)),
+        path=str(tmp_path / "few.csv"),
+        out=str(tmp_path / "second"),
+        limit=RetractionLimit(),
+    )
+    with pytest.raises(
+        TooManyRetractions, match="would retract 39 of 40 rows of the current state, such as id = 0"
+    ) as here:
+        locally(request)
+    with pytest.raises(TooManyRetractions) as there:
+        on_spark(spark, request)
+    assert (there.value.message, there.value.hint) == (here.value.message, here.value.hint)

@@ -27,11 +27,13 @@ from odfpy.chain.sources import (
     ReadParquet,
 )
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.errors import IngestError, IntegrityError
+from odfpy.data.data_warning import WarningKind
+from odfpy.errors import IngestError, IntegrityError, TooManyRetractions
 from odfpy.ingest.lanes.client import ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.spark import ingest
 from odfpy.ingest.pipeline import IngestedData
+from odfpy.ingest.retractions import RetractionLimit
 
 KEYS = ("id", "key")
 STRATEGIES: list[MergeStrategy] = [
@@ -123,6 +125,20 @@ def test_a_snapshot_with_a_key_twice_is_refused_with_the_same_words(tmp_path: Pa
     with pytest.raises(IngestError) as found:
         by_tasks(request)
     assert (found.value.message, found.value.hint) == (expected.value.message, expected.value.hint)
+
+
+def test_a_snapshot_that_retracts_too_much_is_refused_with_the_same_words(tmp_path: Path) -> None:
+    request = replace(two_inputs(tmp_path, MergeSnapshot(KEYS)), limit=RetractionLimit())
+    with pytest.raises(TooManyRetractions, match="has 700 rows, and would retract") as expected:
+        locally(request)
+    with pytest.raises(TooManyRetractions) as found:
+        by_tasks(request)
+    assert (found.value.message, found.value.hint) == (expected.value.message, expected.value.hint)
+    assert not list(tmp_path.glob("out*")), "nothing is left"
+    lifted = replace(request, limit=RetractionLimit(is_lifted=True))
+    told = by_tasks(lifted).warnings
+    assert told == locally(replace(lifted, out=str(tmp_path / "local"))).warnings
+    assert (told[0].kind, len(told[0].examples)) == (WarningKind.RETRACTIONS, 10)
 
 
 def test_a_damaged_slice_is_named(tmp_path: Path) -> None:

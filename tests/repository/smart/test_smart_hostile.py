@@ -16,6 +16,7 @@ from support.smart_tricks import ARCHIVES, blocks_of, some
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetsDiverged, OdfError
 from odfpy.repository.objects import ObjectKind
 from odfpy.repository.simple_transfer import ForeignDataset
@@ -293,6 +294,17 @@ def test_blocks_are_overwritten_only_with_force_and_the_right_to_it():
     for force, may_force, words in ((False, True, "force"), (True, False, "needs the scope admin")):
         texts = [request_for(batch, site.head, force=force), encode(PushBlocks(batch))]
         assert words in told(site, texts, may_force=may_force).error_message
+
+
+def test_blocks_of_the_future_are_taken_only_if_they_are_forced():
+    site, long_ago = Site(), Timestamp.parse("2001-01-01T00:00:00Z")
+    batch = pack(some())
+    error = told(site, [request_for(batch), encode(PushBlocks(batch))], clock=long_ago)
+    assert error.error_message.startswith("E661 FromTheFuture: The push: the last block is of ")
+    assert not site.staged
+    with pytest.raises(PeerClosed):  # which has come as far as to ask for the objects
+        played(serve_push(site, clock=long_ago), [request_for(batch, force=True), encode(PushBlocks(batch))])
+    assert site.staged
 
 
 def pushing(data: bytes = b"row") -> tuple[Multihash, list[str]]:

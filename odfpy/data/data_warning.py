@@ -1,0 +1,51 @@
+"""What a person should know of data that was taken in, although nothing has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from odfpy.data.scalars import U64
+
+MOST_EXAMPLES: Final = 10
+"""Of each warning."""
+
+
+class WarningKind(Enum):
+    """What a warning is about; programs know it by its value."""
+
+    RETRACTIONS = "retractions"
+    EVENT_TIME = "event-time"
+    KNOWN_OTHERWISE = "known-otherwise"
+    LEFT_OUT = "left-out"
+    CHANGED = "changed"
+    CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class DataWarning:
+    """A warning.
+
+    Attributes:
+        kind: what it is about.
+        message: one sentence for the person.
+        count: how many rows, keys or files are concerned; None where these are not counted.
+        examples: some of them, as text; ten at most.
+    """
+
+    kind: WarningKind
+    message: str
+    count: U64 | None = None
+    examples: tuple[str, ...] = ()
+
+
+def counted(count: int, noun: str) -> str:
+    """A count and what is counted: `1 row`, `2 rows`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def such_as(examples: Sequence[str], most: int = 3) -> str:
+    """The first examples, to follow what they are of; nothing where there are none."""
+    return f", such as {'; '.join(examples[:most])}" if examples else ""

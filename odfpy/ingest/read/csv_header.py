@@ -1,0 +1,76 @@
+"""Whether a CSV file begins with a header, where losing its first row, or all of them, would be believed.
+
+A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
+that is so where its values fit the types of the schema, for names of columns are no numbers and no days. Years
+do not count on their own, since they may be names of columns; nor do texts, so that a file of texts only cannot be
+told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from odfpy.chain.sources import ReadCsv
+from odfpy.data.arrow import to_arrow
+from odfpy.data.schema import DataSchema
+from odfpy.errors import HeaderMissing
+from odfpy.ingest.read.csv import first_record
+from odfpy.ingest.read.csv_text import Dialect
+from odfpy.ingest.read.files import TextFile
+from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
+
+_HINT = "See whether the file is whole; one that never has a header is read with `header: false`."
+_DIGIT = re.compile(r"[0-9]")
+_YEAR = re.compile(r"[12][0-9]{3}")
+_MOST_SHOWN = 60
+
+
+def require_header(step: ReadCsv, schema: DataSchema | None, keys: Collection[str], path: Path, name: str) -> None:
+    """See that a file has the header that its read step speaks of, if it does.
+
+    Args:
+        step: how to read it.
+        schema: what the step declares.
+        keys: columns of the primary key.
+        path: the file.
+        name: what it is called in messages.
+
+    Raises:
+        HeaderMissing: it has none.
+        BadValue, IngestError, InvalidValue: it cannot be read; as `read_csv`.
+    """
+    dialect = Dialect.of(step)
+    if not dialect.header:
+        return
+    first = first_record(TextFile(path, name, step.encoding), dialect)
+    if first is None:
+        raise HeaderMissing(f"{name} has nothing in it, not even the header", hint=_HINT)
+    if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):
+        shown = dialect.separator.decode().join(first.cells)
+        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+        raise HeaderMissing(f"{name} has no header: the values of its first line are a row, {shown!r}", hint=_HINT)
+
+
+def _is_row(cells: Sequence[str], schema: pa.Schema, keys: Collection[str], step: ReadCsv) -> bool:
+    if len(cells) != len(schema) or {cell.lower() for cell in cells} & {name.lower() for name in schema.names}:
+        return False
+    formats = TimeFormats.of(step.date_format, step.timestamp_format)
+    typed = [
+        (field, cell)
+        for field, cell in zip(schema, cells, strict=True)
+        if not pa.types.is_string(field.type) and not pa.types.is_nested(field.type) and cell != (step.null_value or "")
+    ]
+    telling = any(_DIGIT.search(cell) and (field.name in keys or not _YEAR.fullmatch(cell)) for field, cell in typed)
+    return telling and all(_fits(cell, field.type, formats) for field, cell in typed)
+
+
+def _fits(cell: str, wanted: pa.DataType, formats: TimeFormats) -> bool:
+    try:
+        parse_texts(pa.array([cell]), wanted, formats)
+    except Unfit:
+        return False
+    return True
