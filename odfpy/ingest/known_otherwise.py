@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, counted
@@ -33,26 +35,55 @@ def known_otherwise(
     """
     if len(taken) == rows.num_rows or FINGERPRINT not in db.sql("SELECT * FROM state").columns:
         return ()
-    is_known = np.ones(rows.num_rows, np.bool_)
-    is_known[taken.to_numpy()] = False
-    places = np.flatnonzero(is_known)
-    known = rows.take(pa.array(places))
-    roles, others = plan.shape.key_columns, [name for name in rows.column_names if name not in plan.not_values]
-    columns = {role: comparable(known.column(name)) for role, name in zip(roles, plan.keys, strict=True)}
-    fingerprints = value_fingerprints(db, known.select(others))
-    db.register("known", pa.table({**columns, FINGERPRINT: fingerprints, "pos": pa.array(places)}))
-    keys = ", ".join(f"known.{role}" for role in roles)
-    same_key = " AND ".join(f"(known.{role} = state.{role})" for role in roles)
+    places = others(taken.to_numpy(), rows.num_rows)
+    db.register("known", with_fingerprints(db, rows.take(pa.array(places)), plan, places))
+    found = places_known_otherwise(db, plan, "state")
+    return warning_of(len(found), rows.select(list(plan.keys)).take(pa.array(found[:MOST_EXAMPLES])).to_pylist())
+
+
+def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Places of the rows that were not taken, of so many, in order."""
+    is_known = np.ones(count, np.bool_)
+    is_known[taken] = False
+    return np.flatnonzero(is_known)
+
+
+def with_fingerprints(
+    db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, places: npt.NDArray[np.int64]
+) -> pa.Table:
+    """Roles of the key, fingerprints of the values, and `pos`, the place of each row."""
+    values = [name for name in rows.column_names if name not in plan.not_values]
+    keys = zip(plan.shape.key_columns, plan.keys, strict=True)
+    columns = {role: comparable(rows.column(name)) for role, name in keys}
+    return pa.table({**columns, FINGERPRINT: value_fingerprints(db, rows.select(values)), "pos": pa.array(places)})
+
+
+def places_known_otherwise(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: str) -> npt.NDArray[np.int64]:
+    """Places of the first row of each key of `known` that the state has, but never with these values.
+
+    Args:
+        db: has `known`, as `with_fingerprints` makes it.
+        plan: of the merge.
+        state: a relation of the state's keys and fingerprints.
+    """
+    roles = plan.shape.key_columns
+    same_key = " AND ".join(f"(known.{role} = old.{role})" for role in roles)
     found = db.sql(
-        f"SELECT MIN(known.pos) AS pos FROM known JOIN state ON {same_key} GROUP BY {keys}"
-        f" HAVING NOT BOOL_OR(known.{FINGERPRINT} = state.{FINGERPRINT}) ORDER BY pos"
-    ).to_arrow_table()
-    if not found.num_rows:
+        f"SELECT MIN(known.pos) AS pos FROM known JOIN {state} AS old ON {same_key}"
+        f" GROUP BY {', '.join(f'known.{role}' for role in roles)}"
+        f" HAVING NOT BOOL_OR(known.{FINGERPRINT} = old.{FINGERPRINT}) ORDER BY pos"
+    )
+    places: npt.NDArray[np.int64] = found.to_arrow_table().column("pos").to_numpy()
+    return places
+
+
+def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarning, ...]:
+    """What to say of so many keys, of which these are the first."""
+    if not count:
         return ()
-    first = rows.select(list(plan.keys)).take(found.column("pos").slice(0, MOST_EXAMPLES)).to_pylist()
-    is_, them = ("is", "it") if found.num_rows == 1 else ("are", "them")
+    is_, them = ("is", "it") if count == 1 else ("are", "them")
     message = (
-        f"{counted(found.num_rows, 'key')} {is_} known with other values, which a ledger leaves as they are"
+        f"{counted(count, 'key')} {is_} known with other values, which a ledger leaves as they are"
         f" (-v lists {them}); Snapshot or UpsertStream would record corrections"
     )
-    return (DataWarning(WarningKind.KNOWN_OTHERWISE, message, found.num_rows, tuple(map(key_text, first))),)
+    return (DataWarning(WarningKind.KNOWN_OTHERWISE, message, count, tuple(map(key_text, first))),)

@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning
+from odfpy.data.fit import fit_table
 from odfpy.data.schema import DataSchema
+from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.ingest.known_otherwise import others, places_known_otherwise, warning_of, with_fingerprints
 from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
-from odfpy.ingest.lanes.runs import Run, rows_of_run, write_batches
+from odfpy.ingest.lanes.runs import Run, gather_runs, rows_of_run, write_batches
 from odfpy.ingest.local_merge import create_state, merged_places
 from odfpy.ingest.merge.base import repeated_keys
 from odfpy.ingest.merge.plan import MergePlan, relation
@@ -78,6 +82,41 @@ class MergeHere:
             write_batches(PLACES, counted(iter(found)), path)
         appended, retracted, corrected_from, corrected_to = counts.tolist()
         return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
+
+    def known_otherwise(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
+        """What to say of keys that a ledger knows with other values; reads its history, and the rows left out."""
+        taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
+        left_out = others(taken, sum(run.rows for run in self.runs))
+        state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)
+        with database(scratch=Path(self.folder) / "known", memory=_MEMORY, diagnose=state.check) as db:
+            first = 0
+            for run in self.runs:
+                start, stop = np.searchsorted(left_out, [first, first + run.rows])
+                here = left_out[start:stop]
+                rows = rows_of_run(run).columns.take(pa.array(here - first))
+                self._insert(db, "known", with_fingerprints(db, rows, self.plan, here))
+                first += run.rows
+            for batch in self._history(rows_of_run(self.runs[0], 0).columns.schema):
+                nowhere = np.zeros(batch.num_rows, np.int64)
+                self._insert(db, "history", with_fingerprints(db, batch, self.plan, nowhere))
+            found = places_known_otherwise(db, self.plan, "history")
+        return warning_of(
+            len(found), gather_runs(list(self.runs), found[:MOST_EXAMPLES], list(self.plan.keys)).to_pylist()
+        )
+
+    def _history(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """All rows of the dataset, batch by batch, with the columns of the input."""
+        for path in self.request.slices:
+            present = [name for name in schema.names if name in slice_schema(path).names]
+            for batch in iter_slice(path, columns=present, vocab=self.request.vocab):
+                yield fit_table(pa.Table.from_batches([batch]), schema)
+
+    @staticmethod
+    def _insert(db: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+        db.register("more", rows)
+        db.execute(f"CREATE TABLE IF NOT EXISTS {name} AS SELECT * FROM more LIMIT 0")
+        db.execute(f"INSERT INTO {name} SELECT * FROM more")
+        db.unregister("more")
 
     @contextmanager
     def _database(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, ScannedState]]:

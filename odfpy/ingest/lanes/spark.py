@@ -148,6 +148,9 @@ class _Lane:
         if request.limit is not None and isinstance(request.strategy, MergeSnapshot):
             change = StateChange(read, appended, retracted)
             warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
+        if plan.merge.needs_state is StateNeed.SEEN_KEYS and read - repeated.rows > places.rows:
+            merge = MergeHere(request, tuple(runs), schema, plan, str(self.folder))
+            warnings = self._once(partial(merge.known_otherwise, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))

@@ -141,6 +141,40 @@ def test_a_snapshot_that_retracts_too_much_is_refused_with_the_same_words(tmp_pa
     assert (told[0].kind, len(told[0].examples)) == (WarningKind.RETRACTIONS, 10)
 
 
+def test_keys_that_a_ledger_knows_with_other_values_are_those_that_its_index_tells(tmp_path: Path) -> None:
+    """The index is the local lane's; the Spark lane reads the history."""
+    request = two_inputs(tmp_path, MergeLedger(KEYS))
+    assert request.schema is not None
+    old, new = (pq.read_table(tmp_path / name) for name in ("0.parquet", "1.parquet"))
+    seen: dict[tuple[int, str], set[str]] = {}
+    for row in old.to_pylist():
+        seen.setdefault((row["id"], row["key"]), set()).add(values_of(row))
+    now: dict[tuple[int, str], set[str]] = {}
+    for row in new.to_pylist():
+        now.setdefault((row["id"], row["key"]), set()).add(values_of(row))
+    expected = [key for key, values in now.items() if key in seen and values.isdisjoint(seen[key])]
+    assert expected
+    (warning,) = by_tasks(request).warnings
+    assert (warning.kind, warning.count) == (WarningKind.KNOWN_OTHERWISE, len(expected))
+    assert warning.examples == tuple(f"id = {number}, key = '{key}'" for number, key in expected[:10])
+
+
+def values_of(row: dict[str, Any]) -> str:
+    """The values of a row; -0.0 is 0.0."""
+    real, items = row["real"] + 0.0, row["list"] and [item and item + 0.0 for item in row["list"]]
+    return repr((real, items, row["text"])).replace("-0.0", "0.0")
+
+
+def test_rows_that_a_ledger_knows_as_they_are_need_no_word(tmp_path: Path) -> None:
+    strategy = MergeLedger(("id",))
+    table = pa.table({"id": pa.array(range(300)), "real": [float("nan"), -0.0, None] * 100})
+    pq.write_table(table, tmp_path / "old.parquet", row_group_size=90)
+    pq.write_table(pa.concat_tables([table.slice(7), table.slice(0, 7)]), tmp_path / "new.parquet", row_group_size=70)
+    first = request_for(tmp_path / "old.parquet", strategy, tmp_path / "before")
+    request = replace(following(first, locally(first)), path=str(tmp_path / "new.parquet"), out=str(tmp_path / "out"))
+    assert by_tasks(request).warnings == ()
+
+
 def test_a_damaged_slice_is_named(tmp_path: Path) -> None:
     request = two_inputs(tmp_path, MergeUpsertStream(KEYS))
     damaged = Path(request.slices[0])
