@@ -2,6 +2,7 @@
 # make test    run the tests          make lint, make types   ruff, mypy
 # make venv    only make .venv        make bench              print measurements
 # make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
+# make attack  attack what parses others' bytes and what listens, for an hour (SECONDS=3600), into .attack
 # make clean   remove all that make has made
 #
 # Needs make and Python 3.10 to 3.13, nothing else; pip brings the rest, Java too. Another Python: make PYTHON=python3.12 ...
@@ -17,7 +18,7 @@ TESTS ?= tests
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test search lint types bench clean
+.PHONY: help venv demo test search attack lint types bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
@@ -49,6 +50,12 @@ SECONDS ?= 3600
 search: $(VENV)/develops
 	PYTHONPATH=tests $(BIN)/python -m support.search --seconds $(SECONDS) --processes $(PROCESSES) $(ARGS)
 
+# Guided by coverage; then the tests that take long, or measure memory and time.
+attack: $(VENV)/develops
+	@$(PIP) --editable '.[attack]'
+	PYTHONPATH=tests $(BIN)/python -m support.attack --seconds $(SECONDS) --processes $(PROCESSES) $(ARGS)
+	$(BIN)/python -m pytest -m attack $(TESTS)
+
 lint: $(VENV)/develops
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -60,5 +67,5 @@ bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo .search build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .attack .search build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -94,9 +94,10 @@ def _field(column: exp.ColumnDef, where: str) -> DataField:
         raise SchemaError(f"Column {column.name!r} has no type: {where}", hint=f"Known types: {_KNOWN}.")
     required = False
     for constraint in column.constraints:
-        if not isinstance(constraint.kind, exp.NotNullColumnConstraint):
+        kind = constraint.args.get("kind")  # which not all constraints have
+        if not isinstance(kind, exp.NotNullColumnConstraint):
             raise SchemaError(f"Only NOT NULL may follow the type: {where}", hint=_FORM)
-        required = not constraint.kind.args.get("allow_null")
+        required = not kind.args.get("allow_null")
     data_type = _type(column.kind, where)
     return DataField(column.name, data_type if required else odf.Option(data_type))
 

@@ -1,0 +1,1 @@
+"""Long attacks on what parses others' bytes (`make attack`)."""
