@@ -236,8 +236,8 @@ def _slice(data: bytes) -> None:
     path = _folder() / "slice"
     path.write_bytes(data)
     slice_stats(path)
-    for batch in iter_slice(path):
-        batch.validate(full=True)
+    for _ in iter_slice(path):
+        pass
 
 
 def _footer(data: bytes) -> None:

@@ -69,7 +69,8 @@ def grouped(builder: Builder, table: Table) -> Table:
         _aggregate(builder, table, alias) for _ in range(builder.one_of((1, 2, 0) if aggregates else (1, 2)))
     ]
     if table.time is not None and not window and not builder.chance(3):
-        aggregates.append(Expression(f"max({alias}.{table.time})", TIME, nullable=not grouping))
+        is_optional = any(column.nullable for column in table.columns if column.name == table.time)
+        aggregates.append(Expression(f"max({alias}.{table.time})", TIME, nullable=is_optional or not grouping))
     listed, columns = selected(builder, [*found_all, *aggregates])
     if rolled:
         inner = ", ".join(one.text for one in keyed)
