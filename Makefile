@@ -1,4 +1,5 @@
 # make demo    watch odfpy do its job, from nothing to a verified, shared dataset
+# make quick   run the tests of what needs no engine and no server, in a minute or so
 # make test    run the tests          make lint, make types   ruff, mypy
 # make venv    only make .venv        make bench              print measurements
 # make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
@@ -18,7 +19,7 @@ TESTS ?= tests
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test search attack lint types bench clean
+.PHONY: help venv demo quick test search attack lint types bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
@@ -44,6 +45,12 @@ demo: $(VENV)/runs
 test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
+
+# A few examples of each property; no processes that are killed.
+QUICK := $(addprefix tests/,chain codec data dataset ethereum http ingest query security state test_architecture.py test_files.py)
+quick: $(VENV)/develops
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --hypothesis-profile quick -m 'not spark and not attack' \
+		--ignore tests/chain/test_killed_writers.py --ignore tests/ingest/read/test_fuzz_readers.py --ignore tests/ingest/fetch/test_fetch_mqtt.py $(QUICK)
 
 # Findings are manifests and rows in .search; `ARGS=--seed=N` repeats a search.
 SECONDS ?= 3600

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # The machine may be busy with other tests: how long an example takes says nothing.
 settings.register_profile("odfpy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=10)
 settings.load_profile("odfpy")
 
 # Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
