@@ -48,6 +48,7 @@ COMMANDS = {
     "diff": ("diff", "Show what a branch would add to a dataset, or what has changed between two moments."),
     "merge": ("merge", "Accept what is staged on a branch, or drop it."),
     "inspect": ("inspect", "Look into a dataset: schema, lineage, source, query."),
+    "source": ("source", "Sources: what they do on this machine, and which of them may."),
     "repo": ("repo", "Repositories: named places where datasets are exchanged."),
     "key": ("key", "Keys: yours, which signs what you commit, and those of others under names."),
     "config": ("config", "Settings of the workspace, of the user, and of single datasets."),
@@ -56,7 +57,7 @@ COMMANDS = {
     "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
     "version": ("system", "Print the versions of odfpy and of the specification it follows."),
 }
-GROUPS = ("inspect", "repo", "token", "webhook", "key", "config", "engine", "system")
+GROUPS = ("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system")
 
 
 class _Root(Group):

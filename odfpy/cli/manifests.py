@@ -55,14 +55,21 @@ def add(
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All manifests in folders.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change datasets that exist; history stays.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check.")] = False,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Let sources of manifests from a URL run here; `odf source list` shows them."),
+    ] = False,
     form: Form = None,
 ) -> None:
     """Make datasets of manifests, in dependency order: all of them, or none if anything is wrong."""
+    from odfpy.coordinator.manifests import is_from_elsewhere
+
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace
     snapshots = workspace.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
-    results = workspace.add(snapshots, replace=replace, dry_run=dry_run)
+    approve = trust or not any(map(is_from_elsewhere, manifests))
+    results = workspace.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(
             [

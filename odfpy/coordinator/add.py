@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.events import (
@@ -34,6 +35,7 @@ from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.approvals import Source, runs_something
 from odfpy.coordinator.clock import warnings_of_last_block
 from odfpy.coordinator.commit import commit_time
 from odfpy.coordinator.graph import DependencyOrder, circle_error
@@ -130,6 +132,7 @@ def add(
     check: Check,
     replace_existing: bool = False,
     dry_run: bool = False,
+    approve: bool = True,
 ) -> list[AddResult]:
     """Make datasets of snapshots, all of them or none.
 
@@ -139,6 +142,7 @@ def add(
         check: what the engine says of a dataset to be.
         replace_existing: append what has changed to datasets that exist.
         dry_run: only check; inputs that are not there are remarked on.
+        approve: let their sources run on this machine.
 
     Raises:
         OdfError: what is wrong with one of them; nothing was added.
@@ -147,7 +151,7 @@ def add(
     with storage.editing():
         planned = Planned(storage, may_lack_inputs=dry_run)
         steps = [_plan(storage, planned, snapshot, check, replace_existing=replace_existing) for snapshot in ordered]
-        return [step.describe() if dry_run else step.carry_out() for step in steps]
+        return [step.describe() if dry_run else step.carry_out(approve=approve) for step in steps]
 
 
 def _in_order(
@@ -205,6 +209,7 @@ class _Step:
         self.notes = notes
         self.key: KeyPair | None = None
         self.existing: StoredDataset | None = None
+        self.sources: tuple[Source, ...] = ()
 
     def describe(self) -> AddResult:
         state = self.new.state
@@ -215,7 +220,11 @@ class _Step:
         handle = DatasetHandle(state.dataset_id, self.alias)
         return AddResult(handle=handle, kind=state.kind, outcome=outcome, notes=self.notes)
 
-    def carry_out(self) -> AddResult:
+    def carry_out(self, *, approve: bool) -> AddResult:
+        if approve:  # first: without its dataset, a source does nothing
+            self.storage.approvals.approve(self.new.state.dataset_id, self.sources)
+        elif any(map(runs_something, self.sources)):
+            self.notes += (f"its source runs here once you have approved it: odf source trust {self.alias}",)
         if self.existing is not None:
             with self.existing.writing() as dataset:
                 dataset.chain.commit(self.new)
@@ -244,8 +253,10 @@ def _plan(
     try:
         step = _plan_existing(storage, planned, snapshot) if replace_existing else None
         step = step or _plan_new(storage, planned, snapshot)
+        events = _events(snapshot, planned)
+        step.sources = tuple(event for event in events if isinstance(event, (SetPollingSource, AddPushSource)))
         if step.new.encoded:
-            step.notes += check(step.new.state, planned) + _spoken_aloud(step.new.state)
+            step.notes += check(step.new.state, planned) + _spoken_aloud(step.new.state, storage.root)
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
@@ -254,20 +265,18 @@ def _plan(
     return step
 
 
-def _spoken_aloud(state: ChainState) -> tuple[str, ...]:
+def _spoken_aloud(state: ChainState, root: Path) -> tuple[str, ...]:
     """Remarks on what pulling does on this machine: a manifest may come from a stranger, or need a secret."""
     source = state.polling_source
     if source is None:
         return ()
-    remarks = []
+    from odfpy.coordinator.source_actions import actions_of
+
+    remarks = [f"each pull {action.text}" for action in actions_of(source, root) if action.reaches_out]
     if isinstance(source.fetch, FetchContainer) and any("${{" in text for text in source.fetch.args or ()):
         remarks.append(
             "other users of this machine can see the values in `args` while it runs; secrets belong in `env`"
         )
-    if source.prepare:
-        from odfpy.ingest.prepare import commands_of
-
-        remarks += [f"each pull runs a command on this machine: {command}" for command in commands_of(source.prepare)]
     return tuple(remarks)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.graph import DependencyCycle
     from odfpy.coordinator.references import Reference
     from odfpy.coordinator.signers import Signers
+    from odfpy.coordinator.source_actions import KnownSource
     from odfpy.coordinator.source_report import SourceReport
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
@@ -298,7 +299,12 @@ class Catalog:
         return load(paths, recursive=recursive, stdin=stdin)
 
     def add(
-        self, snapshots: Sequence[DatasetSnapshot], *, replace: bool = False, dry_run: bool = False
+        self,
+        snapshots: Sequence[DatasetSnapshot],
+        *,
+        replace: bool = False,
+        dry_run: bool = False,
+        approve: bool = True,
     ) -> list[AddResult]:
         """Make datasets of snapshots, in dependency order.
 
@@ -306,6 +312,8 @@ class Catalog:
             snapshots: manifests, in any order.
             replace: append what has changed to datasets that exist; their history stays.
             dry_run: only check; inputs that are not there are remarked on.
+            approve: let their sources run on this machine; False for manifests that somebody else has written, whose
+                sources run once `trust_source` has approved them.
 
         Raises:
             OdfError: what is wrong with one of them; nothing was added.
@@ -318,7 +326,42 @@ class Catalog:
             check=self._check,
             replace_existing=replace,
             dry_run=dry_run,
+            approve=approve,
         )
+
+    def sources(self, refs: Sequence[str] = ()) -> list[KnownSource]:
+        """The sources of datasets, what each does on this machine, and whether it may.
+
+        Args:
+            refs: names, ids and patterns; all datasets by default.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense.
+        """
+        from odfpy.coordinator.source_actions import known_sources
+
+        datasets = self.storage.match(list(refs)) if refs else self.storage.scan()[0]
+        return [known for dataset in datasets for known in known_sources(dataset)]
+
+    def trust_source(self, ref: str) -> list[KnownSource]:
+        """Let the sources run that a dataset has now; others that it gets later have to be approved anew.
+
+        Raises:
+            NotFound: there is no such dataset.
+        """
+        from odfpy.coordinator.approvals import sources_of
+
+        dataset = self.storage.get(ref)
+        self.storage.approvals.approve(dataset.handle.id, sources_of(dataset))
+        return self.sources([str(dataset.handle.id)])
+
+    def untrust_source(self, ref: str) -> bool:
+        """Let no source of a dataset run on this machine; tells whether one might.
+
+        Raises:
+            NotFound: there is no such dataset.
+        """
+        return self.storage.approvals.withdraw(self.storage.get(ref).handle.id)
 
     # --- Pieces ---
 

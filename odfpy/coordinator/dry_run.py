@@ -17,6 +17,7 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.chain.state import new_data_of
+from odfpy.coordinator.approvals import SourceNotApproved
 from odfpy.coordinator.clock import SourceClock
 from odfpy.coordinator.folder_memory import FolderMemory
 from odfpy.coordinator.intervals import InputDiverged, InputInterval, new_intervals
@@ -161,6 +162,13 @@ class DryRun:
         from odfpy.ingest.fetch.preview import preview
         from odfpy.ingest.prepare import check_steps
 
+        try:
+            dataset.storage.approvals.require(dataset, source)
+        except SourceNotApproved as error:
+            if not self.puller.options.everything:
+                raise
+            note = f"would be skipped: {error.message}; {error.hint}"
+            return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
         check_steps(source.prepare)
         options, storage = self.puller.options, self.puller.storage
         clock = SourceClock(any_time=options.allowed.future)

@@ -75,7 +75,14 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
 
     Raises:
         UsageError: there is no such source, or several to choose from.
+        SourceNotApproved: it has a query that somebody else has set.
     """
+    chosen = _push_source(dataset, name)
+    dataset.storage.approvals.require(dataset, chosen)
+    return chosen
+
+
+def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
     sources = {source.source_name: source for source in dataset.state.push_sources}
     if not sources:
         pulls = f"`odf pull {dataset.handle}` brings it up to date."

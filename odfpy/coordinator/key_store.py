@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId, KeyPair
+from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import IntegrityError, OdfError
 from odfpy.files import replace_file
 
@@ -45,7 +45,7 @@ class KeyStore:
         self._path(dataset_id).unlink(missing_ok=True)
 
     def _path(self, dataset_id: DatasetId) -> Path:
-        return self.folder / str(dataset_id).removeprefix(DID_ODF_PREFIX)
+        return self.folder / dataset_id.multibase
 
 
 def _damaged(path: Path) -> IntegrityError:

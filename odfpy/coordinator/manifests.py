@@ -51,6 +51,12 @@ def load(
     return snapshots
 
 
+def is_from_elsewhere(source: str) -> bool:
+    """Whether a manifest comes over the network, perhaps from a stranger, and not from a file of this machine."""
+    scheme = _SCHEME.match(source)
+    return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
+
+
 def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     try:
         text = data.decode("utf-8-sig")

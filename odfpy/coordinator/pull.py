@@ -21,6 +21,7 @@ from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
 from odfpy.coordinator.allowed import NOTHING, Allowed
 from odfpy.coordinator.anew import bring_up_to_date
+from odfpy.coordinator.approvals import SourceNotApproved
 from odfpy.coordinator.circles import is_copy
 from odfpy.coordinator.clock import SourceClock
 from odfpy.coordinator.commit import timed, unchanged
@@ -67,6 +68,7 @@ class PullOptions:
         prepare_timeout: seconds that the command of a prepare step may take.
         sources: settings of single kinds of sources.
         allowed: what is refused otherwise.
+        everything: all datasets are pulled: those with a source that nobody has approved are passed over.
     """
 
     recursive: bool = False
@@ -83,6 +85,7 @@ class PullOptions:
     prepare_timeout: float
     sources: SourceOptions
     allowed: Allowed = NOTHING
+    everything: bool = False
 
     @property
     def taking(self) -> Taking:
@@ -206,7 +209,7 @@ class Puller:
             if locked.state.polling_source is None:
                 note = "nothing to pull from; data comes by `odf ingest`"
                 return after_looking(locked, replace(unchanged(locked), notes=(note,)))
-            return self._poll(locked, locked.state.polling_source)
+            return self._poll_if_approved(locked, locked.state.polling_source)
 
     def _pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
@@ -266,6 +269,15 @@ class Puller:
             taking=self.options.taking,
             progress=self.progress,
         )
+
+    def _poll_if_approved(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
+        try:
+            self.storage.approvals.require(dataset, source)
+        except SourceNotApproved as error:
+            if not self.options.everything:
+                raise
+            return replace(unchanged(dataset), outcome=PullOutcome.SKIPPED, notes=(f"{error.message}; {error.hint}",))
+        return self._poll(dataset, source)
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
         """Take in every new file of a polling source, one commit each.

@@ -5,6 +5,7 @@
 .odf/datasets/<id>/             one dataset each, laid out as in a repository
 .odf/datasets/<id>/info/alias   the name it goes by here
 .odf/keys/<id>                  private keys, mode 0600
+.odf/approved/<id>              which sources may run here
 .odf/repos/                     named repositories
 .odf/cache/                     what can be rebuilt
 .odf/run/                       locks, the engine's socket, scratch files
@@ -41,6 +42,7 @@ from odfpy.errors import (
 from odfpy.files import put_aside, replace_file, sync_folder
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.approvals import Approvals
     from odfpy.coordinator.signing import Signing
 
 __all__ = ["Storage", "StoredDataset", "is_folder_name"]
@@ -309,15 +311,23 @@ class Storage:
         shutil.rmtree(doomed, ignore_errors=True)
         shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
         self.keys.delete(dataset.handle.id)
+        self.approvals.withdraw(dataset.handle.id)
 
     def cache_of(self, dataset_id: DatasetId) -> Path:
         """Folder for what can be rebuilt about a dataset."""
-        return self.cache / _folder_name(dataset_id)
+        return self.cache / dataset_id.multibase
 
     @property
     def keys(self) -> KeyStore:
         """The private keys of the datasets."""
         return KeyStore(self.odf / "keys")
+
+    @property
+    def approvals(self) -> Approvals:
+        """Which sources may run."""
+        from odfpy.coordinator.approvals import Approvals  # only who runs sources pays for importing it
+
+        return Approvals(self)
 
     @cached_property
     def signing(self) -> Signing:
@@ -334,7 +344,7 @@ class Storage:
         )
 
     def _folder(self, dataset_id: DatasetId) -> Path:
-        return self.odf / "datasets" / _folder_name(dataset_id)
+        return self.odf / "datasets" / dataset_id.multibase
 
     def _load(self, folder: Path) -> StoredDataset:
         path = folder / "info" / "alias"
@@ -387,7 +397,3 @@ def is_folder_name(name: str) -> bool:
     except InvalidValue:
         return False
     return True
-
-
-def _folder_name(dataset_id: DatasetId) -> str:
-    return str(dataset_id).removeprefix(DID_ODF_PREFIX)

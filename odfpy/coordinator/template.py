@@ -15,7 +15,7 @@ from odfpy.errors import AlreadyExists, NotFound, OdfError
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
-FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700}
+FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700, "approved": 0o700}
 
 
 def lay_down(folder: Path) -> None:

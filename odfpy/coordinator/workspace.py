@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -152,6 +153,7 @@ class Workspace(Questions):
             progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch, tags, allowed
         )
         chosen, nameless = self._chosen(refs, all=all)
+        puller = replace(puller, options=replace(puller.options, everything=all))
         return chain(map(_damaged, nameless), puller.pull(chosen))
 
     def plan_pull(
@@ -184,6 +186,7 @@ class Workspace(Questions):
             progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, allowed=allowed
         )
         chosen, nameless = self._chosen(refs, all=all)
+        puller = replace(puller, options=replace(puller.options, everything=all))
         return DryRun(puller).plan(chosen, nameless)
 
     def _puller(

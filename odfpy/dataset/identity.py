@@ -55,8 +55,13 @@ class DatasetId:
         """The wire form."""
         return _ED25519_PUB + self.public_key
 
+    @property
+    def multibase(self) -> str:
+        """The id without `did:odf:`, good for the name of a file."""
+        return encode_multibase(self.to_bytes())
+
     def __str__(self) -> str:
-        return DID_ODF_PREFIX + encode_multibase(self.to_bytes())
+        return DID_ODF_PREFIX + self.multibase
 
 
 @dataclass(frozen=True, order=True, slots=True)

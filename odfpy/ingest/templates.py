@@ -16,6 +16,7 @@ _TEMPLATE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _ALTERNATIVE = re.compile(
     r"\s*(?:env\.(?P<name>[A-Za-z0-9_-]+)|'(?P<text>[^']*)'|(?P<number>-?[0-9]+(?:\.[0-9]+)?))\s*(?:\|\||\Z)"
 )
+_VARIABLE = re.compile(r"\benv\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"(?<=//)[^/?#@]*@")
 
 
@@ -27,6 +28,11 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         InvalidValue: a template is not of the form above.
     """
     return _TEMPLATE.sub(lambda match: _value(match[1], environment), text)
+
+
+def variables_of(text: str) -> list[str]:
+    """Names of the variables of the environment that templates may take, in their order."""
+    return [name for template in _TEMPLATE.findall(text) for name in _VARIABLE.findall(template)]
 
 
 def filled_in(text: str, value: str) -> str:

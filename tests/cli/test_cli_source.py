@@ -1,83 +1,87 @@
-"""`odf inspect source`: where data comes from, how far that is taken in, and what came of it."""
+"""`odf source`, and what `odf add` approves."""
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.workspaces import FOLDER, feed
+from support.static_server import static_server
+from support.workspaces import FOLDER
 
-from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
 
+NAME = "com.example.folder"
+HARM = FOLDER.replace("read:", "prepare: [{kind: Pipe, command: [sh, -c, 'touch {canary}; cat']}]\n      read:", 1)
+
 
 @pytest.fixture
-def folder(workspace: Path, odf: Odf) -> Path:
-    """The folder of a polling source, of which two files have been taken in."""
-    (workspace / "folder.yaml").write_text(FOLDER.lstrip())
-    files = workspace / "in"
-    files.mkdir()
-    (files / "a.csv").write_text("id\n1\n2\n")
-    (files / "b.csv").write_text("id\n3\n")
-    assert odf("add", "folder.yaml").code == odf("pull", "com.example.folder").code == 0
-    return files
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    workspace = Workspace.init(tmp_path / "here")
+    (workspace.root / "in").mkdir()
+    (workspace.root / "in" / "1.csv").write_text("id\n1\n")
+    monkeypatch.chdir(workspace.root)
+    return workspace.root
 
 
-def test_a_polling_source_with_its_state_and_what_came_of_each_file(odf: Odf, folder: Path) -> None:
-    shown = odf("inspect", "source", "com.example.folder", "-o", "json").json
-    assert shown["name"] == "com.example.folder"
-    assert shown["pollingSource"]["fetch"] == {"kind": "FilesGlob", "path": "in/*.csv", "order": "ByName"}
-    assert shown["pushSources"] == []
-    assert shown["states"] == [{"sourceName": "default", "kind": "odf/etag", "value": "b.csv"}]
-    assert [(commit["records"], commit["state"]) for commit in shown["commits"]] == [(1, "b.csv"), (2, "a.csv")]
-    newest = odf("log", "com.example.folder", "-n", "1", "-o", "json").json[0]
-    assert shown["commits"][0]["block"] == newest["blockHash"]
-    assert shown["commits"][0]["systemTime"] == newest["content"]["systemTime"]
+def test_manifests_of_strangers_are_approved_by_who_has_seen_them(odf: Odf, here: Path, tmp_path: Path) -> None:
+    canary = tmp_path / "harm"
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "harm.yaml").write_text(HARM.replace("{canary}", str(canary)))
+    with static_server(tmp_path / "web") as server:
+        added = odf("add", f"{server.url}/harm.yaml")
+    assert added.code == 0
+    assert "note: each pull runs the command sh -c" in added.err
+    assert "once you have approved it: odf source trust com.example.folder" in added.err
+    refused = odf("pull", NAME)
+    assert (refused.code, "E430" in refused.err) == (1, True)
+    assert not canary.exists()
+    listed = odf("source", "list", "-o", "json").json
+    assert [(one["name"], one["approved"]) for one in listed] == [(NAME, False)]
+    unasked = odf("source", "trust", NAME)
+    assert (unasked.code, "Confirm with --yes" in unasked.err) == (2, True)
+    assert odf("source", "trust", NAME, "--yes").code == 0
+    assert [one["approved"] for one in odf("source", "list", "-o", "json").json] == [True]
 
 
-def test_for_people_it_is_the_yaml_of_the_source_and_a_table(odf: Odf, folder: Path) -> None:
-    shown = odf("inspect", "source", "com.example.folder").out
-    source, _, rest = shown.removeprefix("Pulled from\n").partition("\nState\n")
-    assert load_documents(source, "shown")[0].tree["read"]["kind"] == "Csv"
-    _, _, table = rest.partition("\nLast commits\n")
-    assert [line.split()[1:3] for line in table.splitlines()] == [["Rows", "Taken"], ["1", "b.csv"], ["2", "a.csv"]]
+def test_manifests_of_ones_own_need_no_question(odf: Odf, here: Path, tmp_path: Path) -> None:
+    Path("folder.yaml").write_text(FOLDER)
+    assert odf("add", "folder.yaml").code == 0
+    assert odf("pull", NAME).code == 0
 
 
-def test_push_sources_and_a_chosen_number_of_commits(odf: Odf, workspace: Path) -> None:
-    feed(Workspace.open(workspace), "com.example.rates", "8 x", "9 y", day=3)
-    shown = odf("inspect", "source", "com.example.rates", "-n", "1", "-o", "json").json
-    assert shown["pollingSource"] is None
-    assert [item["sourceName"] for item in shown["pushSources"]] == ["default"]
-    assert [commit["records"] for commit in shown["commits"]] == [2]
-    assert shown["commits"][0]["watermark"] == "2024-01-03T00:00:00Z"
+def test_whoever_trusts_a_manifest_at_a_url_says_so(odf: Odf, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "folder.yaml").write_text(FOLDER)
+    with static_server(tmp_path / "web") as server:
+        assert odf("add", "--trust", f"{server.url}/folder.yaml").code == 0
+    assert odf("pull", NAME).code == 0
+    assert odf("source", "untrust", NAME).code == 0
+    assert "E430" in odf("pull", NAME).err
 
 
-def test_commits_as_csv(odf: Odf, folder: Path) -> None:
-    found = list(csv.DictReader(io.StringIO(odf("inspect", "source", "com.example.folder", "-o", "csv").out)))
-    assert [row["records"] for row in found] == ["1", "2"]
+@pytest.mark.parametrize(
+    ("fetch", "note"),
+    [
+        ("{kind: Url, url: 'https://a.org/x?key=${{ env.KEY }}'}", "gives the environment variable KEY to a.org"),
+        ("{kind: FilesGlob, path: '/etc/pass*'}", "reads the files /etc/pass*, outside of the workspace"),
+        ("{kind: Url, url: 'file:///etc/passwd'}", "reads the files /etc/passwd, outside of the workspace"),
+        ("{kind: Container, image: a.org/b, args: [c d]}", "runs the image a.org/b with 'c d'"),
+        (
+            "{kind: Container, image: b, env: [{name: KEY}, {name: B, value: '${{ env.TOKEN }}'}]}",
+            "gives the environment variable KEY, TOKEN to the image",
+        ),
+    ],
+)
+def test_what_a_source_reaches_is_said_when_it_is_added(odf: Odf, here: Path, fetch: str, note: str) -> None:
+    manifest = FOLDER.replace('{kind: FilesGlob, path: "in/*.csv", order: ByName}', fetch)
+    Path("other.yaml").write_text(manifest)
+    assert f"note: each pull {note}" in odf("add", "other.yaml").err
 
 
-def test_a_dataset_without_data(odf: Odf, workspace: Path) -> None:
-    assert odf("inspect", "source", "com.example.empty").out.endswith("\nNo data yet.\n")
-
-
-def test_a_copy_says_where_it_is_from(odf: Odf, workspace: Path) -> None:
-    assert odf("inspect", "source", "com.example.rates", "-o", "json").json["copiedFrom"] is None
-    origin = odf("inspect", "source", "trades", "-o", "json").json["copiedFrom"]
-    assert origin.endswith("/trades")
-    assert odf("inspect", "source", "trades").out.startswith(f"A copy, pulled from {origin}; ")
-
-
-def test_derivatives_have_inputs_instead(odf: Odf, workspace: Path) -> None:
-    refused = odf("inspect", "source", "com.example.upper")
-    assert refused.code == 2
-    assert "odf inspect lineage com.example.upper" in refused.says
-    with pytest.raises(UsageError):
-        Workspace.open(workspace).source("com.example.upper")
+def test_what_stays_in_the_workspace_needs_no_word(odf: Odf, here: Path) -> None:
+    Path("folder.yaml").write_text(FOLDER)
+    assert "note" not in odf("add", "folder.yaml").err

@@ -92,4 +92,4 @@ def test_adding_says_that_arguments_of_images_are_no_place_for_secrets(tmp_path:
 
 def test_adding_names_commands_aloud(tmp_path: Path):
     _, added = workspace_with_source(tmp_path)
-    assert added.notes == ("each pull runs a command on this machine: sed -e 1,/BEGIN/d",)
+    assert added.notes == ("each pull runs the command sed -e 1,/BEGIN/d, in a sandbox where the system allows",)

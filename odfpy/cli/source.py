@@ -1,0 +1,77 @@
+"""`odf source`: what sources do on this machine, and which of them may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from odfpy.cli.grammar import Form, Name, Names, Yes, command, group, session_of
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.source_actions import KnownSource
+
+app = group("Sources: what they do on this machine, and which of them may.")
+
+
+@command(app, "odf source list", "odf source list com.example.rates -o json", name="list")
+def list_(context: typer.Context, names: Names = None, form: Form = None) -> None:
+    """List sources, what each does when it is pulled or handed data, and whether it may."""
+    output = session_of(context).output_as(form)
+    found = session_of(context).workspace.sources(names or ())
+    if not output.for_people:
+        output.tree([tree_of(one) for one in found])
+        return
+    if not found:
+        output.say("No sources.")
+    for one in found:
+        output.text("\n".join(lines_of(one)))
+
+
+@command(app, "odf source trust com.example.rates", "odf source trust com.example.rates --yes")
+def trust(
+    context: typer.Context,
+    name: Name,
+    yes: Yes = False,
+) -> int:
+    """Show what the sources of a dataset do, and let exactly these run on this machine."""
+    session = session_of(context)
+    output, workspace = session.output, session.workspace
+    found = workspace.sources([name])
+    if not found:
+        raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
+    for one in found:
+        output.say("\n".join(lines_of(one)))
+    if not session.confirm("Let this run on this machine?", yes=yes):
+        output.error("not approved")
+        return 1
+    workspace.trust_source(name)
+    output.say(f"{found[0].handle}: approved")
+    return 0
+
+
+@command(app, "odf source untrust com.example.rates")
+def untrust(context: typer.Context, name: Name) -> None:
+    """Let no source of a dataset run on this machine any more."""
+    session = session_of(context)
+    was_approved = session.workspace.untrust_source(name)
+    session.output.say(f"{name}: no source of it may run here" + ("" if was_approved else ", and none might"))
+
+
+def lines_of(source: KnownSource) -> list[str]:
+    """A source for people."""
+    which = "pull" if source.name is None else f"push source {source.name!r}"
+    state = "approved" if source.is_approved else "NOT approved"
+    return [f"{source.handle} ({which}): {state}", *(f"  {action.text}" for action in source.actions)]
+
+
+def tree_of(source: KnownSource) -> dict[str, object]:
+    """A source for programs."""
+    return {
+        "name": str(source.handle),
+        "id": str(source.handle.id),
+        "source": source.name,
+        "approved": source.is_approved,
+        "actions": [{"text": action.text, "reachesOut": action.reaches_out} for action in source.actions],
+    }
