@@ -2,7 +2,8 @@
 
 Its environment has the path to programs and what makes programs behave alike everywhere, nothing else. Its folder, its
 home and its place for temporary files is a fresh one. Where the kernel lets us (user namespaces, which some
-distributions and most containers forbid), it is also without network, and all that it starts ends with it.
+distributions and most containers forbid), it is also without network, and all that it starts ends with it. Where the
+kernel has Landlock, it reads programs and libraries, and the files that it names; and writes to its folder only.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from odfpy.sandbox.landlock import landlock_version
+from odfpy.sandbox.view import topmost, view_of_python
 
 # The first process of a namespace is not ended by signals from within, not even by its own: it would go on after a
 # crash, and end well. So it is a shell that does nothing but wait, and tells a signal by its exit code.
@@ -19,6 +25,7 @@ _WAITING = ("/bin/sh", "-c", 'unset PWD OLDPWD SHLVL; "$@"; exit $?', "sh")
 _NAMESPACES = ("unshare", "--user", "--map-current-user", "--net", "--pid", "--fork", "--kill-child", "--", *_WAITING)
 _TETHER = ("setpriv", "--pdeathsig", "KILL", "--")
 _PATIENCE = 20.0
+_BESIDE_PROGRAMS = ("", "/../lib", "/../lib64", "/../libexec", "/../share")
 
 
 @cache
@@ -31,6 +38,22 @@ def isolation() -> tuple[str, ...]:
 def tether() -> tuple[str, ...]:
     """What to put before a command so that it ends when we are killed; nothing where that is not possible."""
     return _if_possible(_TETHER)
+
+
+def only_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """What to put before a command so that it sees few files; nothing where the kernel has no Landlock.
+
+    Args:
+        command: the program and its arguments; absolute paths among these can be read.
+        folder: where it may write.
+    """
+    if landlock_version() == 0:
+        return ()
+    named = [word for word in command if word.startswith("/")]
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    programs = [f"{entry}{beside}" for entry in path if entry.startswith("/") for beside in _BESIDE_PROGRAMS]
+    reads = topmost([*view_of_python(folder=folder).reads, *programs, *named])
+    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("locked.py")), str(folder), *reads, "--")
 
 
 def _if_possible(prefix: tuple[str, ...]) -> tuple[str, ...]:

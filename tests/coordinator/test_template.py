@@ -23,7 +23,7 @@ def test_lays_down_every_file_of_the_template_and_the_empty_folders(tmp_path: Pa
     for file in files:
         assert (tmp_path / file).read_bytes() == (template / file).read_bytes()
     folders = {path.name for path in (tmp_path / ".odf").iterdir() if path.is_dir()}
-    assert folders == {"datasets", "repos", "cache", "run", "keys"}
+    assert folders == {"datasets", "repos", "cache", "run", "keys", "approved"}
 
 
 def test_result_is_a_workspace_of_the_current_layout(tmp_path: Path):

@@ -23,7 +23,7 @@ from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.fetch.redact import last_words
-from odfpy.sandbox.command import environment, isolation, tether
+from odfpy.sandbox.command import environment, isolation, only_files, tether
 
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which output may still come from what outlived its process group
@@ -86,7 +86,7 @@ def pipe(
 def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     try:
         process = subprocess.Popen(
-            (*tether(), *isolation(), *step.command),
+            (*tether(), *isolation(), *only_files(step.command, folder), *step.command),
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -183,7 +183,10 @@ class _Command:
 
 _TIME_HINT = "`odf config set prepare.timeout` allows more; perhaps the command waits for something that never comes."
 _SIZE_HINT = "`odf config set prepare.maxSize` allows more; perhaps the command never ends."
-_FAILURE_HINT = "Try the command on the fetched file by hand. It sees no variables but PATH, and mostly has no network."
+_FAILURE_HINT = (
+    "Try the command on the fetched file by hand. It sees no variables but PATH, only files that it names, and mostly"
+    " has no network."
+)
 
 
 def _shown(step: PrepPipe) -> str:

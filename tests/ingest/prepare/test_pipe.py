@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.prepare import check_steps, commands_of
 from odfpy.sandbox.command import isolation, tether
+from odfpy.sandbox.landlock import landlock_version
 
 
 def shell(script: str) -> PrepPipe:
@@ -74,6 +76,17 @@ def test_a_command_has_no_network_where_the_kernel_lets_us(prepared: Prepare):
             assert prepared(step, content=b"") == b"reached\n"
 
 
+@pytest.mark.skipif(landlock_version() == 0, reason="this kernel has no Landlock")
+def test_a_command_reads_what_it_names_and_writes_to_its_folder_only(prepared: Prepare, tmp_path: Path):
+    (tmp_path / "secret").write_text("hunter2")
+    (tmp_path / "named").write_text("mine")
+    secret, named = tmp_path / "secret", tmp_path / "named"
+    script = f"cat {secret} /proc/$PPID/environ; echo x > {tmp_path}/new; echo y >> {named}; cat $0; ls {tmp_path}"
+    assert prepared(PrepPipe(("sh", "-c", f"({script}) 2>/dev/null; true", str(named))), content=b"") == b"mine"
+    assert not (tmp_path / "new").exists()
+    assert named.read_text() == "mine"
+
+
 # --- Endings ---
 
 
@@ -112,19 +125,21 @@ def test_command_that_takes_too_long_is_ended(prepared: Prepare, script: str, sc
     assert not list(scratch.iterdir())
 
 
-def test_all_that_a_command_started_ends_with_it(prepared: Prepare, tmp_path: Path):
-    os.mkfifo(tmp_path / "fifo")
+def test_all_that_a_command_started_ends_with_it(prepared: Prepare, scratch: Path):
+    place = scratch / "prepared-1-folder" / "fifo"
     held = threading.Event()
 
     def watch() -> None:
-        with (tmp_path / "fifo").open("rb") as fifo:
+        while not place.is_fifo():
+            time.sleep(0.01)
+        with place.open("rb") as fifo:
             assert fifo.read(1) == b"x"
             held.set()
             assert fifo.read() == b"", "end of file comes when nobody holds the other end"
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    background = f"(printf x; : > started; exec sleep 1000) > '{tmp_path}/fifo' 2>/dev/null </dev/null &"
+    background = "mkfifo fifo; (printf x; : > started; exec sleep 1000) > fifo 2>/dev/null </dev/null &"
     script = f"{background} until test -e started; do sleep 0.01; done; cat"
     assert prepared(shell(script), content=b"done") == b"done"
     watcher.join(60)
@@ -143,11 +158,13 @@ prepare([PrepPipe(("sh", "-c", sys.argv[1]))], Path("/dev/null"), PrepareContext
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_all_that_a_command_started_ends_with_us(tmp_path: Path, scratch: Path, number: signal.Signals):
-    os.mkfifo(tmp_path / "fifo")
-    script = f"(printf x; sleep 20; printf y) > '{tmp_path}/fifo' 2>/dev/null"
+def test_all_that_a_command_started_ends_with_us(scratch: Path, number: signal.Signals):
+    place = scratch / "prepared-1-folder" / "fifo"
+    script = "mkfifo fifo; (printf x; sleep 20; printf y) > fifo 2>/dev/null"
     with subprocess.Popen((sys.executable, "-c", PROGRAM, script, str(scratch)), stderr=subprocess.PIPE) as us:
-        with (tmp_path / "fifo").open("rb", buffering=0) as fifo:
+        while not place.is_fifo():
+            time.sleep(0.01)
+        with place.open("rb", buffering=0) as fifo:
             assert fifo.read(1) == b"x"
             us.send_signal(number)
             ends = number is signal.SIGINT or bool(tether())

@@ -1,0 +1,35 @@
+"""Runs a program that reads some files and writes to one folder only.
+
+python -I locked.py FOLDER READS... -- COMMAND...
+
+It is a program of its own, since the process that starts it has threads, and rights that are given up stay so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_CANNOT_RUN = 126
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def main(arguments: list[str]) -> int:
+    """Give up all other rights, and become the program."""
+    from odfpy.sandbox.landlock import restrict_files
+
+    end = arguments.index("--")
+    folder, *reads = arguments[:end]
+    command = arguments[end + 1 :]
+    try:
+        restrict_files(reads, [folder, *_DEVICES])
+        os.execvp(command[0], command)  # noqa: S606 - there is no shell, on purpose
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+    return _CANNOT_RUN
+
+
+if __name__ == "__main__":
+    # Isolated Python has no folder of ours on its path, and takes no module from the one that it is in.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    raise SystemExit(main(sys.argv[1:]))
