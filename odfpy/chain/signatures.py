@@ -17,11 +17,12 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
 from odfpy.codec.canonical_json import canonical_json
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
@@ -166,14 +167,12 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
     if len(data) > MAX_SIZE:
         raise _malformed(where, f"more than {MAX_SIZE} bytes")
     try:
-        tree = json.loads(data)
-        if not isinstance(tree, dict) or {**tree, "content": None} != {
-            "kind": kind,
-            "version": _VERSION,
-            "content": None,
-        }:
+        tree = load_exact(data)
+        if not _is_document(tree, kind):
             raise _malformed(where, f"not {kind} of version {_VERSION}")
         signed: SignedBlock = from_tree(SignedBlock, tree["content"], ("content",))
+    except AmbiguousJson as error:
+        raise _malformed(where, str(error)) from error
     except (ValueError, KeyError, RecursionError) as error:
         raise _malformed(where, "not JSON") from error
     except (TreeError, InvalidValue) as error:
@@ -181,6 +180,17 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
     if len(signed.signatures) > MAX_SIGNATURES:
         raise _malformed(where, f"more than {MAX_SIGNATURES} signatures")
     return signed
+
+
+def _is_document(tree: Any, kind: str) -> bool:
+    """Whether a tree has the parts of a document and no others; `true` is not the number 1 here."""
+    return (
+        isinstance(tree, dict)
+        and tree.keys() == {"kind", "version", "content"}
+        and tree["kind"] == kind
+        and type(tree["version"]) is int
+        and tree["version"] == _VERSION
+    )
 
 
 def _malformed(where: str, problem: str) -> MalformedSignature:
