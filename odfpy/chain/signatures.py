@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
@@ -30,6 +30,9 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue, MalformedData
+
+if TYPE_CHECKING:
+    from odfpy.chain.revocations import KnownRevocations
 
 BLOCK: Final = "BlockSignatures"
 HEAD: Final = "HeadSignatures"
@@ -293,21 +296,23 @@ class RequiredSigners:
     """By whom a copy must be signed: one of some, on its newest block, which vouches for all before it.
 
     Attributes:
-        names: who they are, for messages.
+        names: who they are, for messages; empty where nobody must have signed.
         keys: their keys.
         owner: whether the dataset's own key is good, too.
+        revoked: what is known here of keys that count no more.
     """
 
     names: str
     keys: frozenset[ActorId]
     owner: bool
+    revoked: KnownRevocations | None = None
 
     def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
         """See that a chain that ends in a block is signed as it must be.
 
         Args:
             newest: the block.
-            signed: its signatures, which have been checked.
+            signed: its signatures that count, which have been checked.
             dataset_id: the dataset.
             where: the place that it is in, for the message.
 
@@ -315,6 +320,8 @@ class RequiredSigners:
             NotSigned: it is not.
         """
         signers, owner = signed.signers if signed else (), ActorId.owner_of(dataset_id)
+        if not self.names:
+            return
         if not (self.keys | ({owner} if self.owner else set())).intersection(signers):
             names = ("the owner" if signer == owner else str(signer) for signer in signers)
             by = f"signed by {', '.join(names)}" if signers else "not signed"
