@@ -131,11 +131,16 @@ def say(
     datasets = only if only is not None else storage.datasets() if storage is not None else ()
     written = []
     for dataset in datasets:
+        if only is None and not _has_signed(dataset, key):
+            continue
         signer = holder or _owner(dataset)
-        if signer is not None and (only is not None or _has_signed(dataset, key)):
-            with dataset.writing() as locked:
-                _write_beside(locked, signer, key, reason, now, expires)
-            written.append(dataset)
+        with dataset.writing() as locked:
+            statements = _about(locked, signer or me, key, reason, now, expires)
+            if signer is None:
+                RevokedKeysFile().add(made=statements)
+            elif locked.layout.side is not None:
+                revocations.add(locked.layout.side, statements)
+                written.append(dataset)
     return Revoked(key, holder is not None, tuple(written))
 
 
@@ -151,14 +156,14 @@ def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
     return folder.is_dir() and any(text in path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 
-def _write_beside(
+def _about(
     dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
-) -> None:
+) -> list[KeyRevocation]:
+    """What is said of a key in a dataset: by time, and since which block where it has ended."""
     layout, dataset_id = dataset.layout, dataset.handle.id
     statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
     if expires is None:
         head = layout.chain.block(layout.chain.head())
         last = LastBlock(dataset_id, head.hash, head.block.sequence_number)
         statements.append(KeyRevocation.made_by(signer, key, reason, now, since=last))
-    assert layout.side is not None  # noqa: S101 - folders have room for it
-    revocations.add(layout.side, statements)
+    return statements

@@ -370,7 +370,7 @@ def _public(error: OdfError, *, may_force: bool) -> str:
     """
     name = f"{error.code} {type(error).__name__}"
     if isinstance(error, RevokedKey):
-        return f"{name}: signed with a key that has {'expired' if isinstance(error, ExpiredKey) else 'been revoked'}"
+        return f"{name}: signed with {'an expired' if isinstance(error, ExpiredKey) else 'a revoked'} key"
     if isinstance(error, DatasetsDiverged):
         return f"{name}: force is needed" if may_force else f"{name}: needs the scope admin"
     if isinstance(error, DatasetLocked):
