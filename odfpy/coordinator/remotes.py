@@ -264,7 +264,7 @@ class Remotes:
 def _learn(moved: TransferResult) -> None:
     """Remember which keys have ended, for copies from places that do not say so."""
     if moved.revocations:
-        RevokedKeysFile().add(learnt=moved.revocations)
+        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
 
 
 def _seen_heads(folder: Path) -> SeenHeads:

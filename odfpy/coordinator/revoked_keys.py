@@ -9,7 +9,7 @@ the user, and in datasets whose own key is in the workspace for everybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = "revoked-keys.yaml"
 _KIND: Final = "RevokedKeys"
+_MOST_LEARNT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,29 @@ class RevokedKeysFile:
             raise MalformedManifest(f"{self._path}: a statement about {forged.key} is not signed by whom it says")
         return KnownRevocations(document.made, document.learnt)
 
-    def add(self, *, made: Iterable[KeyRevocation] = (), learnt: Iterable[KeyRevocation] = ()) -> None:
-        """Remember statements."""
+    def add(
+        self,
+        *,
+        made: Iterable[KeyRevocation] = (),
+        learnt: Iterable[KeyRevocation] = (),
+        named: Collection[ActorId] = (),
+    ) -> None:
+        """Remember statements.
+
+        Args:
+            made: of the user.
+            learnt: of others. There is room for some, which those who make up keys cannot fill for good.
+            named: keys that the user cares for, about which everything is remembered.
+        """
         known = self.load()
+        names = {str(key) for key in named}
+        every = tuple(dict.fromkeys((*known.learnt, *learnt)))
+        strangers = [one for one in every if one.key not in names]
+        dropped = set(strangers[:-_MOST_LEARNT])
         new = replace(
             known,
             made=tuple(dict.fromkeys((*known.made, *made))),
-            learnt=tuple(dict.fromkeys((*known.learnt, *learnt))),
+            learnt=tuple(one for one in every if one not in dropped),
         )
         if new != known:
             save_document(self._path, _KIND, _Document(new.made, new.learnt))

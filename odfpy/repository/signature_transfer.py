@@ -8,9 +8,10 @@ Revocations of the keys that have signed go along, also where nothing else is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
@@ -38,6 +39,8 @@ from odfpy.chain.signatures import (
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
+
+_MOST_SIGNERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,8 @@ def collect_signatures(
     if side is not None:
         found = read_all_signatures(side, dataset_id, blocks[:-1])
     found.append(read_signatures(side, dataset_id, newest))
-    keys = {signer for signed in found if signed is not None for signer in signed.signers}
-    said = honoured_in(side, dataset_id, keys | _listed(side)) if side is not None else ()
+    keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
+    said = honoured_in(side, dataset_id, _asked(side, keys)) if side is not None else ()
     revoked = _revoked(blocks, dataset_id, said, keys, required, target)
     counting: list[SignedBlock | None] = []
     for hashed, signed in zip(blocks, found, strict=True):
@@ -118,12 +121,12 @@ def _revoked(
     blocks: Sequence[HashedBlock],
     dataset_id: DatasetId,
     said: tuple[KeyRevocation, ...],
-    keys: Iterable[ActorId],
+    keys: Sequence[ActorId],
     required: RequiredSigners | None,
     target: DatasetLayout | None,
 ) -> RevokedKeys:
     known = required.revoked.of(dataset_id) if required is not None and required.revoked is not None else ()
-    there = honoured_in(target.side, dataset_id, keys) if target is not None else ()
+    there = honoured_in(target.side, dataset_id, _asked(target.side, keys)) if target is not None else ()
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()
     vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None and required.names else ())}
@@ -140,15 +143,19 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
         data = None if here is None else here.read(path_of(head), MAX_SIZE)
         signed = None if data is None else decode(data, BLOCK, path_of(head))
         if signed is not None and source.side is not None and target.side is not None:
-            said = honoured_in(source.side, signed.dataset_id, {*signed.signers, *_listed(source.side)})
+            said = honoured_in(source.side, signed.dataset_id, _asked(source.side, signed.signers))
             revocations.add(target.side, said)
             return said
     return ()
 
 
-def _listed(side: SideFiles | None) -> set[ActorId]:
-    """The keys that a place on this machine has statements about."""
+def _asked(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
+    """The keys that a place is asked about: all that it has statements of, where that can be seen; else signers.
+
+    Those of the newest blocks come first. A place that names more of them than anybody has does not get more questions;
+    it could leave out what it has to say of them as well.
+    """
     if not isinstance(side, LocalSideFiles):
-        return set()
+        return list(signers[:_MOST_SIGNERS])
     keys = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in side.names(revocations.FOLDER))
-    return {key for key in keys if key is not None}
+    return [key for key in keys if key is not None]

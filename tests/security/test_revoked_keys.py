@@ -597,3 +597,29 @@ def test_the_list_of_revoked_keys_is_believed_only_as_it_was_signed(tmp_path: Pa
     file.write_text(file.read_text().replace("retired", "compromised"))
     with pytest.raises(OdfError, match="not signed by whom it says"):
         _ = UserKeys().revoked
+
+
+def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_path: Path) -> None:
+    from odfpy.coordinator import revoked_keys
+
+    file = revoked_keys.RevokedKeysFile()
+    true = KeyRevocation.made_by(ALICE, ALICE.actor, Reason.COMPROMISED, TIME)
+    strangers = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 60)]
+    junk = [KeyRevocation.made_by(pair, pair.actor, Reason.RETIRED, TIME) for pair in strangers]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(revoked_keys, "_MOST_LEARNT", 20)
+        file.add(learnt=[true], named=[ALICE.actor])
+        file.add(learnt=junk, named=[ALICE.actor])
+    assert file.load().learnt == (true, *junk[-20:])
+
+
+def test_a_place_that_names_many_signers_gets_few_questions(there: DatasetLayout, tmp_path: Path) -> None:
+    pairs = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 200)]
+    for at, hashed in enumerate(there.chain.in_order()):
+        data = encode(about(hashed).signed_by(pairs[at * 16 : at * 16 + 16], BLOCK, TIME), BLOCK)
+        assert there.side is not None
+        there.side.write(path_of(hashed.hash), data)
+    with pytest.MonkeyPatch.context() as patch, static_server(tmp_path) as server:
+        patch.setattr("odfpy.repository.signature_transfer._MOST_SIGNERS", 20)
+        transfer(http_dataset(f"{server.url}/there"), DatasetLayout.in_memory())
+        assert sum("/info/revocations/" in str(one) for one in server.requests) == 20
