@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import ClassVar, TypeVar
 
+from odfpy.visible import visible_lines
+
 
 class OdfError(Exception):
     """Root of all expected errors.
@@ -38,7 +40,8 @@ class OdfError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython and notebooks show instead of a traceback: as the command line says it."""
-        return [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
+        lines = [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
+        return [visible_lines(line) for line in lines]
 
 
 class UsageError(OdfError, code="E100"):
@@ -101,6 +104,10 @@ class MalformedBlock(MalformedData, code="E201"):
 
 class MalformedManifest(MalformedData, code="E202"):
     """A YAML or JSON document is not a valid manifest."""
+
+
+class TooManyNodes(MalformedManifest, code="E470"):
+    """A text has more documents or values than a manifest could need."""
 
 
 class UnsupportedVersion(MalformedData, code="E204"):
@@ -273,10 +280,15 @@ class DatasetsDiverged(TransferError, code="E601"):
     """Both sides have blocks that the other side lacks."""
 
 
+_LONGEST_NAME = 200
+
+
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
     """A hint with the known names closest to a misspelt one, or `otherwise` when none is close."""
     import difflib  # only errors pay for it
 
+    if len(name) > _LONGEST_NAME:  # nobody has mistyped that, and comparing takes memory
+        return otherwise
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     if not close:

@@ -2,6 +2,7 @@
 
     refs/head.sig             who has moved the head
     info/signatures/<block>   who has made a block
+    info/revocations/<key>    from when on signatures of a key do not count any more
     info/refs                 which references there are, for places that cannot be listed
 
 Nothing in the chain speaks of them, so that they are read with suspicion: they may be absent, stale, damaged or forged.
@@ -147,8 +148,9 @@ class LocalSideFiles(SideFiles):
 
     def clean(self) -> None:
         """Remove what interrupted writers left; only for the holder of the dataset's lock."""
-        for file in self.folder.glob(f"info/signatures/{TEMPORARY}*"):
-            file.unlink(missing_ok=True)
+        for part in ("signatures", "revocations"):
+            for file in self.folder.glob(f"info/{part}/{TEMPORARY}*"):
+                file.unlink(missing_ok=True)
 
 
 class MemorySideFiles(SideFiles):

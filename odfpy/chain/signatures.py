@@ -17,11 +17,12 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
 from odfpy.codec.canonical_json import canonical_json
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
@@ -29,6 +30,9 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue, MalformedData
+
+if TYPE_CHECKING:
+    from odfpy.chain.revocations import KnownRevocations
 
 BLOCK: Final = "BlockSignatures"
 HEAD: Final = "HeadSignatures"
@@ -166,14 +170,12 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
     if len(data) > MAX_SIZE:
         raise _malformed(where, f"more than {MAX_SIZE} bytes")
     try:
-        tree = json.loads(data)
-        if not isinstance(tree, dict) or {**tree, "content": None} != {
-            "kind": kind,
-            "version": _VERSION,
-            "content": None,
-        }:
+        tree = load_exact(data)
+        if not _is_document(tree, kind):
             raise _malformed(where, f"not {kind} of version {_VERSION}")
         signed: SignedBlock = from_tree(SignedBlock, tree["content"], ("content",))
+    except AmbiguousJson as error:
+        raise _malformed(where, str(error)) from error
     except (ValueError, KeyError, RecursionError) as error:
         raise _malformed(where, "not JSON") from error
     except (TreeError, InvalidValue) as error:
@@ -181,6 +183,17 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
     if len(signed.signatures) > MAX_SIGNATURES:
         raise _malformed(where, f"more than {MAX_SIGNATURES} signatures")
     return signed
+
+
+def _is_document(tree: Any, kind: str) -> bool:
+    """Whether a tree has the parts of a document and no others; `true` is not the number 1 here."""
+    return (
+        isinstance(tree, dict)
+        and tree.keys() == {"kind", "version", "content"}
+        and tree["kind"] == kind
+        and type(tree["version"]) is int
+        and tree["version"] == _VERSION
+    )
 
 
 def _malformed(where: str, problem: str) -> MalformedSignature:
@@ -283,21 +296,23 @@ class RequiredSigners:
     """By whom a copy must be signed: one of some, on its newest block, which vouches for all before it.
 
     Attributes:
-        names: who they are, for messages.
+        names: who they are, for messages; empty where nobody must have signed.
         keys: their keys.
         owner: whether the dataset's own key is good, too.
+        revoked: what is known here of keys that count no more.
     """
 
     names: str
     keys: frozenset[ActorId]
     owner: bool
+    revoked: KnownRevocations | None = None
 
     def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
         """See that a chain that ends in a block is signed as it must be.
 
         Args:
             newest: the block.
-            signed: its signatures, which have been checked.
+            signed: its signatures that count, which have been checked.
             dataset_id: the dataset.
             where: the place that it is in, for the message.
 
@@ -305,6 +320,8 @@ class RequiredSigners:
             NotSigned: it is not.
         """
         signers, owner = signed.signers if signed else (), ActorId.owner_of(dataset_id)
+        if not self.names:
+            return
         if not (self.keys | ({owner} if self.owner else set())).intersection(signers):
             names = ("the owner" if signer == owner else str(signer) for signer in signers)
             by = f"signed by {', '.join(names)}" if signers else "not signed"

@@ -107,7 +107,7 @@ class Showing:
             write_png(chart, Path(self.png))
             output.say(f"Wrote {self.png}")
         else:
-            output.text(draw(chart))
+            output.drawing(draw(chart))
 
 
 class _Rows:

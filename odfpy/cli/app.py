@@ -119,7 +119,9 @@ def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int
     if output.verbosity is Verbosity.DEBUG:
         import traceback
 
-        traceback.print_exception(error)
+        from odfpy.cli.terminal import put
+
+        put(sys.stderr, "".join(traceback.format_exception(error)))
     # Native code into which an interruption came calls it a system error.
     if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
         interruptions.end()  # it is told once

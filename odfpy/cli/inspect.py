@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Name, command, complete_forms, group, session_of, whole_number
-from odfpy.cli.output import Format, paint
+from odfpy.cli.output import Format
+from odfpy.cli.terminal import paint
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.cli.grammar import Form, Yes, command, complete_names, group, session_of
+from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound, named
+
+if TYPE_CHECKING:
+    from odfpy.chain.revocations import Reason
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.revoked_keys import Revoked
+    from odfpy.data.timestamp import Timestamp
 
 app = group("Keys: yours, which signs what you commit, and those of others under names.")
 
@@ -18,6 +26,17 @@ def complete_keys() -> Iterable[tuple[str, str]]:
 
     return [(item.name, str(item.key)) for item in UserKeys().trusted]
 
+
+SomeKey = Annotated[
+    str,
+    typer.Argument(
+        help="Whose: yours (me) if not given, a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys
+    ),
+]
+OfDataset = Annotated[
+    str | None,
+    typer.Option("--dataset", help="In this dataset only.", metavar="NAME", autocompletion=complete_names),
+]
 
 KnownName = Annotated[
     str, typer.Argument(help="The name that the key has here.", metavar="NAME", autocompletion=complete_keys)
@@ -53,11 +72,12 @@ def list_(context: typer.Context, form: Form = None) -> None:
     own = keys.known()
     records = [{"name": ME, "key": str(own.actor)}] if own else []
     records += [{"name": item.name, "key": str(item.key)} for item in keys.trusted]
+    records = [{**record, **_end_of(record["key"], keys)} for record in records]
     output = session_of(context).output_as(form)
     if not records and output.for_people:
         output.say("No keys; yours is made with the first commit, or by `odf key show`.")
         return
-    output.records(records, {"Name": "name", "Key": "key"})
+    output.records(records, {"Name": "name", "Key": "key", **({"Ended": _ended} if any(map(_ended, records)) else {})})
 
 
 @command(app, "odf key trust alice did:key:z6MkgHWiJpznKC2gCvnXRapRQcEBUMV1zo3YnA7pVMia4bnc")
@@ -81,3 +101,122 @@ def untrust(context: typer.Context, name: KnownName) -> None:
 
     item = UserKeys().untrust(name)
     session_of(context).output.say(f"Forgot {item.name} ({item.key})")
+
+
+def _end_of(key: str, keys: UserKeys) -> dict[str, str]:
+    """From when on a key does not count any more, as far as is known here."""
+    said = [one for one in (*keys.revoked.made, *keys.revoked.learnt) if one.key == key and one.since is None]
+    if not said:
+        return {}
+    first = min(said, key=lambda one: one.end)
+    return {"ends": str(first.end), "reason": "expires" if first.expires is not None else first.reason.value}
+
+
+def _ended(record: Mapping[str, str]) -> str:
+    return f"{record['reason']} {record['ends']}" if "ends" in record else ""
+
+
+@command(app, "odf key revoke --reason superseded", "odf key revoke alice --reason compromised")
+def revoke(
+    context: typer.Context,
+    name: SomeKey = "me",
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            "--reason",
+            help="compromised, superseded or retired.",
+            metavar="WORD",
+            autocompletion=lambda: ["compromised", "superseded", "retired"],
+        ),
+    ] = None,
+    dataset: OfDataset = None,
+    yes: Yes = False,
+) -> None:
+    """Say that signatures of a key count no more from here on; of a compromised one, none of them."""
+    from odfpy.chain.revocations import Reason
+
+    words = "compromised (somebody else has it), superseded (by another) or retired"
+    if reason is None:
+        raise UsageError("Why is the key revoked?", hint=f"--reason {words}.")
+    why = named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
+    session = session_of(context)
+    effect = (
+        "nothing that it has signed counts" if why is Reason.COMPROMISED else "what it signs from now on is refused"
+    )
+    if not session.confirm(f"Revoke the key {name}, for good: {effect}?", yes=yes):
+        return
+    done = _say(session, name, why, dataset, None)
+    session.output.say(f"Revoked {done.key} ({why.value})")
+    _tell_where(session, done)
+
+
+@command(app, "odf key expire --on 2027-01-01", "odf key expire alice --on 2026-06-30T12:00:00Z")
+def expire(
+    context: typer.Context,
+    on: Annotated[str, typer.Option("--on", help="When: a date or a time.", metavar="TIME")],
+    name: SomeKey = "me",
+    dataset: OfDataset = None,
+    yes: Yes = False,
+) -> None:
+    """Say until when a key signs; that can be made sooner, and never later."""
+    from odfpy.chain.revocations import Reason
+    from odfpy.data.timestamp import Timestamp
+
+    end = _time(on)
+    if end <= Timestamp.now():
+        raise UsageError(f"{end} is over", hint="`odf key revoke` ends a key at once.")
+    session = session_of(context)
+    if not session.confirm(f"Let the key {name} expire at {end}, which cannot be put off?", yes=yes):
+        return
+    done = _say(session, name, Reason.RETIRED, dataset, end)
+    session.output.say(f"{done.key} expires at {end}")
+    _tell_where(session, done)
+
+
+def _time(text: str) -> Timestamp:
+    from odfpy.data.timestamp import Timestamp
+
+    try:
+        return Timestamp.parse(f"{text}T00:00:00Z" if "T" not in text.upper() else text)
+    except InvalidValue as error:
+        raise UsageError(
+            f"--on wants a date or a time, not {text!r}", hint="Such as 2027-01-01 or 2027-01-01T12:00:00Z."
+        ) from error
+
+
+def _say(session: Session, name: str, reason: Reason, dataset: str | None, expires: Timestamp | None) -> Revoked:
+    from odfpy.coordinator.keys import ME, OWNER, UserKeys
+    from odfpy.coordinator.revoked_keys import say
+    from odfpy.dataset.identity import ActorId
+
+    keys = UserKeys()
+    only = None if dataset is None else [session.workspace.storage.get(dataset)]
+    if name.lower() == OWNER:
+        if only is None:
+            raise UsageError("Each dataset has an owner of its own", hint="Say of which: --dataset NAME.")
+        key = ActorId.owner_of(only[0].handle.id)
+        holder = only[0].storage.keys.get(only[0].handle.id)
+        if holder is None:
+            raise UsageError(f"The own key of {dataset} is not in this workspace, so that it cannot revoke itself")
+    else:
+        key = keys.find(name)
+        holder = keys.pair_of(key)
+    try:
+        storage = session.workspace.storage
+    except WorkspaceNotFound:
+        storage = None
+    me = keys.own()
+    done = say(storage, key, reason, holder=holder, me=me, expires=expires, only=only)
+    if expires is None and only is None and key == me.actor:
+        keys.put_away()
+        session.output.say(f"`{ME}` is another key from now on: {keys.own().actor}")
+    return done
+
+
+def _tell_where(session: Session, done: Revoked) -> None:
+    output = session.output
+    if done.datasets:
+        names = ", ".join(str(one.handle) for one in done.datasets)
+        output.say(f"Written beside {names}; `odf push` takes it to others")
+    if not done.by_itself:
+        output.say("The key itself has not said so: others only believe it of datasets whose own key is here")

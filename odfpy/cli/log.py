@@ -25,10 +25,12 @@ from odfpy.chain.events import (
     SetTransform,
 )
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
-from odfpy.cli.output import Format, Output, error_tree, paint, sized
+from odfpy.cli.output import Format, Output, error_tree, sized
+from odfpy.cli.terminal import paint
 from odfpy.codec.shape import kind_of
 from odfpy.data.timestamp import Timestamp
 from odfpy.repository.clock import ahead
+from odfpy.visible import visible
 
 if TYPE_CHECKING:
     from odfpy.coordinator.signers import BlockSigners
@@ -108,7 +110,7 @@ def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> N
         output.text(line)
     output.text(f"event {type(block.event).__name__}")
     for line in _details(block.event):
-        output.text(f"      {line}")
+        output.text(f"      {visible(line)}")
     output.text()
 
 

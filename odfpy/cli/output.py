@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from odfpy.cli.terminal import Shown, paint, put
 from odfpy.errors import OdfError, UsageError, named
+from odfpy.visible import visible_in_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +70,11 @@ class Output:
 
     def text(self, line: str = "") -> None:
         """A line of a result."""
-        sys.stdout.write(f"{line}\n")
+        put(sys.stdout, f"{line}\n")
+
+    def drawing(self, text: str) -> None:
+        """A picture of ours, with its own colours; what it shows of data has been made visible."""
+        sys.stdout.write(f"{text}\n")
 
     def records(self, records: Sequence[Record], columns: Columns) -> None:
         """Records that are a table for people, with the columns that matter, and trees for everybody else."""
@@ -85,12 +90,12 @@ class Output:
             case Format.TABLE | Format.YAML:
                 from odfpy.codec.yaml import dump
 
-                sys.stdout.write(dump(tree))
+                Shown(sys.stdout).write(dump(tree))
             case Format.JSON:
-                self.text(json.dumps(tree, indent=2, ensure_ascii=False))
+                self.text(visible_in_json(json.dumps(tree, indent=2, ensure_ascii=False)))
             case Format.NDJSON:
                 for item in _records(tree):
-                    self.text(_json(item))
+                    self.text(visible_in_json(_json(item)))
             case Format.CSV:
                 items = _records(tree)
                 keys = list(dict.fromkeys(key for item in items for key in item))
@@ -137,12 +142,12 @@ class Output:
     def say(self, line: str) -> None:
         """A remark; not with --quiet."""
         if self.verbosity is not Verbosity.QUIET:
-            sys.stderr.write(f"{line}\n")
+            put(sys.stderr, f"{line}\n")
 
     def detail(self, line: str) -> None:
         """A remark for --verbose."""
         if self.verbosity.value > 0:
-            sys.stderr.write(f"{line}\n")
+            put(sys.stderr, f"{line}\n")
 
     def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
         """What went wrong, what to try, and the code that `odf help` explains, at the end of the first line."""
@@ -150,9 +155,9 @@ class Output:
         if code is not None:
             first = f"{first} {paint(f'({code})', 'dim', sys.stderr)}"
         lines = "\n".join((first, *rest))
-        sys.stderr.write(f"{paint('error:', 'red', sys.stderr)} {lines}\n")
+        put(sys.stderr, f"{paint('error:', 'red', sys.stderr)} {lines}\n")
         if hint:
-            sys.stderr.write(f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
+            put(sys.stderr, f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
 
     # --- Pieces ---
 
@@ -170,7 +175,7 @@ class Output:
     def _csv(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         import csv
 
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer = csv.writer(Shown(sys.stdout), lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([cell(value) for value in row] for row in rows)
 
@@ -184,14 +189,6 @@ def error_tree(error: OdfError | None) -> dict[str, Any]:
     if error is None:
         return {"error": None, "code": None, "hint": None}
     return {"error": error.message, "code": error.code, "hint": error.hint}
-
-
-def paint(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour, where the stream is a terminal and colours are wanted."""
-    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return text
-    code = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}[colour]
-    return f"\x1b[{code}m{text}\x1b[0m"
 
 
 def _json(value: Any) -> str:

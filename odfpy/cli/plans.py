@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.output import Format, Output, error_tree, paint, sized
+from odfpy.cli.output import Format, Output, error_tree, sized
 from odfpy.cli.progress import ProgressLine
 from odfpy.cli.results import plural, tell_warnings, warning_trees
+from odfpy.cli.terminal import paint
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from odfpy.cli.output import paint
-from odfpy.data.text_table import cells, visible
+from odfpy.cli.terminal import paint
+from odfpy.data.text_table import cells
 from odfpy.errors import NothingToPlot, OdfError
 from odfpy.extras import needs_extra
 from odfpy.files import written_aside
+from odfpy.visible import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odfpy.cli.output import Output, sized
+from odfpy.visible import visible
 
 if TYPE_CHECKING:
     from odfpy.coordinator.results import Progress
@@ -62,7 +63,7 @@ class ProgressLine:
             return
         import shutil
 
-        text = text[: shutil.get_terminal_size().columns - 1]
+        text = visible(text)[: shutil.get_terminal_size().columns - 1]
         if text != self._text:
             sys.stderr.write(f"\r{text.ljust(len(self._text))}{'' if text else chr(13)}")
             sys.stderr.flush()

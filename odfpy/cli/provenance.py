@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from typing import Annotated
 
 import typer
 
 from odfpy.cli.grammar import Name, command, group, session_of, whole_number
+from odfpy.cli.output import Format
 from odfpy.errors import UsageError, named
 
 commands = group("Data out.")
@@ -76,7 +76,7 @@ def provenance(
             for line in lines(answer):
                 output.text(line)
         case _Form.JSON:
-            output.text(json.dumps(tree(answer), indent=2, ensure_ascii=False))
+            session.output_as(Format.JSON.value).tree(tree(answer))
         case _Form.DOT:
             output.text(dot(graph(answer)))
         case _Form.HTML:

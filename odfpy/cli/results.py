@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.output import Format, Output, error_tree, paint
+from odfpy.cli.output import Format, Output, error_tree
 from odfpy.cli.progress import ProgressLine
+from odfpy.cli.terminal import paint
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.cli.output import Format, Output, Verbosity
 from odfpy.cli.progress import ProgressLine, ProgressLog
+from odfpy.cli.terminal import put
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,6 +67,6 @@ class Session:
             return True
         if not sys.stdin.isatty():
             raise UsageError(f"Nobody is there to answer: {question}", hint="Confirm with --yes.")
-        sys.stderr.write(f"{question} [y/N] ")
+        put(sys.stderr, f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -12,7 +12,7 @@ import typer
 
 from odfpy import __version__
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.cli.output import paint
+from odfpy.cli.terminal import paint
 from odfpy.errors import OdfError
 
 commands = group("Basics.")

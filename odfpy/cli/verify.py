@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
-from odfpy.cli.output import Format, Output, paint, sized
+from odfpy.cli.output import Format, Output, sized
 from odfpy.cli.results import NO_DATASETS, plural, signature_tree
+from odfpy.cli.terminal import paint
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

@@ -50,9 +50,12 @@ class TreeError(MalformedManifest, code="E203"):
         self.problem = problem
 
 
+_LONGEST_KEY = 200
+
+
 def format_path(path: Path) -> str:
     """`content.metadata[0].read`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_LONGEST_KEY]}" for part in path)
     return text.removeprefix(".")
 
 

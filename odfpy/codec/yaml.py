@@ -9,11 +9,13 @@ from typing import Any
 import yaml
 
 from odfpy.codec.tree import Path
-from odfpy.errors import MalformedManifest
+from odfpy.errors import MalformedManifest, TooManyNodes
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_DEPTH = 100
+_MOST_DOCUMENTS = 10_000
+_MOST_NODES = 300_000  # texts, lists and mappings; a manifest has dozens, one of a very wide dataset thousands
 _WIDTH = 2**30  # lines are never folded
 
 _INT = re.compile(r"[-+]?[0-9]+")
@@ -87,7 +89,7 @@ def _plain(text: str) -> Any:
 
 
 def load_documents(text: str, source: str | None = None) -> list[Document]:
-    """All documents of a text; empty ones are left out.
+    """All documents of a text; empty ones are left out. It takes time in proportion to the text, which has limits.
 
     Args:
         text: YAML.
@@ -95,6 +97,7 @@ def load_documents(text: str, source: str | None = None) -> list[Document]:
 
     Raises:
         MalformedManifest: not YAML; the message names the line.
+        TooManyNodes: more than a manifest could need.
     """
     try:
         return _load(text)
@@ -103,7 +106,7 @@ def load_documents(text: str, source: str | None = None) -> list[Document]:
             raise
         at_line = error.message.startswith("Line ")
         where = f"{source}, l{error.message[1:]}" if at_line else f"{source}: {error.message}"
-        raise MalformedManifest(where, hint=error.hint) from error
+        raise type(error)(where, hint=error.hint) from error
 
 
 def _load(text: str) -> list[Document]:
@@ -125,10 +128,17 @@ def _load(text: str) -> list[Document]:
 
 def _check_events(text: str) -> None:
     """Refuse what could make a small text a large tree, and what other readers would understand in other ways."""
-    depth = 0
+    depth = documents = nodes = 0
     events: Iterator[Any] = yaml.parse(text, Loader=_Loader)
     for event in events:
         line = event.start_mark.line + 1
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        nodes += isinstance(event, yaml.NodeEvent)
+        if documents > _MOST_DOCUMENTS or nodes > _MOST_NODES:
+            what = f"{_MOST_DOCUMENTS} documents" if documents > _MOST_DOCUMENTS else f"{_MOST_NODES} values"
+            raise TooManyNodes(
+                f"Line {line}: more than {what}", hint="Split the file. Is it data? `odf ingest` takes it."
+            )
         if isinstance(event, yaml.AliasEvent):  # a few aliases can stand for gigabytes
             raise MalformedManifest(f"Line {line}: aliases (*{event.anchor}) are not supported")
         if getattr(event, "tag", None) is not None:

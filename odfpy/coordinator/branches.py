@@ -213,8 +213,8 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
     if found.blocks:
         after = validate(found.blocks, dataset.chain.state(found.base))
         Lineage(dataset.storage).refuse_circle(dataset, after)
+        dataset.sign_head(found.blocks[-1])  # with the head, or before it: it is never there unsigned
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
-        dataset.sign_head(found.blocks[-1])
     delete(dataset, ReferenceKind.BRANCH, branch)
     return MergeResult(
         handle=dataset.handle,

@@ -35,6 +35,7 @@ class Setting:
         description: one line for people.
         form: what texts are like: a regular expression, and the same in words.
         least: the smallest of numbers.
+        secret: whether values may hold tokens, so that they are shown only to who asks for this setting.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Setting:
     description: str
     form: tuple[str, str] = (".*", "text")
     least: int = 0
+    secret: bool = False
 
     @property
     def values(self) -> str:
@@ -133,7 +135,9 @@ SETTINGS = {
         Setting("container.engine", str, "auto", "What runs the images of Container sources", _CONTAINER_ENGINE),
         Setting("container.timeout", int, None, "Seconds that a container may run; unlimited if not set"),
         Setting("mqtt.idleMillis", int, 1000, "Milliseconds without a message after which a pull from MQTT ends"),
-        Setting("ethereum.nodes", str, None, "Nodes of EthereumLogs sources that name only a chain", _NODES),
+        Setting(
+            "ethereum.nodes", str, None, "Nodes of EthereumLogs sources that name only a chain", _NODES, secret=True
+        ),
         Setting("ethereum.blocksPerRequest", int, 100_000, "Blocks that an Ethereum node is asked for at once"),
         Setting("ethereum.blocksPerCommit", int, 1_000_000, "Blocks after which progress is committed at the latest"),
         Setting("ethereum.confirmations", int, 0, "Blocks to stay behind the newest one, which may still be replaced"),
@@ -331,7 +335,8 @@ def _checked(path: Path, key: str, value: Any, settings: Mapping[str, Setting]) 
         raise MalformedManifest(f"{path}: {error.message}", hint=error.hint) from error
     if not setting.accepts(value):
         raise MalformedManifest(
-            f"{path}: {key} must be {setting.values}, not {value!r}", hint=f"{setting.description}."
+            f"{path}: {key} must be {setting.values}" + ("" if setting.secret else f", not {value!r}"),
+            hint=f"{setting.description}.",
         )
     return value  # type: ignore[no-any-return]
 
@@ -341,7 +346,8 @@ def _write(path: Path, values: dict[str, Value]) -> None:
     for key, value in sorted(values.items()):
         group, _, name = key.partition(".")
         tree.setdefault(group, {})[name] = value
-    replace_file(path, (_comments_of(path) + (dump(tree) if tree else "")).encode())
+    text = _comments_of(path) + (dump(tree) if tree else "")
+    replace_file(path, text.encode(), mode=0o600)  # URLs may hold tokens
 
 
 def _comments_of(path: Path) -> str:

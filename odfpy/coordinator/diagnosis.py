@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -85,6 +86,7 @@ def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
         return
     yield _checked("workspace", lambda: str(workspace.root))
     yield _checked("settings", partial(_settings, workspace))
+    yield _checked("privacy", partial(_privacy, workspace))
     yield _checked("disk", lambda: _disk(workspace.odf))
     yield _checked("locks", partial(_locks, workspace))
     yield _checked("datasets", partial(_datasets, workspace))
@@ -218,8 +220,18 @@ def _size(count: int) -> str:
 
 
 def _settings(workspace: Workspace) -> str:
-    changed = [f"{item.setting.key}={item.value}" for item in workspace.config.items() if item.origin != "default"]
-    return ", ".join(changed) or "all as they come"
+    """What is set; people show it to others, so that what may hold tokens is not told."""
+    changed = [item for item in workspace.config.items() if item.origin != "default"]
+    told = (f"{item.setting.key}={'(set)' if item.setting.secret else item.value}" for item in changed)
+    return ", ".join(told) or "all as they come"
+
+
+def _privacy(workspace: Workspace) -> str:
+    """Whether other users of the machine are kept out: data may be private, and settings may hold tokens."""
+    mode = stat.S_IMODE(workspace.odf.stat().st_mode)
+    if not mode & 0o077:
+        return "nobody else on this machine can read it"
+    return f"{workspace.odf} can be read by others (mode {mode:o}); `chmod 700 {workspace.odf}` keeps them out"
 
 
 def _locks(workspace: Workspace) -> str:

@@ -1,7 +1,9 @@
 """Keys of the person who runs this: the one to sign with, and those of others under names.
 
     $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, made when it is first needed
+    $XDG_CONFIG_HOME/odf/keys/revoked-...    private keys that sign no more, kept so that they can say so elsewhere, too
     $XDG_CONFIG_HOME/odf/trusted-keys.yaml   keys of others, each with a name
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   keys that count no more; see `revoked_keys`
 
 They are the user's, never a workspace's, so that no copy of a workspace takes them along.
 """
@@ -18,8 +20,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odfpy.chain.revocations import KnownRevocations
 from odfpy.chain.signatures import RequiredSigners, SignatureReport
 from odfpy.coordinator.config import Config
+from odfpy.coordinator.revoked_keys import RevokedKeysFile
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
@@ -73,6 +77,7 @@ class UserKeys:
         folder = folder or configuration_folder()
         self._own = own or folder / "keys" / "id_ed25519"
         self._trusted = folder / "trusted-keys.yaml"
+        self._revoked = RevokedKeysFile(folder)
 
     # --- One's own ---
 
@@ -90,25 +95,30 @@ class UserKeys:
         Raises:
             UnusableKey: it cannot be read, or others can read it too.
         """
+        return _key_in(self._own)
+
+    def pair_of(self, key: ActorId) -> KeyPair | None:
+        """The key pair of a key that is the user's, or was until it was put away; None for those of others."""
+        for file in (self._own, self._put_away(key)):
+            pair = _key_in(file)
+            if pair is not None and pair.actor == key:
+                return pair
+        return None
+
+    def put_away(self) -> None:
+        """Sign with the user's key no more; another one is made when it is needed.
+
+        Raises:
+            UnusableKey: it cannot be moved.
+        """
+        pair = self.own()
         try:
-            with self._own.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                text = file.read(_LARGEST).strip()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            self._own.rename(self._put_away(pair.actor))
         except OSError as error:
-            raise UnusableKey(f"Cannot read your key {self._own}: {error.strerror}") from error
-        if mode & 0o077:
-            raise UnusableKey(
-                f"Your key {self._own} can be read by others (mode {mode:o})", hint=f"chmod 600 {self._own}"
-            )
-        try:
-            return KeyPair(bytes.fromhex(text.decode("ascii")))
-        except (ValueError, InvalidValue) as error:
-            raise UnusableKey(
-                f"Damaged key: {self._own} does not hold 64 hexadecimal digits",
-                hint="Restore it from a backup, or move it away: another one is made then.",
-            ) from error
+            raise UnusableKey(f"Cannot move your key {self._own}: {error.strerror}") from error
+
+    def _put_away(self, key: ActorId) -> Path:
+        return self._own.with_name(f"revoked-{str(key).rpartition(':')[2]}")
 
     def _make(self) -> KeyPair:
         """A new key. Of processes that make one at the same time, the first wins, and the others take its key."""
@@ -134,6 +144,17 @@ class UserKeys:
                 hint="Check who may write there; `odf config set signatures.sign false` does without.",
             ) from error
         return self.known() or pair
+
+    # --- Those that have ended ---
+
+    @property
+    def revoked(self) -> KnownRevocations:
+        """What is known of keys that count no more.
+
+        Raises:
+            MalformedManifest: the file is damaged; the message names it.
+        """
+        return self._revoked.load()
 
     # --- Those of others ---
 
@@ -229,16 +250,39 @@ class UserKeys:
         self.__dict__.pop("trusted", None)
 
 
+def _key_in(path: Path) -> KeyPair | None:
+    """The key pair in a file, None when there is none."""
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(_LARGEST).strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UnusableKey(f"Cannot read your key {path}: {error.strerror}") from error
+    if mode & 0o077:
+        raise UnusableKey(f"Your key {path} can be read by others (mode {mode:o})", hint=f"chmod 600 {path}")
+    try:
+        return KeyPair(bytes.fromhex(text.decode("ascii")))
+    except (ValueError, InvalidValue) as error:
+        raise UnusableKey(
+            f"Damaged key: {path} does not hold 64 hexadecimal digits",
+            hint="Restore it from a backup, or move it away: another one is made then.",
+        ) from error
+
+
 def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None:
     """By whom copies must be signed, as the setting `signatures.require` says; None when by nobody.
 
-    The user's own key is always good.
+    The user's own key is always good. Keys that are known to have ended come along, whatever the setting.
 
     Raises:
         UnknownKey, InvalidValue: the setting names a key that is not known.
     """
+    revoked = keys.revoked
+    known = revoked if revoked != KnownRevocations() else None
     if text is None:
-        return None
+        return RequiredSigners("", frozenset(), owner=False, revoked=known) if known is not None else None
     names = [name.strip() for name in text.split(",")]
     found = {keys.find(name) for name in names if name.lower() != OWNER}
     own = keys.known()
@@ -246,6 +290,7 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None
         " or ".join(names),
         frozenset(found | ({own.actor} if own else set())),
         owner=any(name.lower() == OWNER for name in names),
+        revoked=known,
     )
 
 

@@ -18,6 +18,7 @@ from odfpy.coordinator.inputs_elsewhere import InputElsewhere
 from odfpy.coordinator.keys import UserKeys, required_signers
 from odfpy.coordinator.locks import writer_lock
 from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.revoked_keys import RevokedKeysFile
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -98,6 +99,7 @@ class Remotes:
             progress=_reporter(name, "pulling", progress),
         )
         seen.remember(url, result.source_head)
+        _learn(result)
         return _result(name, result, lambda: dataset.reloaded().state)
 
     def pull_reference(
@@ -120,6 +122,7 @@ class Remotes:
             required=self.required,
             progress=_reporter(name, f"pulling {reference}", progress),
         )
+        _learn(result)
         return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
@@ -194,6 +197,7 @@ class Remotes:
                 required=self.required,
                 progress=_reporter(str(alias), "pulling", progress),
             )
+            _learn(moved)
             state = moved.state or layout.chain.state()
             result = _result(str(alias), moved, lambda: state)
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
@@ -255,6 +259,12 @@ class Remotes:
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
+
+
+def _learn(moved: TransferResult) -> None:
+    """Remember which keys have ended, for copies from places that do not say so."""
+    if moved.revocations:
+        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
 
 
 def _seen_heads(folder: Path) -> SeenHeads:

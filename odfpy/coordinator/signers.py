@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.revocations import KeyRevocation, RevokedKey, RevokedKeys, honoured_in, walk_back
+from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     HEAD_PATH,
+    MAX_SIZE,
     RequiredSigners,
+    Signature,
     SignatureReport,
     SignedBlock,
     path_of,
@@ -20,7 +25,7 @@ from odfpy.chain.signatures import (
 from odfpy.coordinator.keys import UserKeys
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import ActorId
+from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
 
 
@@ -53,21 +58,46 @@ class Signers:
     def __init__(self, dataset: StoredDataset) -> None:
         self._side = dataset.layout.side
         self._dataset_id = dataset.handle.id
+        self._chain = dataset.chain
 
     @cached_property
     def _keys(self) -> UserKeys:
         return UserKeys()
 
+    @cached_property
+    def _revoked(self) -> RevokedKeys:
+        blocks = walk_back((), ()) if not self._statements else walk_back(list(self._chain.iter_blocks()), ())
+        return RevokedKeys(self._dataset_id, self._statements, blocks)
+
+    @cached_property
+    def _statements(self) -> tuple[KeyRevocation, ...]:
+        return statements_about(self._side, self._dataset_id, self._keys)
+
     def of(self, hashed: HashedBlock) -> BlockSigners:
         """Who has signed a block; every signature is checked."""
         try:
             signed = read_signatures(self._side, self._dataset_id, hashed)
-            found = zip(signed.signers, signed.signatures, strict=True) if signed else ()
-            return BlockSigners(
-                tuple(Signer(key, self._keys.name_of(key, self._dataset_id), one.time) for key, one in found)
-            )
+            if signed is None:
+                return BlockSigners()
+            counting = self._revoked.counting(signed, hashed).signers
+            found = zip(signed.signers, signed.signatures, strict=True)
+            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in found))
         except OdfError as error:
             return BlockSigners(error=error)
+
+    def _signer(self, key: ActorId, signature: Signature, *, counts: bool) -> Signer:
+        name = self._keys.name_of(key, self._dataset_id)
+        return Signer(key, name if counts else f"{name} (does not count: the key was revoked)", signature.time)
+
+
+def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
+    """What is said of keys in a dataset of the workspace, and honoured."""
+    there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
+    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.of(dataset_id))
+
+
+def _files_of(side: SideFiles | None) -> Iterator[str]:
+    return iter(()) if side is None else side.names(revocations.FOLDER)
 
 
 Tell = Callable[[OdfError, HashedBlock, str], None]
@@ -83,19 +113,30 @@ def verify_signatures(
         dataset: which.
         blocks: its blocks, oldest first.
         required: by whom the newest must be signed.
-        tell: told of each signature that is forged or damaged, and of the one that is missing.
+        tell: told of each signature that is forged, damaged or made with a key that had ended, and of the one that is
+            missing; also of revocations that nobody honours.
     """
     side, dataset_id = dataset.layout.side, dataset.handle.id
     if side is None or not blocks:
         return SignatureReport()
+    newest = blocks[-1]
+    _verify_revocations(side, dataset_id, newest, tell)
+    vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None else ())}
+    statements = statements_about(side, dataset_id, UserKeys())
+    revoked = RevokedKeys(dataset_id, statements, walk_back(blocks, ()), frozenset(vouching))
     found: list[SignedBlock | None] = []
     for hashed in blocks:
+        file = side.describe(path_of(hashed.hash))
         try:
-            found.append(read_signatures(side, dataset_id, hashed))
+            signed = read_signatures(side, dataset_id, hashed)
+            found.append(None if signed is None else revoked.counting(signed, hashed))
+            if signed is not None:
+                revoked.require(signed, hashed, file)
+        except RevokedKey as error:
+            tell(error, hashed, file)
         except OdfError as error:
             found.append(None)
-            tell(error, hashed, side.describe(path_of(hashed.hash)))
-    newest = blocks[-1]
+            tell(error, hashed, file)
     try:
         read_head_signatures(side, dataset_id, newest)
     except OdfError as error:
@@ -106,3 +147,15 @@ def verify_signatures(
         except OdfError as error:
             tell(error, newest, side.describe(path_of(newest.hash)))
     return SignatureReport.of(found)
+
+
+def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: Tell) -> None:
+    for name in side.names(revocations.FOLDER):
+        path = f"{revocations.FOLDER}/{name}"
+        key = revocations.key_of(path)
+        try:
+            data = side.read(path, MAX_SIZE)
+            if key is not None and data is not None:
+                revocations.require_entitled(revocations.decode(data, path), key, dataset_id, path)
+        except OdfError as error:
+            tell(error, newest, side.describe(path))

@@ -14,9 +14,11 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.references import ReferenceView
+from odfpy.chain.revocations import KnownRevocations, RevokedKey
 from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, path_of
 from odfpy.coordinator.config import Config
 from odfpy.coordinator.keys import UserKeys
+from odfpy.coordinator.revoked_keys import announce, ended
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import OdfError
@@ -68,8 +70,13 @@ class Signing:
         try:
             if side is None or not self._is_wanted:
                 return
-            keys = [*self._at_hand("you", lambda: self._key), *self._at_hand("the owner", owner)]
-            time = Timestamp.now()
+            time, known = Timestamp.now(), self._known
+            found = [("you", self._at_hand("you", lambda: self._key)), ("the owner", self._at_hand("the owner", owner))]
+            keys = [
+                pair for who, pairs in found for pair in pairs if self._may_sign(who, pair, layout, dataset_id, time)
+            ]
+            for pair in keys:
+                announce(pair.actor, layout, dataset_id, known)
             to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
             to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
             files: dict[str, bytes] = {}
@@ -80,6 +87,19 @@ class Signing:
             side.write_all(files)
         except OdfError as error:
             self._say("not signed", error)
+
+    def _may_sign(self, who: str, pair: KeyPair, layout: DatasetLayout, dataset_id: DatasetId, time: Timestamp) -> bool:
+        """Whether a key has not ended; if it has, there is a remark on it."""
+        said = ended(pair.actor, dataset_id, layout, self._known, time)
+        if said is not None:
+            what = f"expired at {said.expires}" if said.expires is not None else f"was revoked at {said.time}"
+            hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."
+            self._say(f"not signed by {who}", RevokedKey(f"the key {what}", hint=hint if who == "you" else None))
+        return said is None
+
+    @cached_property
+    def _known(self) -> KnownRevocations:
+        return UserKeys().revoked
 
     def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
         """A key, if it can be had; where it should be and cannot, there is a remark on it."""

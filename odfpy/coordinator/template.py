@@ -15,6 +15,9 @@ from odfpy.errors import AlreadyExists, NotFound, OdfError
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
+PRIVATE = 0o700
+"""Mode of `.odf` itself: its datasets may be private, its settings may hold tokens."""
+
 FOLDERS = {"datasets": 0o755, "repos": 0o755, "cache": 0o755, "run": 0o700, "keys": 0o700, "approved": 0o700}
 
 
@@ -53,7 +56,7 @@ def lay_down(folder: Path) -> None:
 
 
 def _build(scratch: Path) -> None:
-    scratch.mkdir()
+    scratch.mkdir(mode=PRIVATE)  # nobody else gets in, whatever the modes of what is inside
     for path, file in _files(_template(), ()):
         copy = scratch.joinpath(*path)
         copy.parent.mkdir(parents=True, exist_ok=True)

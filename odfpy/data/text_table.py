@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from odfpy.visible import visible
+
 GAP = "  "
 NARROWEST = 16
 """Columns are folded down to this width before a row is shown as several lines."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _FOLD_AFTER = re.compile(r"[\s,;/._-]|(?<=\d)T(?=\d)")
 
 
@@ -102,8 +102,3 @@ def cells(text: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
-
-
-def visible(text: str) -> str:
-    """The text with control characters spelled out: data must not give orders to a terminal."""
-    return _CONTROL.sub(lambda match: _NAMES.get(match[0], f"\\x{ord(match[0]):02x}"), text)

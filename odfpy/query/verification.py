@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.dataset.identity import ActorId
 from odfpy.dataset.proof import Proof
@@ -69,18 +70,26 @@ class CommittedAnswer:
     output: Any = None
 
     @classmethod
-    def load(cls, data: bytes) -> CommittedAnswer:
-        """Read a document.
+    def load(cls, data: bytes, *, sub_queries: list[Any] | None = None) -> CommittedAnswer:
+        """Read a document. Command line and server read it here, so that both see the same in it.
+
+        Args:
+            data: the text of it.
+            sub_queries: what its `subQueries` are where it has none; None where it must have them.
 
         Raises:
             MalformedAnswer: it is not JSON, or not such a document.
             UnsupportedVersion: a newer release has written it.
         """
         try:
-            tree = json.loads(data, object_pairs_hook=_members, parse_constant=_no_number)
+            tree = load_exact(data)
+        except AmbiguousJson as error:
+            raise MalformedAnswer(f"This is no answer with a proof: {error}", hint=_expected()) from error
         except (ValueError, RecursionError) as error:
             what = "it ends too early" if _is_cut(data, error) else "it is not JSON"
             raise MalformedAnswer(f"This is no answer with a proof: {what}", hint="Get the file once more.") from error
+        if sub_queries is not None and isinstance(tree, dict):
+            tree.setdefault("subQueries", sub_queries)
         return cls.parse(tree)
 
     @classmethod
@@ -230,20 +239,6 @@ def _require(service: QueryService, state: DatasetState) -> None:
 
 def _expected() -> str:
     return "It is a file of `odf sql --commit`, or the answer of a node to a query with include=Proof."
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object, each of which is there once: others may look at the other one."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise MalformedAnswer(f"This is no answer with a proof: it has {twice!r} twice in one place", hint=_expected())
-    return members
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def _is_cut(data: bytes, error: BaseException) -> bool:

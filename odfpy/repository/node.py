@@ -1,7 +1,7 @@
 """What our own nodes take beside the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
 
     GET <base>                 a summary of the dataset, which says under `takes` what of this the node knows
-    PUT <base>/info            signatures: `{"files": {<path>: <text>}}`
+    PUT <base>/info            signatures, revocations of keys: `{"files": {<path>: <text>}}`
     PUT <base>/refs/<name>     a branch or tag, with the condition `If-Match` or `If-None-Match`
 
 Nodes of others say nothing under `takes`, and are left alone.
@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import check_name, moved
-from odfpy.chain.side_files import SideFiles
+from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
     BLOCK,
     HEAD,
@@ -44,6 +45,7 @@ from odfpy.repository.smart_transfer.errors import AccessRefused
 
 TAKES_SIGNATURES = "signatures"
 TAKES_REFERENCES = "references"
+TAKES_REVOCATIONS = "revocations"
 
 _MAX_SUMMARY = 64 * 1024
 _OK, _MOVED = 200, 412
@@ -131,6 +133,7 @@ def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_hea
     if not is_head and there.side.read(path_of(head), MAX_SIZE) is not None:
         return None
     blocks = _after(source, head, _signed_head(there.side))
+    _give_revocations(client, source, node, base)
     if not blocks:
         return None
     found: list[SignedBlock | None] = []
@@ -142,6 +145,19 @@ def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_hea
     if signed is not None:
         _give(client, base, {HEAD_PATH: encode(signed, HEAD)})
     return SignatureReport.of(found)
+
+
+def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSummary, base: str) -> None:
+    """Let a node know which keys have ended, before what they have signed: it takes no others."""
+    if TAKES_REVOCATIONS not in node.takes or not isinstance(source.side, LocalSideFiles):
+        return
+    names = [f"{revocations.FOLDER}/{name}" for name in source.side.names(revocations.FOLDER)]
+    keys = [key for key in map(revocations.key_of, names) if key is not None]
+    files: dict[str, bytes] = {}
+    for key in keys:
+        said = revocations.honoured_in(source.side, node.dataset_id, [key])
+        files |= {revocations.path_of(key): revocations.encode(said)} if said else {}
+    _give(client, base, files)
 
 
 def _signed_head(node: SideFiles) -> Multihash | None:

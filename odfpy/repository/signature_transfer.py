@@ -2,24 +2,33 @@
 
 They are read and checked first, whoever has made them: a forged one ends the transfer before anything else comes. They
 are written last, just before the head moves: a transfer that fails leaves the signatures of the head as they were.
+
+Revocations of the keys that have signed go along, also where nothing else is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Final
 
+from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD as HEAD_NAME
 from odfpy.chain.references import ReferenceView
+from odfpy.chain.revocations import KeyRevocation, RevokedKeys, honoured_in, walk_back
+from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
     BLOCK,
     HEAD,
     HEAD_PATH,
+    MAX_SIZE,
     RequiredSigners,
     SignatureReport,
     SignedBlock,
+    decode,
     encode,
     path_of,
     read_all_signatures,
@@ -27,7 +36,11 @@ from odfpy.chain.signatures import (
     read_signatures,
     says_signed,
 )
-from odfpy.dataset.identity import DatasetId
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.errors import OdfError
+
+_MOST_SIGNERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +49,11 @@ class CollectedSignatures:
 
     Attributes:
         report: who has signed the blocks.
+        revocations: what their place says of the keys that have signed.
     """
 
     report: SignatureReport = field(default_factory=SignatureReport)
+    revocations: tuple[KeyRevocation, ...] = ()
     _blocks: tuple[SignedBlock, ...] = ()
     _head: SignedBlock | None = None
 
@@ -46,6 +61,7 @@ class CollectedSignatures:
         """Write them to a place, if it has room for signatures; its head is about to move to the last of the blocks."""
         if target.side is None:
             return
+        revocations.add(target.side, self.revocations)
         target.side.write_all({path_of(signed.block_hash): encode(signed, BLOCK) for signed in self._blocks})
         if self._head is not None and not isinstance(target.refs, ReferenceView):
             target.side.write(HEAD_PATH, encode(self._head, HEAD))
@@ -56,6 +72,7 @@ def collect_signatures(
     blocks: Sequence[HashedBlock],
     dataset_id: DatasetId,
     required: RequiredSigners | None = None,
+    target: DatasetLayout | None = None,
 ) -> CollectedSignatures:
     """The signatures of some blocks, as far as there are any.
 
@@ -64,24 +81,81 @@ def collect_signatures(
         blocks: oldest first, the last one is the source's head; they have been validated. None where the source is
             behind the target, and overwrites it.
         dataset_id: of the dataset.
-        required: by whom the last block must be signed.
+        required: by whom the last block must be signed, and which keys are known to have ended.
+        target: where they go; has the blocks before them.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
+        RevokedKey: a block is signed with a key that had been revoked, or had expired.
         NotSigned: `required` does not hold.
     """
     if not blocks:
         return CollectedSignatures()
     side = source.side if source.side is not None and says_signed(source.side) else None
     newest = blocks[-1]
-    signed = read_signatures(side, dataset_id, newest)
+    found: list[SignedBlock | None] = [None for _ in blocks[:-1]]
+    if side is not None:
+        found = read_all_signatures(side, dataset_id, blocks[:-1])
+    found.append(read_signatures(side, dataset_id, newest))
+    keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
+    said = honoured_in(side, dataset_id, _asked(side, keys)) if side is not None else ()
+    revoked = _revoked(blocks, dataset_id, said, keys, required, target)
+    counting: list[SignedBlock | None] = []
+    for hashed, signed in zip(blocks, found, strict=True):
+        if signed is not None and side is not None:
+            revoked.require(signed, hashed, side.describe(path_of(hashed.hash)))
+        counting.append(None if signed is None else revoked.counting(signed, hashed))
     if required is not None:
-        required.check(newest, signed, dataset_id, source.refs.describe(HEAD_NAME))
+        required.check(newest, counting[-1], dataset_id, source.refs.describe(HEAD_NAME))
     if side is None:
         return CollectedSignatures(SignatureReport(unsigned=len(blocks)))
-    found = [*read_all_signatures(side, dataset_id, blocks[:-1]), signed]
     return CollectedSignatures(
-        SignatureReport.of(found),
+        SignatureReport.of(counting),
+        said,
         tuple(one for one in found if one is not None),
         read_head_signatures(side, dataset_id, newest),
     )
+
+
+def _revoked(
+    blocks: Sequence[HashedBlock],
+    dataset_id: DatasetId,
+    said: tuple[KeyRevocation, ...],
+    keys: Sequence[ActorId],
+    required: RequiredSigners | None,
+    target: DatasetLayout | None,
+) -> RevokedKeys:
+    known = required.revoked.of(dataset_id) if required is not None and required.revoked is not None else ()
+    there = honoured_in(target.side, dataset_id, _asked(target.side, keys)) if target is not None else ()
+    before = blocks[0].block.prev_block_hash
+    older = target.chain.iter_blocks(before) if target is not None and before is not None else ()
+    vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None and required.names else ())}
+    return RevokedKeys(dataset_id, (*said, *there, *known), walk_back(blocks, older), frozenset(vouching))
+
+
+def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multihash) -> tuple[KeyRevocation, ...]:
+    """Bring what a place says of the keys that have signed its head to another that has the same blocks.
+
+    One of the two is on this machine, and has been checked. What goes wrong here is no fault of the transfer.
+    """
+    here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
+    with suppress(OdfError):
+        data = None if here is None else here.read(path_of(head), MAX_SIZE)
+        signed = None if data is None else decode(data, BLOCK, path_of(head))
+        if signed is not None and source.side is not None and target.side is not None:
+            said = honoured_in(source.side, signed.dataset_id, _asked(source.side, signed.signers))
+            revocations.add(target.side, said)
+            return said
+    return ()
+
+
+def _asked(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
+    """The keys that a place is asked about: all that it has statements of, where that can be seen; else signers.
+
+    Those of the newest blocks come first. A place that names more of them than anybody has does not get more questions;
+    it could leave out what it has to say of them as well.
+    """
+    if not isinstance(side, LocalSideFiles):
+        return list(signers[:_MOST_SIGNERS])
+    keys = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in side.names(revocations.FOLDER))
+    return [key for key in keys if key is not None]

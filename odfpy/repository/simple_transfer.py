@@ -12,6 +12,7 @@ from enum import Enum
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.revocations import KeyRevocation
 from odfpy.chain.signatures import RequiredSigners, SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
@@ -21,7 +22,7 @@ from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.clock import require_past
 from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
-from odfpy.repository.signature_transfer import collect_signatures
+from odfpy.repository.signature_transfer import carry_revocations, collect_signatures
 
 
 class ForeignDataset(TransferError, code="E602"):
@@ -56,6 +57,7 @@ class TransferResult:
         num_dropped: blocks that are not in the target's chain any more; only `force` does that.
         num_ahead: blocks that only the target has.
         signatures: who has signed the blocks that came, None when none came.
+        revocations: what the source says of keys that have signed.
         behind: head of the source, where it is behind the target's.
         state: what the chain amounts to at its new head, where that is known without reading the chain again.
     """
@@ -71,6 +73,7 @@ class TransferResult:
     num_ahead: int = 0
     behind: Multihash | None = None
     signatures: SignatureReport | None = None
+    revocations: tuple[KeyRevocation, ...] = ()
     state: ChainState | None = None
 
     @property
@@ -119,6 +122,7 @@ def transfer(
             names it.
         FromTheFuture: blocks are more than a day ahead of `clock`.
         ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
+        RevokedKey: a block is signed with a key that had been revoked, or had expired.
         ConcurrentUpdate: somebody else has moved the target's head in the meantime.
         TransferError: the target cannot be written to, the source cannot be reached.
     """
@@ -126,7 +130,12 @@ def transfer(
     # 1.
     source_head, target_head = head_of_source(source), target.refs.get(HEAD)
     if source_head == target_head:
-        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=target_head, new_head=source_head)
+        return TransferResult(
+            outcome=TransferOutcome.UP_TO_DATE,
+            old_head=target_head,
+            new_head=source_head,
+            revocations=carry_revocations(source, target, source_head),
+        )
     # 2.
     found = compare_chains(source, source_head, target, target_head)
     # 3.
@@ -139,7 +148,8 @@ def transfer(
     if expected_id is not None and state.dataset_id != expected_id:
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
     require_past(state.system_time, base.system_time, clock, source.refs.describe(HEAD))
-    signatures = collect_signatures(source, [block.hashed for block in found.source], state.dataset_id, required)
+    new = [block.hashed for block in found.source]
+    signatures = collect_signatures(source, new, state.dataset_id, required, target)
     # 5.
     linked = linked_objects(block.hashed for block in found.source)
     missing = missing_objects(linked, target)
@@ -160,6 +170,7 @@ def transfer(
         num_dropped=len(found.target),
         state=state,
         signatures=signatures.report,
+        revocations=signatures.revocations,
     )
 
 

@@ -1,6 +1,6 @@
 """What clients of ours bring beside the Smart Transfer Protocol, with a token of the scope write.
 
-    PUT info            signatures of blocks that are there, and of the head
+    PUT info            signatures of blocks that are there, and of the head; revocations of keys
     PUT refs/<name>     a branch or tag, to a block that is there
 
 A signature is checked before it is kept, and takes no other's place. A branch goes on from where it is, and a tag
@@ -10,8 +10,6 @@ stays: only the scope admin moves them elsewhere. The head moves with a push, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -22,23 +20,14 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD as HEAD_NAME
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.side_files import SideFiles
-from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
-    HEAD_PATH,
-    MAX_SIGNATURES,
-    MAX_SIZE,
-    Signature,
-    SignedBlock,
-    decode,
-    encode,
-    signed_block_of,
-)
+from odfpy.chain.revocations import key_of, walk_back
+from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
+from odfpy.coordinator.keys import UserKeys
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
+from odfpy.repository.given_signatures import GivenSignatures
 from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.serving.access import Place, Writable
 from odfpy.serving.rest_models import HASH, shown
@@ -68,54 +57,42 @@ class _Files(BaseModel):
 
 @router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"taken": 1})})
 def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
-    """Add signatures. All of them are checked before one is kept; those that are there stay."""
+    """Add signatures, and revocations of keys. All of them are checked before one is kept; those that are there stay.
+
+    What is signed with a key that has ended is refused.
+    """
     with _there(place).writing() as dataset:
-        layout, side = dataset.layout, dataset.layout.side
-        assert side is not None  # noqa: S101 - folders have room for it
+        layout = dataset.layout
         has = partial(request.app.state.reaches.of(dataset.folder).has, layout, None)
-        taken = {}
-        for path, text in given.files.items():
-            kind, hashed = _signed_at(path, layout, has)
-            new = _checked(text.encode(), kind, dataset.handle.id, hashed, path)
-            taken[path] = encode(_together(_known(side, kind, dataset.handle.id, hashed, path), new), kind)
-        side.write_all(taken)
-    return {"taken": len(taken)}
+        block_at = walk_back((), ()) if not given.files else _numbers(layout)
+        new = GivenSignatures(dataset.handle.id, UserKeys().revoked, Timestamp.now(), block_at)
+        try:
+            for path, text in given.files.items():
+                key = key_of(path)
+                if key is not None:
+                    new.take_statements(path, text.encode(), key)
+                else:
+                    new.take(path, text.encode(), _block_at(path, layout, has))
+            new.require(layout.side, layout.refs.get(HEAD_NAME))
+        except OdfError as error:
+            raise HTTPException(400, error.message) from error
+        return {"taken": new.store(layout)}
 
 
-def _signed_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]) -> tuple[str, HashedBlock]:
-    """What kind of signatures a file has, and of which block."""
-    kind, block = (HEAD, layout.refs.get(HEAD_NAME)) if path == HEAD_PATH else (BLOCK, signed_block_of(path))
+def _numbers(layout: DatasetLayout) -> Callable[[int], Multihash | None]:
+    """Finds the blocks of the chain by their numbers, which are only asked for where a revocation names one."""
+    head = layout.chain.block(layout.chain.head())
+    return walk_back([head], layout.chain.iter_blocks(head.block.prev_block_hash) if head.block.prev_block_hash else ())
+
+
+def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]) -> HashedBlock:
+    """The block that a file of signatures is of."""
+    block = layout.refs.get(HEAD_NAME) if path == HEAD_PATH else signed_block_of(path)
     if block is None:
         raise HTTPException(400, f"{path} is no place for signatures")
     if not has(block):
         raise HTTPException(404, f"{path}: there is no such block")
-    return kind, layout.chain.block(block)
-
-
-def _checked(data: bytes, kind: str, dataset_id: DatasetId, hashed: HashedBlock, path: str) -> SignedBlock:
-    try:
-        signed = decode(data, kind, path)
-        signed.check(kind, dataset_id, hashed.hash, hashed.block.sequence_number, path)
-    except OdfError as error:
-        raise HTTPException(400, error.message) from error
-    return signed
-
-
-def _known(side: SideFiles, kind: str, dataset_id: DatasetId, hashed: HashedBlock, path: str) -> SignedBlock | None:
-    """What is there already; what is damaged, or of an earlier head, counts for nothing."""
-    data = side.read(path, MAX_SIZE)
-    with suppress(HTTPException):
-        return None if data is None else _checked(data, kind, dataset_id, hashed, path)
-    return None
-
-
-def _together(known: SignedBlock | None, new: SignedBlock) -> SignedBlock:
-    """Both, each signer once: those that were there stay as they are."""
-    found: dict[ActorId, Signature] = {}
-    for signed in (known, new):
-        for signer, one in zip(signed.signers, signed.signatures, strict=True) if signed is not None else ():
-            found.setdefault(signer, one)
-    return replace(new, signatures=tuple(found.values())[:MAX_SIGNATURES])
+    return layout.chain.block(block)
 
 
 # --- Branches and tags ---

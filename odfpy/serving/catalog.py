@@ -14,7 +14,7 @@ from odfpy.chain.events import SetInfo
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.errors import OdfError
 from odfpy.repository.listing import speaks_of
-from odfpy.repository.node import TAKES_REFERENCES, TAKES_SIGNATURES
+from odfpy.repository.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.access import Administered, AnyCaller, Readable, is_readable, unauthorized
 from odfpy.serving.rest_models import HASH, ID
 from odfpy.serving.visibility import Visibility, set_visibility, visibility_of
@@ -86,9 +86,9 @@ class DatasetInfo(BaseModel):
 class DatasetSummary(DatasetInfo):
     """The same, and what clients may bring beside the Smart Transfer Protocol."""
 
-    model_config = _like(**_DATASET, takes=[TAKES_SIGNATURES, TAKES_REFERENCES])
+    model_config = _like(**_DATASET, takes=[TAKES_SIGNATURES, TAKES_REFERENCES, TAKES_REVOCATIONS])
 
-    takes: tuple[str, ...] = (TAKES_SIGNATURES, TAKES_REFERENCES)
+    takes: tuple[str, ...] = (TAKES_SIGNATURES, TAKES_REFERENCES, TAKES_REVOCATIONS)
 
 
 @server.get("/", include_in_schema=False)

@@ -16,6 +16,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from odfpy.visible import visible_in_json
+
 LOGGER = "odf.serve"
 _LONGEST = 1000
 _REFUSED_SOCKET = "ASGI callable returned without completing handshake."
@@ -37,7 +39,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return visible_in_json(json.dumps(fields, ensure_ascii=False))
 
 
 def set_up_logging(*, quiet: bool = False) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request, Response
 
 from odfpy import __version__
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError
 from odfpy.engine.control import Control
 from odfpy.query.commitments import InvalidCommitment
@@ -98,13 +99,14 @@ async def get_query(
 @router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 413, 422, 429, 503), 400: _NOT_OK})
 async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
-    tree = body.model_dump(mode="json", exclude_unset=True)
-    tree.setdefault("subQueries", [])
+    del body  # says what there is to send; what was sent is read as the command line reads it
+    text = await request.body()
     service, limits = _service(request, caller), _limits(request)
 
     def work(control: Control) -> Response:
         try:
-            verify_answer(service, CommittedAnswer.parse(tree), control=control, limits=limits)
+            document = CommittedAnswer.load(text, sub_queries=[])
+            verify_answer(service, document, control=control, limits=limits)
         except (InvalidCommitment, VerificationFailed) as error:
             details = error.details if isinstance(error, VerificationFailed) else {}
             verdict = {"ok": False, "error": {"kind": error.kind, "message": error.message, **details}}
@@ -176,6 +178,8 @@ def _parsed(tree: Any) -> Question:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return load_exact(text)
+    except AmbiguousJson as error:
+        raise Refused(400, f"datasets: {error}") from error
     except (ValueError, RecursionError) as error:
         raise Refused(400, "datasets is no JSON") from error

@@ -3,6 +3,7 @@
     refs/head, refs/<name>      a reference; changes, so that caches must ask
     refs/head.sig, info/signatures/<hash>
                                 who has moved the head, who has made a block
+    info/revocations/<key>      from when on signatures of a key do not count
     blocks/<hash>, data/<hash>, checkpoints/<hash>
                                 an object that a reference leads to; never changes
 
@@ -19,6 +20,9 @@ from pydantic import BaseModel, Field
 
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import is_name
+from odfpy.chain.revocations import FOLDER as REVOCATIONS
+from odfpy.chain.revocations import key_of
+from odfpy.chain.revocations import path_of as revocations_of
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of, signed_block_of
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -53,6 +57,8 @@ _SIGNATURES = {
     "content": {"datasetId": ID, "blockHash": HASH, "sequenceNumber": 3, "signatures": []},
 }
 
+_REVOCATIONS = {"kind": "KeyRevocations", "version": 1, "content": {"revocations": []}}
+
 _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
 
 
@@ -75,6 +81,17 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
     return _side_file(dataset, path_of(name))
 
 
+@router.get("/info/revocations/{key}", responses={**_ANSWERS, 200: shown(_REVOCATIONS)})
+def revocations(
+    dataset: Readable, key: Annotated[str, Path(max_length=200, description="As did:key has it.")]
+) -> Response:
+    """From when on signatures of a key do not count any more."""
+    found = key_of(f"{REVOCATIONS}/{key}")
+    if found is None:
+        raise HTTPException(404, "There is no such key")
+    return _side_file(dataset, revocations_of(found))
+
+
 class _Paths(BaseModel):
     """Files beside a chain."""
 
@@ -86,10 +103,11 @@ class _Paths(BaseModel):
 
 @router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"files": {f"info/signatures/{HASH}": "..."}})})
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
-    """Those of many signatures that are there, by their paths below the dataset's URL."""
+    """Those of many signatures and revocations that are there, by their paths below the dataset's URL."""
     reach = request.app.state.reaches.of(dataset.folder)
     names = [name for path in dict.fromkeys(wanted.paths) if (name := signed_block_of(path)) is not None]
     reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
+    reached += [path for path in dict.fromkeys(wanted.paths) if key_of(path) is not None]
     side = dataset.layout.side
     files = side.read_all(reached, MAX_SIZE) if side is not None else {}
     return {"files": {path: data.decode("utf-8", "replace") for path, data in files.items()}}

@@ -13,7 +13,7 @@ import asyncio
 import io
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Literal, cast
 
 import anyio
@@ -24,6 +24,7 @@ from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect, HTTPConnection
 
 from odfpy.chain.object_store import ObjectTooLarge
+from odfpy.coordinator.keys import UserKeys
 from odfpy.coordinator.storage import Storage
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -52,6 +53,7 @@ from odfpy.repository.smart_transfer.session import (
     Say,
     Step,
 )
+from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, Signer
 from odfpy.serving.access import Readable, Writable, alias_in, datasets_of
 from odfpy.serving.beside import pushed_reference
@@ -105,8 +107,11 @@ async def push(
         may_force = may_force or is_new  # one that is new drops nothing
     target = ServedTarget(datasets_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
     limit = socket.app.state.settings.max_object
-    conversation = serve_push(target, may_force=may_force, clock=Timestamp.now(), max_object_size=limit)
-    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST)
+    revoked = await anyio.to_thread.run_sync(lambda: UserKeys().revoked)
+    conversation = serve_push(
+        target, may_force=may_force, clock=Timestamp.now(), max_object_size=limit, revoked=revoked
+    )
+    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_SIGNATURES})
 
 
 def _urls(connection: HTTPConnection, storage: Storage) -> SignedUrls:
@@ -120,9 +125,14 @@ def _urls(connection: HTTPConnection, storage: Storage) -> SignedUrls:
 # --- Conversations ---
 
 
-async def _hold(socket: WebSocket, conversation: Conversation[None], phase: PullPhase | PushPhase) -> None:
-    """Have a conversation, and end it as the protocol has it."""
-    await socket.accept()
+async def _hold(
+    socket: WebSocket,
+    conversation: Conversation[None],
+    phase: PullPhase | PushPhase,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Have a conversation, and end it as the protocol has it; `headers` are those of the handshake."""
+    await socket.accept(headers=[(name.encode(), value.encode()) for name, value in (headers or {}).items()])
     code, reason = NORMAL, ""
     try:
         await _converse(socket, conversation)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.cli.datasets import ago
-from odfpy.data.text_table import NARROWEST, cells, lines_of, visible
+from odfpy.data.text_table import NARROWEST, cells, lines_of
 from odfpy.data.timestamp import Timestamp
+from odfpy.visible import visible
 
 ROWS = [["com.example.rates", "1200", "2024-03-01T12:00:00.123Z"], ["a", "7", ""]]
 

@@ -20,6 +20,7 @@ from odfpy.repository.smart_transfer.session import (
     FAILED,
     NORMAL,
     AskHead,
+    AskTakes,
     Conversation,
     Fetch,
     Give,
@@ -118,6 +119,7 @@ class Pair:
         self.here, self.site = here, site
         self.said: list[tuple[str, str]] = []
         self.moved: list[Multihash] = []
+        self.takes: frozenset[str] = frozenset()
         self._left = cut_after
         self._given = 0
         self.copy: Callable[[DatasetLayout, DatasetLayout, Located], None] = copy
@@ -165,6 +167,8 @@ class Pair:
                 side.go_on(GivingNews(None, self._given, 0.0))
             case TakeSignatures():
                 side.go_on(CollectedSignatures())
+            case AskTakes():
+                side.go_on(self.takes)
             case AskHead():
                 side.go_on(self.site.head)
             case _:

@@ -15,6 +15,7 @@ from odfpy.repository.divergence import compare_chains
 from odfpy.repository.http import http_dataset
 from odfpy.repository.node import give_signatures, node_dataset
 from odfpy.repository.objects import BytesProgress
+from odfpy.repository.signature_transfer import carry_revocations
 from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
@@ -37,7 +38,8 @@ def pull_from_node(
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
-        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head)
+        said = carry_revocations(node, target, head)
+        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, revocations=said)
     talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock)
     try:
         return converse(base, "pull", talk, target, progress)
@@ -57,7 +59,7 @@ def push_to_node(
     reference: ReferenceName | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring the dataset of a node up to this one; errors are those of `transfer`. Signatures follow, if it takes them.
+    """Bring the dataset of a node up to this one; errors are those of `transfer`. Signatures go along.
 
     Args:
         source: only read.
@@ -70,7 +72,12 @@ def push_to_node(
     result = _pushed(source, base, force, visibility, reference, progress)
     if result.outcome is TransferOutcome.TARGET_AHEAD:
         return result
-    return replace(result, signatures=give_signatures(source, result.new_head, base, is_head=reference is None))
+    if result.signatures is None:
+        return replace(result, signatures=give_signatures(source, result.new_head, base, is_head=reference is None))
+    # What was pushed is signed there already; what an earlier push has left behind may not be.
+    if result.old_head is not None and result.old_head in source.blocks:
+        give_signatures(source, result.old_head, base, is_head=False)
+    return result
 
 
 def _pushed(
@@ -99,7 +106,7 @@ def _pushed(
             outcome=TransferOutcome.UPDATED, old_head=node_head, new_head=head, num_blocks=len(blocks)
         )
     else:
-        talk = push(source, blocks, node_head, force=force, visibility=visibility)
+        talk = push(source, blocks, node_head, force=force, visibility=visibility, is_head=reference is None)
         result = converse(base, "push", talk, source, progress, reference=reference)
     if found is None:
         return result

@@ -5,6 +5,7 @@ The client of a pull and the server of a push do the same here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from odfpy.chain.block import HashedBlock
@@ -135,8 +136,19 @@ def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
         raise ForeignDataset(f"The dataset there is {incoming.state.dataset_id}, not {expected}")
 
 
-def commit(incoming: Incoming, layout: DatasetLayout, old_head: Multihash | None) -> None:
+def commit(
+    incoming: Incoming,
+    layout: DatasetLayout,
+    old_head: Multihash | None,
+    before: Callable[[DatasetLayout], object] | None = None,
+) -> None:
     """Store the blocks, when all of their files are there, and move the head.
+
+    Args:
+        incoming: the blocks.
+        layout: where to.
+        old_head: where the head is.
+        before: what else is stored, just before the head moves.
 
     Raises:
         IntegrityError: a file is missing, or has another size.
@@ -145,4 +157,6 @@ def commit(incoming: Incoming, layout: DatasetLayout, old_head: Multihash | None
     for item in incoming.missing(layout):
         raise IntegrityError(f"File {item.name} of block {item.block} has not come")
     copy_blocks(incoming.blocks, layout)
+    if before is not None:
+        before(layout)
     layout.refs.compare_and_swap(HEAD, old_head, incoming.head)

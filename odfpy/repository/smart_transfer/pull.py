@@ -133,7 +133,8 @@ def pull(
     # 4.
     signatures.store(target)
     commit(incoming, target, old_head)
-    return replace(result_of(incoming, old_head, missing), signatures=signatures.report)
+    result = result_of(incoming, old_head, missing)
+    return replace(result, signatures=signatures.report, revocations=signatures.revocations)
 
 
 def _refusal(error: object, old_head: Multihash | None) -> Exception:

@@ -18,11 +18,13 @@ from typing import Protocol
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.revocations import ExpiredKey, KnownRevocations, RevokedKey
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository.clock import require_past
+from odfpy.repository.given_signatures import GivenSignatures
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
@@ -58,6 +60,7 @@ from odfpy.repository.smart_transfer.messages import (
     encode_ok,
 )
 from odfpy.repository.smart_transfer.pull import MAX_OBJECTS_ASKED, file_of, in_rounds, records_of, survey
+from odfpy.repository.smart_transfer.push_signatures import give_signatures, take_signatures
 from odfpy.repository.smart_transfer.session import (
     AskHead,
     Conversation,
@@ -88,6 +91,7 @@ def push(
     *,
     force: bool = False,
     visibility: Visibility = Visibility.PRIVATE,
+    is_head: bool = True,
 ) -> Conversation[TransferResult]:
     """Bring the server's dataset up to this one.
 
@@ -97,6 +101,7 @@ def push(
         remote_head: the head that the server had when it was asked.
         force: whether they may take the place of some that are there.
         visibility: who sees the dataset, if it is new there.
+        is_head: whether it is the server's head that moves, and not a branch or tag.
 
     Raises:
         RemoteHeadMoved: the server's head is another one by now.
@@ -127,6 +132,7 @@ def push(
         uploads = yield from _where_to(some, is_truncated=at + 1 < len(rounds))
         in_doubt |= yield from _give(uploads)
         given += [upload.item for upload in uploads]
+    signatures = yield from give_signatures(source, blocks, is_head=is_head)
     # 4.
     yield from say(Complete())
     yield from _confirmed(head, in_doubt=in_doubt)
@@ -138,6 +144,7 @@ def push(
         num_records=interval.plan.num_records,
         num_objects=len(given),
         num_bytes=sum(item.size for item in given),
+        signatures=signatures,
     )
 
 
@@ -249,6 +256,7 @@ def serve_push(
     clock: Timestamp | None = None,
     limits: Limits | None = None,
     max_object_size: int = MAX_OBJECT_SIZE,
+    revoked: KnownRevocations | None = None,
 ) -> Conversation[None]:
     """Let a client push.
 
@@ -259,6 +267,7 @@ def serve_push(
             given.
         limits: of blocks that may come.
         max_object_size: bytes of a file that may come.
+        revoked: what is known here of keys that have ended.
 
     Raises:
         Refusal: to be told to the client.
@@ -290,9 +299,9 @@ def serve_push(
         while (yield from _take_objects(incoming, staged, target)):
             pass
         phase = PushPhase.COMPLETE_REQUEST
-        yield from hear(Complete)
+        given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
         with target.writing(dataset_id):
-            _commit(incoming, target, staged, head, request.visibility_for_created_dataset)
+            _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
         yield from say(Confirmed())
     except (PeerClosed, Refusal):
         raise
@@ -334,16 +343,23 @@ def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget)
 
 
 def _commit(
-    incoming: Incoming, target: PushTarget, staged: DatasetLayout, head: Multihash | None, visibility: Visibility
+    incoming: Incoming,
+    target: PushTarget,
+    staged: DatasetLayout,
+    head: Multihash | None,
+    visibility: Visibility,
+    given: GivenSignatures,
 ) -> None:
     now = target.existing()
     if now is not None:
         # Where the dataset was new, and somebody else has made it in the meantime, this finds its head moved.
-        commit(incoming, now, head)
+        commit(incoming, now, head, given.store)
     elif head is not None:
         raise TransferError("The dataset has been deleted")
     else:
-        commit(incoming, staged, staged.refs.get(HEAD))  # a push that was cut at the last moment may have left one
+        commit(
+            incoming, staged, staged.refs.get(HEAD), given.store
+        )  # a push that was cut at the last moment may have left one
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 
@@ -353,6 +369,8 @@ def _public(error: OdfError, *, may_force: bool) -> str:
     A closing frame has room for few words.
     """
     name = f"{error.code} {type(error).__name__}"
+    if isinstance(error, RevokedKey):
+        return f"{name}: signed with {'an expired' if isinstance(error, ExpiredKey) else 'a revoked'} key"
     if isinstance(error, DatasetsDiverged):
         return f"{name}: force is needed" if may_force else f"{name}: needs the scope admin"
     if isinstance(error, DatasetLocked):

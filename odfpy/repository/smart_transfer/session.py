@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.revocations import ExpiredKey, RevokedKey
 from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
@@ -125,7 +126,12 @@ class AskHead:
     """Ask the server where its head is, outside of the conversation. The outcome is a hash or None."""
 
 
-Step: TypeAlias = Say | Hear | Fetch | TakeSignatures | Give | HearWhileGiving | AskHead
+@dataclass(frozen=True, slots=True)
+class AskTakes:
+    """Ask what the server's handshake says that it takes beside the protocol. The outcome is a set of words."""
+
+
+Step: TypeAlias = Say | Hear | Fetch | TakeSignatures | Give | HearWhileGiving | AskHead | AskTakes
 Conversation: TypeAlias = Generator[Step, Any, R]
 
 
@@ -158,7 +164,12 @@ class Refusal(PeerFailed, code="E628"):
 
 _AGAIN = "Run the command again: what has arrived whole is not sent again."
 _LOOK = "Its log says more. Is there something to correct here? `odf verify` checks a dataset."
+_ENDED = (
+    "Make another key and commit once more with it: `odf key revoke me --reason superseded`. Nothing was changed there."
+)
 _HINTS = {
+    RevokedKey.code: _ENDED,
+    ExpiredKey.code: _ENDED,
     DatasetLocked.code: "Run the command again in a moment. Nothing was changed there.",
     DatasetsDiverged.code: "Who may overwrite what is there decides whoever runs the server: `odf token new --scope`.",
 }
@@ -180,11 +191,20 @@ def hear(type_: type[M]) -> Conversation[M]:
         ProtocolViolation: another one came.
         PeerFailed, PeerClosed: none will come.
     """
+    return decode(type_, (yield from hear_text()))
+
+
+def hear_text() -> Conversation[str]:
+    """Wait for a message, of whatever kind.
+
+    Raises:
+        PeerFailed, PeerClosed: none will come.
+    """
     try:
-        text = yield Hear()
+        text: str = yield Hear()
     except PeerClosed as closed:
         raise refused(_said_with(closed)) from None
-    return decode(type_, text)
+    return text
 
 
 def hear_while_giving() -> Conversation[GivingNews]:

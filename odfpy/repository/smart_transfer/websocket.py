@@ -30,6 +30,7 @@ from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSI
 from odfpy.repository.smart_transfer.session import (
     NORMAL,
     AskHead,
+    AskTakes,
     Conversation,
     Fetch,
     Give,
@@ -42,6 +43,7 @@ from odfpy.repository.smart_transfer.session import (
     Step,
     TakeSignatures,
 )
+from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
 
 if TYPE_CHECKING:
     from websockets.exceptions import ConnectionClosed
@@ -171,9 +173,13 @@ class _Talk:
             case HearWhileGiving():
                 return self._hear_while_giving()
             case TakeSignatures(blocks, dataset_id, required):
-                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required)
+                return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here)
             case AskHead():
                 return http_dataset(self._base).refs.get(self._reference)
+            case AskTakes():
+                answer = self._socket.response
+                said = answer.headers.get(TAKES_HEADER, "") if answer is not None else ""
+                return frozenset(word.strip() for word in said.split(","))
         return None
 
     def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:

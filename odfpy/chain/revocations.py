@@ -1,0 +1,367 @@
+"""Revocations: from when on signatures of a key do not count any more. They lie beside the chain, as signatures do.
+
+    info/revocations/<key>   what has been said of a key, each statement signed
+
+A statement says since which block of a dataset a key is revoked: the chain has an order, which no clock and no holder
+of a stolen key can change. One that names no block, and one that lets a key expire, goes by time; then it is the time
+of a block that counts, which does not go back in a chain either.
+
+A statement is honoured if the key itself has signed it, or the dataset's own key, for that dataset; or if whoever runs
+this has made it or has been shown it before. All of them hold together: nothing that is said later revives a key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.side_files import SideFiles
+from odfpy.chain.signatures import MAX_SIZE, MalformedSignature, SignedBlock
+from odfpy.codec.canonical_json import canonical_json
+from odfpy.codec.exact_json import load_exact
+from odfpy.codec.tree import TreeError, from_tree, to_tree
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import U64
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DID_KEY_PREFIX, ActorId, DatasetId, KeyPair
+from odfpy.dataset.proof import Proof
+from odfpy.errors import IntegrityError, InvalidValue
+
+FOLDER: Final = "info/revocations"
+KIND: Final = "KeyRevocations"
+MAX_STATEMENTS: Final = 16
+"""About one key, in one place."""
+
+_VERSION: Final = 1
+_STATEMENT: Final = "KeyRevocation"
+
+
+class RevokedKey(IntegrityError, code="E471"):
+    """A block is signed with a key that had been revoked before."""
+
+
+class ExpiredKey(RevokedKey, code="E472"):
+    """A block is signed with a key that had expired before."""
+
+
+class UnentitledRevocation(IntegrityError, code="E473"):
+    """A revocation is not signed by who may revoke the key."""
+
+
+class Reason(Enum):
+    """Why a key is revoked, in the words of RFC 5280.
+
+    After `COMPROMISED` nothing that the key has signed counts; otherwise what it signed before does.
+    """
+
+    COMPROMISED = "compromised"
+    SUPERSEDED = "superseded"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class LastBlock:
+    """The last block of a dataset that a key may have signed."""
+
+    dataset_id: DatasetId
+    block_hash: Multihash
+    sequence_number: U64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRevocation:
+    """A statement about a key.
+
+    Attributes:
+        key: which, as did:key.
+        reason: why.
+        time: when it was made, as the signer says.
+        expires: when the key ends; None: it has ended when this was made.
+        since: after which block of a dataset it has ended; of other datasets this says nothing.
+        proof: whose statement it is.
+    """
+
+    key: str
+    reason: Reason
+    time: Timestamp
+    expires: Timestamp | None = None
+    since: LastBlock | None = None
+    proof: Proof
+
+    @classmethod
+    def made_by(
+        cls,
+        pair: KeyPair,
+        key: ActorId,
+        reason: Reason,
+        time: Timestamp,
+        *,
+        expires: Timestamp | None = None,
+        since: LastBlock | None = None,
+    ) -> KeyRevocation:
+        """Sign a statement."""
+        blank = cls(key=str(key), reason=reason, time=time, expires=expires, since=since, proof=_NO_PROOF)
+        return replace(blank, proof=Proof.made_by(pair, blank._message()))
+
+    @property
+    def actor(self) -> ActorId:
+        """The key that it is about."""
+        return ActorId.parse(self.key)
+
+    @property
+    def end(self) -> Timestamp:
+        """When the key has ended, where no block says so."""
+        return self.expires or self.time
+
+    def is_honest(self) -> bool:
+        """Whether it is signed by whom it says."""
+        return self.proof.is_of(self._message())
+
+    def is_honoured_in(self, dataset_id: DatasetId) -> bool:
+        """Whether its signer may say this of the key in a dataset, whoever asks."""
+        with suppress(InvalidValue):
+            entitled = (self.actor, ActorId.owner_of(dataset_id))
+            about = self.since is None or self.since.dataset_id == dataset_id
+            return about and self.proof.signer in entitled and self.is_honest()
+        return False
+
+    def _message(self) -> bytes:
+        tree = to_tree(self)
+        del tree["proof"]
+        return canonical_json({"kind": _STATEMENT, **tree})
+
+
+_NO_PROOF: Final = Proof("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRevocations:
+    """What whoever runs this knows of keys that have ended, wherever a copy comes from.
+
+    Attributes:
+        made: statements of their own, which count for them in all datasets.
+        learnt: statements of others that they were shown.
+    """
+
+    made: tuple[KeyRevocation, ...] = ()
+    learnt: tuple[KeyRevocation, ...] = ()
+
+    def of(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
+        """Those that count in a dataset."""
+        made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
+        return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))
+
+
+# --- What counts in a chain ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedKeys:
+    """Which signatures count no more in the chain of a dataset.
+
+    Attributes:
+        dataset_id: which.
+        statements: what is honoured there.
+        block_at: the block of the chain that has some number; None where it is not that long.
+        vouching: keys whose signatures make up for one that counts no more beside them.
+    """
+
+    dataset_id: DatasetId
+    statements: tuple[KeyRevocation, ...]
+    block_at: Callable[[int], Multihash | None]
+    vouching: frozenset[ActorId] = frozenset()
+
+    def require(self, signed: SignedBlock, hashed: HashedBlock, where: str, *, now: Timestamp | None = None) -> None:
+        """See that a block is not signed with a key that had ended before.
+
+        Where a key that vouches has signed it too, the other signature says nothing, and does no harm.
+
+        Args:
+            signed: the signatures of the block, which have been checked.
+            hashed: the block.
+            where: the file that they are in.
+            now: the time here, where it is made known for the first time: what has expired by then comes too late.
+
+        Raises:
+            RevokedKey: it is, and nobody else vouches for it.
+        """
+        if self.vouching.intersection(self.counting(signed, hashed).signers):
+            return
+        for signature in signed.signatures:
+            time = max(signature.time, hashed.block.system_time)
+            for one in self._about(signature.signer):
+                is_late = now is not None and one.expires is not None and now > one.expires
+                if is_late or self._is_after(one, hashed, time):
+                    raise _refused(one, hashed, where)
+
+    def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
+        """The signatures of a block that count."""
+        kept = tuple(
+            signature
+            for signature in signed.signatures
+            if not any(
+                (one.reason is Reason.COMPROMISED and one.expires is None)
+                or self._is_after(one, hashed, max(signature.time, hashed.block.system_time))
+                for one in self._about(signature.signer)
+            )
+        )
+        return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
+
+    def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
+        return (one for one in self.statements if one.key == str(key))
+
+    def _is_after(self, one: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
+        if one.since is None:
+            return time > one.end
+        there = self.block_at(one.since.sequence_number)
+        is_another_history = there is not None and there != one.since.block_hash
+        return is_another_history or hashed.block.sequence_number > one.since.sequence_number
+
+
+def _refused(one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
+    block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
+    if one.expires is not None:
+        return ExpiredKey(
+            f"{block} is signed with the key {one.key}, which expired at {one.expires}: {where}",
+            hint="Whoever holds the key makes another and commits once more: `odf key revoke --reason superseded`.",
+        )
+    since = f"after block {one.since.sequence_number}" if one.since is not None else f"at {one.time}"
+    return RevokedKey(
+        f"{block} is signed with the key {one.key}, which was revoked {since} ({one.reason.value}): {where}",
+        hint="Whoever has signed this holds a key that is not to be used any more. Ask the owner of the dataset.",
+    )
+
+
+def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:
+    """Finds blocks of a chain by their numbers.
+
+    Args:
+        blocks: the newest of the chain, oldest first.
+        before: those before them, newest first; read as far as need be.
+    """
+    known = {one.block.sequence_number: one.hash for one in blocks}
+    rest = iter(before)
+
+    def at(number: int) -> Multihash | None:
+        while number not in known and known and number < min(known):
+            one = next(rest, None)
+            if one is None:
+                break
+            known[one.block.sequence_number] = one.hash
+        return known.get(number)
+
+    return at
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    revocations: tuple[KeyRevocation, ...]
+
+
+def path_of(key: ActorId) -> str:
+    """Where the statements about a key are."""
+    return f"{FOLDER}/{str(key).removeprefix(DID_KEY_PREFIX)}"
+
+
+def key_of(path: str) -> ActorId | None:
+    """The key that a file of statements is about, by its path; None for other files."""
+    with suppress(InvalidValue):
+        key = ActorId.parse(f"{DID_KEY_PREFIX}{path.rpartition('/')[2]}")
+        return key if path == path_of(key) else None
+    return None
+
+
+def encode(statements: Iterable[KeyRevocation]) -> bytes:
+    """A file of statements about a key."""
+    tree = {"kind": KIND, "version": _VERSION, "content": to_tree(_Document(tuple(statements)))}
+    return (json.dumps(tree, indent=1) + "\n").encode()
+
+
+def decode(data: bytes, where: str) -> tuple[KeyRevocation, ...]:
+    """Read a file of statements, without checking them.
+
+    Raises:
+        MalformedSignature: it is none; the message names the file.
+    """
+    try:
+        tree: Any = load_exact(data) if len(data) <= MAX_SIZE else None
+        if not isinstance(tree, dict) or tree.keys() != {"kind", "version", "content"}:
+            raise _malformed(where, f"no document of at most {MAX_SIZE} bytes")
+        if tree["kind"] != KIND or type(tree["version"]) is not int or tree["version"] != _VERSION:
+            raise _malformed(where, f"not {KIND} of version {_VERSION}")
+        document: _Document = from_tree(_Document, tree["content"], ("content",))
+    except (ValueError, RecursionError) as error:
+        raise _malformed(where, "not JSON") from error
+    except (TreeError, InvalidValue) as error:
+        raise _malformed(where, error.message) from error
+    if len(document.revocations) > MAX_STATEMENTS:
+        raise _malformed(where, f"more than {MAX_STATEMENTS} statements")
+    return document.revocations
+
+
+def _malformed(where: str, problem: str) -> MalformedSignature:
+    return MalformedSignature(
+        f"Revocations cannot be read: {where}: {problem}",
+        hint="Copy the file from another copy of the dataset, or delete it.",
+    )
+
+
+def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[ActorId]) -> tuple[KeyRevocation, ...]:
+    """What a place says of some keys and is honoured; what is forged, damaged or by a stranger says nothing.
+
+    Raises:
+        OdfError: the place cannot be read.
+    """
+    if side is None:
+        return ()
+    paths = {path_of(key): str(key) for key in keys}
+    found: list[KeyRevocation] = []
+    for path, data in side.read_all(sorted(paths), MAX_SIZE).items() if paths else ():
+        with suppress(MalformedSignature):
+            found += (one for one in decode(data, path) if one.key == paths[path] and one.is_honoured_in(dataset_id))
+    return tuple(found)
+
+
+def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
+    """See that statements about a key are by who may make them.
+
+    Raises:
+        UnentitledRevocation: one is not.
+    """
+    for one in statements:
+        if one.key != str(key) or not one.is_honoured_in(dataset_id):
+            raise UnentitledRevocation(
+                f"{where}: {one.proof.verification_method[:100]} cannot revoke the key {one.key[:100]} here",
+                hint="Only the key itself and the dataset's own key can. `odf key revoke` does it for yourself alone.",
+            )
+
+
+def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
+    """Keep statements in a place, beside those that are there; gives whether any was new.
+
+    Raises:
+        OdfError: they cannot be written.
+    """
+    by_key: dict[str, list[KeyRevocation]] = {}
+    for one in statements:
+        by_key.setdefault(one.key, []).append(one)
+    files = {}
+    for new in by_key.values():
+        path = path_of(new[0].actor)
+        data = side.read(path, MAX_SIZE)
+        there: tuple[KeyRevocation, ...] = ()
+        with suppress(MalformedSignature):
+            there = decode(data, path) if data is not None else ()
+        together = tuple(dict.fromkeys((*there, *new)))[:MAX_STATEMENTS]
+        if together != there:
+            files[path] = encode(together)
+    side.write_all(files)
+    return bool(files)

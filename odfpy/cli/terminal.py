@@ -1,0 +1,45 @@
+"""The one way to a terminal: what others have written is made visible, our own colours stay.
+
+A colour is marked with a word that this process has drawn by lot, and becomes an escape sequence only in `put`, after
+everything else has been made visible. So nothing in the data can pass for one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final, TextIO
+
+from odfpy.visible import visible_lines
+
+_MARK: Final = f"\ue000{os.urandom(12).hex()}:"
+_MARKED: Final = re.compile(f"{_MARK}([0-9]+)m")
+_CODES: Final = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}
+
+
+def put(stream: TextIO, text: str) -> None:
+    """Write text for people, which may have several lines."""
+    stream.write(_MARKED.sub("\x1b[\\1m", visible_lines(text)))
+
+
+def paint(text: str, colour: str, stream: TextIO) -> str:
+    """The text in a colour, where the stream is a terminal and colours are wanted; only `put` can write it."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"{_MARK}{_CODES[colour]}m{text}{_MARK}0m"
+
+
+class Shown:
+    """A stream for data that is exact in files and pipes, and visible where a person looks at it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_terminal = stream.isatty()
+
+    def write(self, text: str) -> int:
+        """Write some of it."""
+        if self._is_terminal:
+            put(self._stream, text)
+        else:
+            self._stream.write(text)
+        return len(text)

@@ -1,0 +1,151 @@
+"""Signatures and revocations that somebody brings to a node: checked before they are kept, beside those that are there.
+
+A signature takes no other's place, a statement neither. What is signed with a key that has ended is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from odfpy.chain import revocations
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys, honoured_in
+from odfpy.chain.side_files import SideFiles
+from odfpy.chain.signatures import (
+    BLOCK,
+    HEAD,
+    HEAD_PATH,
+    MAX_SIGNATURES,
+    MAX_SIZE,
+    MalformedSignature,
+    Signature,
+    SignedBlock,
+    decode,
+    encode,
+)
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.errors import OdfError
+
+MOST_KEYS = 1000
+"""Keys of one dataset that statements are taken about."""
+
+
+@dataclass
+class GivenSignatures:
+    """What somebody brings to a dataset.
+
+    Attributes:
+        dataset_id: which.
+        known: what whoever runs this knows of keys that have ended.
+        now: the time here.
+        block_at: the block of the chain, with what is about to follow, that has some number.
+    """
+
+    dataset_id: DatasetId
+    known: KnownRevocations
+    now: Timestamp
+    block_at: Callable[[int], Multihash | None]
+    _signed: list[tuple[str, str, HashedBlock, SignedBlock]] = field(default_factory=list)
+    _statements: list[KeyRevocation] = field(default_factory=list)
+
+    def take_statements(self, path: str, data: bytes, key: ActorId) -> None:
+        """Look at a file of statements about a key.
+
+        Raises:
+            MalformedSignature, UnentitledRevocation: it is not what it should be.
+        """
+        found = revocations.decode(data, path)
+        revocations.require_entitled(found, key, self.dataset_id, path)
+        self._statements += found
+
+    def take(self, path: str, data: bytes, hashed: HashedBlock) -> None:
+        """Look at a file of signatures of a block, or of the head that is at it.
+
+        Raises:
+            ForgedSignature, MalformedSignature: it is not what it should be.
+        """
+        kind = HEAD if path == HEAD_PATH else BLOCK
+        signed = decode(data, kind, path)
+        signed.check(kind, self.dataset_id, hashed.hash, hashed.block.sequence_number, path)
+        self._signed.append((path, kind, hashed, signed))
+
+    def require(self, side: SideFiles | None, newest: Multihash | None = None) -> None:
+        """See that nothing of it is signed with a key that has ended.
+
+        Args:
+            side: of the dataset, with what is known there.
+            newest: the block that becomes the head now: its signatures vouch for what is before it, and are of today.
+
+        Raises:
+            RevokedKey: something is.
+        """
+        keys = {signer for *_, signed in self._signed for signer in signed.signers}
+        said = (*honoured_in(side, self.dataset_id, keys), *self.known.of(self.dataset_id), *self._statements)
+        revoked = RevokedKeys(self.dataset_id, said, self.block_at, frozenset({ActorId.owner_of(self.dataset_id)}))
+        for path, _, hashed, signed in self._signed:
+            revoked.require(signed, hashed, path, now=self.now if hashed.hash == newest else None)
+
+    def store(self, layout: DatasetLayout) -> int:
+        """Keep what was looked at; gives how many files that are.
+
+        Raises:
+            OdfError: it cannot be written.
+        """
+        side = layout.side
+        if not self._signed and not self._statements:
+            return 0
+        assert side is not None  # noqa: S101 - folders have room for it
+        self._require_room(side)
+        revocations.add(side, self._statements)
+        files = {
+            path: encode(_together(self._there(side, path, kind, hashed), signed), kind)
+            for path, kind, hashed, signed in self._signed
+        }
+        side.write_all(files)
+        return len(files) + len({one.key for one in self._statements})
+
+    def _require_room(self, side: SideFiles) -> None:
+        there = set(side.names(revocations.FOLDER)) if self._statements else set()
+        new = {revocations.path_of(one.actor).rpartition("/")[2] for one in self._statements}
+        if len(there | new) > MOST_KEYS:
+            raise MalformedSignature(f"Revocations of more than {MOST_KEYS} keys", hint="Ask whoever runs the server.")
+
+    def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
+        """What is there already; what is damaged, or of an earlier head, counts for nothing."""
+        data = side.read(path, MAX_SIZE)
+        with suppress(OdfError):
+            if data is not None:
+                signed = decode(data, kind, path)
+                signed.check(kind, self.dataset_id, hashed.hash, hashed.block.sequence_number, path)
+                return signed
+        return None
+
+
+def _together(known: SignedBlock | None, new: SignedBlock) -> SignedBlock:
+    """Both, each signer once: those that were there stay as they are."""
+    found: dict[ActorId, Signature] = {}
+    for signed in (known, new):
+        for signer, one in zip(signed.signers, signed.signatures, strict=True) if signed is not None else ():
+            found.setdefault(signer, one)
+    return replace(new, signatures=tuple(found.values())[:MAX_SIGNATURES])
+
+
+def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, SignedBlock | None]) -> dict[str, bytes]:
+    """Files to bring somewhere: signatures by their paths, after the statements about who has made them.
+
+    Raises:
+        OdfError: they cannot be read.
+    """
+    keys = {signer for one in signed.values() if one is not None for signer in one.signers}
+    files: dict[str, bytes] = {}
+    for key in sorted(keys):
+        said = honoured_in(source, dataset_id, [key])
+        if said:
+            files[revocations.path_of(key)] = revocations.encode(said)
+    kinds = {path: HEAD if path == HEAD_PATH else BLOCK for path in signed}
+    return files | {path: encode(one, kinds[path]) for path, one in signed.items() if one is not None}

@@ -1,0 +1,118 @@
+"""Signatures in a push, both sides; see `signature_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceView
+from odfpy.chain.revocations import KnownRevocations, key_of
+from odfpy.chain.signatures import (
+    HEAD,
+    HEAD_PATH,
+    MAX_SIZE,
+    MalformedSignature,
+    SignatureReport,
+    SignedBlock,
+    decode,
+    path_of,
+    read_all_signatures,
+    read_head_signatures,
+    says_signed,
+)
+from odfpy.data.timestamp import Timestamp
+from odfpy.repository.given_signatures import MOST_KEYS, GivenSignatures, files_of
+from odfpy.repository.smart_transfer import messages
+from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.smart_transfer.incoming import Incoming
+from odfpy.repository.smart_transfer.messages import Complete
+from odfpy.repository.smart_transfer.session import AskTakes, Conversation, hear_text, say
+from odfpy.repository.smart_transfer.signature_messages import (
+    MOST_FILES,
+    TAKES_SIGNATURES,
+    PushSignatures,
+    SideFile,
+)
+
+# --- The client ---
+
+
+def give_signatures(
+    source: DatasetLayout, blocks: Sequence[HashedBlock], *, is_head: bool
+) -> Conversation[SignatureReport | None]:
+    """Send the signatures of what is pushed, if the server takes them; gives who has signed, None if it does not.
+
+    Raises:
+        ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
+    """
+    side = source.side
+    if side is None or not says_signed(side) or TAKES_SIGNATURES not in (yield AskTakes()):
+        return None
+    data = side.read(HEAD_PATH, MAX_SIZE)
+    assert data is not None  # noqa: S101 - it says signed
+    dataset_id = decode(data, HEAD, side.describe(HEAD_PATH)).dataset_id
+    found = read_all_signatures(side, dataset_id, blocks)
+    signed: dict[str, SignedBlock | None] = {
+        path_of(hashed.hash): one for hashed, one in zip(blocks, found, strict=True)
+    }
+    if is_head:
+        signed[HEAD_PATH] = read_head_signatures(side, dataset_id, blocks[-1])
+    files = [SideFile(path, text.decode()) for path, text in files_of(side, dataset_id, signed).items()]
+    for start in range(0, len(files), MOST_FILES):
+        yield from say(PushSignatures(tuple(files[start : start + MOST_FILES])))
+    return SignatureReport.of(found)
+
+
+# --- The server ---
+
+
+def take_signatures(
+    incoming: Incoming,
+    here: Sequence[HashedBlock],
+    target: DatasetLayout,
+    known: KnownRevocations,
+    clock: Timestamp | None,
+) -> Conversation[GivenSignatures]:
+    """Wait until the client says that this is all, and take the signatures that come before that.
+
+    Raises:
+        ForgedSignature, MalformedSignature, UnentitledRevocation: something is not what it should be.
+        RevokedKey: something is signed with a key that has ended.
+        ProtocolViolation: more comes than there can be, or something else.
+    """
+    chain = (*here[: len(here) - incoming.num_dropped], *(one.hashed for one in incoming.blocks))
+    new = {path_of(one.hash): one for one in chain}
+    newest = chain[-1] if chain else None
+    if newest is not None and not isinstance(target.refs, ReferenceView):
+        new[HEAD_PATH] = newest
+    numbers = {one.block.sequence_number: one.hash for one in chain}
+    given = GivenSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
+    count = 0
+    while (files := _signatures_in((yield from hear_text()))) is not None:
+        count += len(files)
+        if len(files) > MOST_FILES or count > len(new) + MOST_KEYS:
+            raise ProtocolViolation("More signatures than there are blocks")
+        for file in files:
+            key, hashed = key_of(file.path), new.get(file.path)
+            if key is not None:
+                given.take_statements(file.path, file.text.encode("utf-8", "replace"), key)
+            elif hashed is not None:
+                given.take(file.path, file.text.encode("utf-8", "replace"), hashed)
+            else:
+                raise MalformedSignature(f"{file.path[:200]!r} is no place for signatures of this push")
+    given.require(target.side, newest.hash if newest is not None else None)
+    return given
+
+
+def _signatures_in(text: str) -> tuple[SideFile, ...] | None:
+    """The files that a message brings; None where it says that this is all.
+
+    Raises:
+        ProtocolViolation: it is something else.
+    """
+    try:
+        return messages.decode(PushSignatures, text).signatures
+    except ProtocolViolation:
+        messages.decode(Complete, text)
+    return None
