@@ -258,6 +258,11 @@ def expression_name(expression: Node) -> str:
     return name.removeprefix(_EXPRESSIONS).removesuffix("$")
 
 
+def parsed_name(expression: Node) -> str:
+    """Name of an expression that may not be resolved yet, for example `Add`, or `analysis.UnresolvedFunction`."""
+    return expression_name(expression).removeprefix(_CATALYST)
+
+
 def items(sequence: Node) -> list[Node]:
     """A Scala sequence as a list."""
     return [sequence.apply(at) for at in range(sequence.size())]

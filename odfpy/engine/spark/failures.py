@@ -34,7 +34,8 @@ _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
 )
-_NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
+TOO_DEEP: Final = "Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once."
+NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = (
@@ -53,8 +54,8 @@ _REPORT: Final = "That is a fault of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
 
 _HINTS: Final = {
-    "TABLE_OR_VIEW_NOT_FOUND": _NO_FILES,
-    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": _NO_FILES,
+    "TABLE_OR_VIEW_NOT_FOUND": NO_FILES,
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": NO_FILES,
     "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
     "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
     "UNBOUND_SQL_PARAMETER": "Write the value itself.",
@@ -92,6 +93,8 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
         yield
     except OdfError:
         raise
+    except RecursionError as error:
+        raise _too_deep(sources) from error
     except Py4JJavaError as error:
         raise _translated(error.java_exception, sources) from error
     except PySparkException as error:
@@ -99,6 +102,11 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
         raise (EngineError(f"Spark: {error}") if origin is None else _translated(origin, sources)) from error
     except (Py4JError, ConnectionError) as error:
         raise EngineError(f"The engine's Java process does not answer: {error}") from error
+
+
+def _too_deep(sources: Sequence[SourceText]) -> InvalidQuery:
+    where = sources[0].whole() if len(sources) == 1 else ""
+    return InvalidQuery(f"The query nests too deeply{where}", hint=TOO_DEEP)
 
 
 def cause_of(error: Exception) -> str:
@@ -112,6 +120,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
             return EngineError(f"The engine cannot write its files: {words}")
         if current.getClass().getSimpleName() == "OutOfMemoryError":
             return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
+        if current.getClass().getSimpleName() == "StackOverflowError":
+            return _too_deep(sources)
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)
@@ -191,7 +201,7 @@ def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQue
     """A name of three parts or more, as datasets have, which Spark takes for a table of some catalog."""
     name = identifier.replace("`", "")
     where = _first_in_text([r"`?\.`?".join(map(re.escape, name.split(".")))], sources)
-    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=_NO_FILES)
+    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=NO_FILES)
 
 
 def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:
