@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
+from odfpy.engine.source_text import MOST_LEVELS, too_deep
 from odfpy.engine.spark.arguments import Unfit
 from odfpy.engine.spark.catalyst import Node, children, items, operator_name, parsed_name
 from odfpy.engine.spark.determinism import place, text_of
-from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, NO_FILES, TOO_DEEP
+from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, NO_FILES
 from odfpy.engine.spark.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
 from odfpy.engine.spark.functions import what_instead
 from odfpy.engine.spark.operators import QUERY_OPERATORS, is_query
@@ -23,9 +24,6 @@ from odfpy.errors import InvalidQuery, NondeterministicQuery, did_you_mean
 
 if TYPE_CHECKING:
     from odfpy.engine.source_text import SourceText
-
-MOST_LEVELS: Final = 500
-"""How deep a query may nest. Spark goes over plans by recursion, for which a thread of Java has a stack of one size."""
 
 _NO_PROGRAMS: Final = "There are the functions that come with Spark, and none of one's own."
 _A_NAME: Final = "IDENTIFIER(...) takes one name in quotes"
@@ -90,7 +88,7 @@ class _Admission:
         while waiting:
             look, node, level = waiting.pop()
             if level > MOST_LEVELS:
-                raise InvalidQuery(f"The query nests deeper than {MOST_LEVELS} levels", hint=TOO_DEEP)
+                raise too_deep()
             waiting += reversed([(look, below, level + 1) for look, below in look(node)])
         for relation in self._relations:
             self._check_relation(relation)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.source_text import SourceText, too_deep
 from odfpy.engine.spark.functions import RANDOM, what_instead
 from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
@@ -29,14 +29,15 @@ HOW_TO_JOIN_VERSIONS = (
 )
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
+_FILE = re.compile(r"\bfile:/\S*[\w/]")
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
 )
-TOO_DEEP: Final = "Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once."
 NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
+_TOO_COMPLEX: Final = "FAILED_TO_PARSE_TOO_COMPLEX"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = (
     "INTERNAL_ERROR",
@@ -94,7 +95,7 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
     except OdfError:
         raise
     except RecursionError as error:
-        raise _too_deep(sources) from error
+        raise too_deep() from error
     except Py4JJavaError as error:
         raise _translated(error.java_exception, sources) from error
     except PySparkException as error:
@@ -102,11 +103,6 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
         raise (EngineError(f"Spark: {error}") if origin is None else _translated(origin, sources)) from error
     except (Py4JError, ConnectionError) as error:
         raise EngineError(f"The engine's Java process does not answer: {error}") from error
-
-
-def _too_deep(sources: Sequence[SourceText]) -> InvalidQuery:
-    where = sources[0].whole() if len(sources) == 1 else ""
-    return InvalidQuery(f"The query nests too deeply{where}", hint=TOO_DEEP)
 
 
 def cause_of(error: Exception) -> str:
@@ -121,7 +117,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         if current.getClass().getSimpleName() == "OutOfMemoryError":
             return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
         if current.getClass().getSimpleName() == "StackOverflowError":
-            return _too_deep(sources)
+            return too_deep()
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)
@@ -129,11 +125,13 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
     is_ours = condition.startswith(_OUR_FAULT) and not condition.startswith(_NOT_OURS)
     if (not condition and not is_analysis) or is_ours:
-        return EngineError(f"Spark: {message.splitlines()[0]}")
+        return EngineError(f"Spark: {_FILE.sub('a file of the engine', message.splitlines()[0])}")
     if condition == _WINDOW_WITHOUT_ORDER:
         return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
     if condition == _DOTTED_TABLE:
         return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
+    if condition == _TOO_COMPLEX:
+        return too_deep()
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
     sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))

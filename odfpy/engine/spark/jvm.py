@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.engine.java import JavaRuntime
-from odfpy.engine.spark.settings import JVM_OPTIONS
+from odfpy.engine.spark.settings import GUARDS, JVM_OPTIONS
 from odfpy.errors import EngineUnavailable
 
 # What Spark reaches into (JavaModuleOptions of Spark 4.3), without the incubating vector module.
@@ -48,12 +48,6 @@ _OPTIONS: Final = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Djava.net.preferIPv4Stack=true",
     "-Djava.awt.headless=true",
-    # XML names files and addresses of its own, none of which Java opens; what a query may name is looked at before.
-    "-Djavax.xml.accessExternalDTD=",
-    "-Djavax.xml.accessExternalSchema=",
-    "-Djavax.xml.accessExternalStylesheet=",
-    # Plans are gone over by recursion: as deep as queries may nest, with room to spare.
-    "-Xss4m",
     # A throughput collector with no threads of its own while nothing is to be done, and no statistics file in /tmp.
     "-XX:+UseParallelGC",
     "-XX:-UsePerfData",
@@ -127,6 +121,7 @@ def java_command(
         *([f"--add-opens={_OPENED_BEFORE_25}=ALL-UNNAMED"] if java.feature < 25 else ()),
         *([_UNSAFE_ACCESS] if java.feature >= _UNSAFE_ACCESS_SINCE else ()),
         *JVM_OPTIONS,
+        *GUARDS,
         f"-Xmx{memory}" if memory else "-XX:MaxRAMPercentage=50",
         f"-Djava.io.tmpdir={scratch}",
         *options,

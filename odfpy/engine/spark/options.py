@@ -48,15 +48,15 @@ class _Form:
     known: frozenset[str] = frozenset()
 
 
-_OPTIONS: Final = {"json": _named(_IN_ALL, _JSON), "csv": _named(_IN_ALL, _CSV), "xml": _named(_IN_ALL, _XML)}
+OPTIONS: Final = {"json": _named(_IN_ALL, _JSON), "csv": _named(_IN_ALL, _CSV), "xml": _named(_IN_ALL, _XML)}
 _FORMS: Final[dict[str, _Form]] = {
-    **{f"from_{name}": _Form(1, 2, known) for name, known in _OPTIONS.items()},
-    **{f"to_{name}": _Form(None, 1, known) for name, known in _OPTIONS.items()},
-    **{f"schema_of_{name}": _Form(0, 1, known) for name, known in _OPTIONS.items()},
+    **{f"from_{name}": _Form(1, 2, known) for name, known in OPTIONS.items()},
+    **{f"to_{name}": _Form(None, 1, known) for name, known in OPTIONS.items()},
+    **{f"schema_of_{name}": _Form(0, 1, known) for name, known in OPTIONS.items()},
     "variant_get": _Form(2),
     "try_variant_get": _Form(2),
 }
-_MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in _OPTIONS)
+_MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in OPTIONS)
 
 
 def unfit_options(function: str, arguments: list[Node]) -> Unfit | None:
