@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.settings import SandboxMode
+from odfpy.coordinator.engines import why_unconfined
 from odfpy.serving.tokens import Scope
 
 if TYPE_CHECKING:
@@ -44,18 +44,9 @@ def warning(workspace: Workspace) -> str | None:
 
     It is found out by building a sandbox, in a process of its own.
     """
-    from odfpy.sandbox.check import why_not_whole
-
-    config = workspace.config
-    why: str | None
-    if config.get("engine.sandbox") == SandboxMode.OFF.value:
-        why = "engine.sandbox is off"
-    elif not str(config.get("engine.master")).startswith("local"):
-        why = "engine.master is a cluster"
-    else:
-        why = why_not_whole()
+    why = why_unconfined(workspace.storage, workspace.config)
     if why is None:
         return None
-    if config.get(UNCONFINED):
+    if workspace.config.get(UNCONFINED):
         return f"queries of strangers for Spark run without a whole sandbox ({why}), as {UNCONFINED} says"
     return f"queries for Spark are answered for tokens of the scope admin only: there is no whole sandbox ({why})"

@@ -47,7 +47,7 @@ _STATUSES: tuple[tuple[type[OdfError], int], ...] = (
     (QueryTimedOut, 503),
     (QueryCancelled, 503),
     (EngineUnavailable, 503),
-    (NotConfined, 403),
+    (NotConfined, 400),
     (UnknownTable, 400),
     (DatasetNotFound, 404),
     (NotFound, 404),

@@ -47,7 +47,7 @@ _TAG = 'W/"f16209cf870968515d524db8f832b29551fe96d79d3cbd972dcfc6bae1f89be6bdfca
 _ANSWERS = {
     **told(ETag=_TAG, Link='<query?query=...&skip=100&limit=100>; rel="next"'),
     **NOT_MODIFIED,
-    **answers(400, 401, 403, 404, 413, 422, 429, 503),
+    **answers(400, 401, 404, 413, 422, 429, 503),
 }
 _NOT_OK: dict[str, Any] = {
     "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
@@ -95,9 +95,7 @@ async def get_query(
     return await _answer(request, caller, _parsed(tree), with_link=True)
 
 
-@router.post(
-    "/verify", response_model=VerdictModel, responses={**answers(401, 403, 404, 413, 422, 429, 503), 400: _NOT_OK}
-)
+@router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 413, 422, 429, 503), 400: _NOT_OK})
 async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
     tree = body.model_dump(mode="json", exclude_unset=True)

@@ -66,7 +66,7 @@ def test_strangers_are_refused_and_the_operator_is_not(server: DatasetServer, wo
     text = f"select max(id) as m from `{NAME}`"
     for token in (None, tokens.new("reader", Scope.READ), tokens.new("writer", Scope.WRITE)):
         refused = query(server, text, token)
-        assert (refused.status, "no whole sandbox" in refused.json["message"]) == (403, True), refused.json
+        assert (refused.status, "no whole sandbox" in refused.json["message"]) == (400, True), refused.json
     assert "Let in" in query(server, text, tokens.new("admin", Scope.ADMIN)).json["message"]
 
 
