@@ -61,6 +61,7 @@ def serve(
     session = session_of(context)
     workspaces = _workspaces(session, also or [])
     with needs_extra("serve", "Servers"):
+        from odfpy.serving.engines import warning
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
         from odfpy.serving.tls import Tls
@@ -72,6 +73,7 @@ def serve(
     )
     tls = Tls(Path(tls_cert), Path(tls_key)) if tls_cert and tls_key else None
     output = session.output
+    unconfined = warning(workspaces[0])
 
     def tell(url: str, flight_url: str | None) -> None:
         output.text(f"Serving {_counted(workspaces)} at {url}")
@@ -79,6 +81,8 @@ def serve(
             output.text(f"Flight SQL at {flight_url}")
         if tls is None and host not in _LOCAL:
             output.say("warning: without --tls-cert and --tls-key, anybody on the way can read tokens and data")
+        if unconfined is not None:
+            output.say(f"warning: {unconfined}")
         output.say(f"What there is to ask for: {url}/docs. Ctrl-C ends it.")
         output.flush()
 

@@ -112,6 +112,7 @@ SETTINGS = {
             "engine.maxMemory", str, None, "What a sandboxed engine may hold in memory; 9/10 of it if not set", _SIZE
         ),
         Setting("engine.maxDisk", str, None, "What a job of a sandboxed engine may write; unlimited if not set", _SIZE),
+        Setting("engine.serveUnconfined", bool, False, "Let strangers' queries into an engine without a whole sandbox"),
         Setting("engine.startupCache", bool, True, "Keep a cache of loaded Java classes that makes starts shorter"),
         Setting(
             "engine.master", str, "local[*]", "Where Spark runs tasks: local[2], or the address of a cluster", _MASTER

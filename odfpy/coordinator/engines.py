@@ -33,3 +33,16 @@ def engine_settings(storage: Storage, config: Config) -> EngineSettings:
 
 def _absolute(storage: Storage, path: str | None) -> str | None:
     return None if path is None else str(storage.root.absolute() / path)
+
+
+def why_unconfined(storage: Storage, config: Config) -> str | None:
+    """Why the engine of a workspace would be in no whole sandbox; None if it would be in one.
+
+    It is found out by building one, in a process of its own.
+    """
+    from odfpy.sandbox.check import why_not_whole
+
+    settings = engine_settings(storage, config)
+    if settings.sandbox is SandboxMode.OFF:
+        return "engine.sandbox is off"
+    return "engine.master is a cluster" if settings.is_cluster else why_not_whole()

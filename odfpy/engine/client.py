@@ -46,9 +46,9 @@ from odfpy.engine.messages import (
     Welcome,
 )
 from odfpy.engine.run_folder import RunFolder
-from odfpy.engine.settings import EngineSettings
+from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
-from odfpy.errors import EngineError, EngineUnavailable, MalformedData
+from odfpy.errors import EngineError, EngineUnavailable, MalformedData, NotConfined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,6 +84,13 @@ class SparkEngine:
         self.settings = settings or EngineSettings()
         self._on_progress = on_progress
         self._has_launched = False
+        self._only_confined = False
+
+    def only_confined(self) -> SparkEngine:
+        """The same engine for queries of strangers: it raises `NotConfined` where it is not in a whole sandbox."""
+        found = SparkEngine(self.run.path, self.settings, self._on_progress)
+        found._only_confined = True
+        return found
 
     @property
     def version(self) -> str:
@@ -271,7 +278,17 @@ class SparkEngine:
 
     # --- Finding or starting the worker ---
 
+    def _check_confined(self, weakness: str | None = None) -> None:
+        """Refuse what is of strangers, unless nothing is missing of the sandbox that the engine has, or would get."""
+        is_confined = weakness is None and self.settings.sandbox is not SandboxMode.OFF and not self.settings.is_cluster
+        if self._only_confined and not is_confined:
+            raise NotConfined(
+                "This server answers queries for Spark for its operator only: its engine is in no whole sandbox",
+                hint="Ask in SqlDataFusion, or with a token of the scope admin.",
+            )
+
     def _open(self, control: Control | None) -> Channel:
+        self._check_confined()
         self.run.create()
         java = find_java()
         mine = fingerprint(self.settings, java)
@@ -285,6 +302,11 @@ class SparkEngine:
                 case (channel, Welcome(theirs, weakness)):
                     if theirs == mine:
                         self._warn(weakness)
+                        try:
+                            self._check_confined(weakness)
+                        except NotConfined:
+                            channel.close()
+                            raise
                         return channel
                     channel.close()  # it runs other code or settings than ours: it has to make room
                     stop_engine(self.run.path)

@@ -130,6 +130,17 @@ class EngineRegistry:
 
         return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
 
+    def only_confined(self) -> EngineRegistry:
+        """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
+
+        def spark() -> Engine:
+            from odfpy.engine.client import SparkEngine
+
+            engine = self.get("spark")
+            return engine.only_confined() if isinstance(engine, SparkEngine) else engine
+
+        return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+
     @property
     def names(self) -> list[str]:
         """What there is."""

@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.dataset.transform import TransformSql
-from odfpy.errors import did_you_mean
+from odfpy.errors import InvalidQuery, did_you_mean
 
 _MOST_CARETS = 40
 _SHORTEST: Final = 4
+MOST_LEVELS: Final = 500
+"""How deep a query may nest: engines go over plans by recursion, for which a thread has a stack of one size."""
+
+_BRACKETS: Final = re.compile(
+    r"""'(?:[^'\\]|\\.)*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)|`[^`]*(?:`|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|[()\[\]]"""
+    r"""|\b(?:case|end)\b|\b(?:array|map|struct)\s*<|>""",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPEN: Final = ("(", "[", "case")
+_CLOSED: Final = (")", "]", "end")
 _KEYWORDS: Final = frozenset(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
     WITH BETWEEN EXISTS VALUES PARTITION CASE WHEN THEN ELSE LIKE NULL""".split()  # noqa: SIM905
@@ -70,6 +80,35 @@ class SourceText:
         carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
         gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
         return f" ({where})\n    {shown}\n    {gap}{carets}"
+
+
+def check_levels(text: str) -> None:
+    """Refuse a query whose brackets nest too deeply, of which a parser would make nothing for very long.
+
+    Raises:
+        InvalidQuery: it does.
+    """
+    level = types = 0
+    for token in _BRACKETS.finditer(text):
+        word = token.group().lower()
+        if word in _CLOSED:
+            level = max(0, level - 1)
+        elif word in _OPEN:
+            level += 1
+        elif word.endswith("<"):
+            types += 1
+        elif word == ">":  # or it compares
+            types = max(0, types - 1)
+        if level + types > MOST_LEVELS:
+            raise too_deep()
+
+
+def too_deep() -> InvalidQuery:
+    """The error that a query nests too deeply."""
+    return InvalidQuery(
+        f"The query nests too deeply: {MOST_LEVELS} levels are the most",
+        hint="Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
+    )
 
 
 def step_texts(transform: TransformSql) -> list[SourceText]:

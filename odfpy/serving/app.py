@@ -25,6 +25,7 @@ from odfpy.repository.smart_transfer.signed_urls import Signer
 from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_ingest, rest_query, simple, smart
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
+from odfpy.serving.engines import ServedEngines
 from odfpy.serving.errors import add_handlers
 from odfpy.serving.gate import QueryGate
 from odfpy.serving.heads import Heads
@@ -68,7 +69,7 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.limiters = {}
     app.state.metrics = Metrics()
     app.state.gate = QueryGate(settings)
-    app.state.engines = workspaces[0].engines.with_queries_apart(settings.query_memory)
+    app.state.engines = ServedEngines(workspaces[0], settings.query_memory)
     app.state.ingests = Ingests({workspace.storage.root: workspace.engines for workspace in workspaces})
     app.state.node_key = partial(answer_key, workspaces[0].storage)
     app.add_middleware(BoundedBodies, max_body=settings.max_body)

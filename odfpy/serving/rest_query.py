@@ -140,7 +140,7 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
 
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
-    return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines)
+    return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines.of(caller))
 
 
 def _limits(request: Request) -> Limits:

@@ -10,14 +10,15 @@ from typing import Final, Protocol, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.source_text import SourceText, step_texts
+from odfpy.engine.spark.admission import admit
 from odfpy.engine.spark.arguments import why_unsafe
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
 from odfpy.engine.spark.constants import check_constants, check_ranges
 from odfpy.engine.spark.determinism import check_deterministic, check_ordered, check_rows, place
-from odfpy.engine.spark.failures import HOW_TO_JOIN_VERSIONS, spark_errors
+from odfpy.engine.spark.failures import spark_errors
 from odfpy.engine.spark.hints import without_hints
 from odfpy.engine.spark.lateral import without_lateral_rows
-from odfpy.engine.spark.operators import QUERY_OPERATORS, operators, sort_of_result, with_subqueries
+from odfpy.engine.spark.operators import operators, sort_of_result, with_subqueries
 from odfpy.engine.spark.session_windows import with_fences
 from odfpy.engine.spark.step import RESERVED_PREFIX, Step
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
@@ -81,8 +82,9 @@ def analyze_query(
     """
     shown = shown or source
     with spark_errors([shown]):
-        parsed = catalyst.parse(_with_plain_names(catalyst, source.text, tables))
-        _check_is_query(parsed, shown)
+        text, known = _with_plain_names(catalyst, source.text, tables)
+        parsed = catalyst.parse(text)
+        admit(parsed, shown, known)
         plan = catalyst.analyze(parsed)
         for operator in with_subqueries(plan):
             for name, node in operator.expressions:
@@ -108,8 +110,9 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
 
 def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
     """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at."""
-    parsed = catalyst.parse(without_hints(catalyst, _with_plain_names(catalyst, source.text, known)))
-    _check_is_query(parsed, source)
+    text, tables = _with_plain_names(catalyst, source.text, known)
+    parsed = catalyst.parse(without_hints(catalyst, text))
+    admit(parsed, source, tables, NondeterministicQuery)
     check_constants(catalyst, parsed, source)
     plan = without_lateral_rows(catalyst, catalyst.analyze(parsed))
     return Step(alias, source, plan, tuple(operators(plan)))
@@ -158,18 +161,6 @@ def _reserved(node: Node, step: Step) -> InvalidQuery:
     return InvalidQuery(f"Names that begin with {RESERVED_PREFIX} are reserved{place(node, step.source)}")
 
 
-def _check_is_query(parsed: Node, source: SourceText) -> None:
-    for name, node in _parsed_operators(parsed):
-        if name.endswith("RelationTimeTravel"):
-            raise InvalidQuery(f"Inputs have no time travel{place(node, source)}", hint=HOW_TO_JOIN_VERSIONS)
-        if name not in QUERY_OPERATORS:
-            what = name.rsplit(".", 1)[-1]
-            raise InvalidQuery(
-                f"Only queries are allowed, and {what} is none{place(node, source)}",
-                hint="Write a SELECT; statements such as SET, CREATE, INSERT or scripts are not run.",
-            )
-
-
 def _parsed_operators(plan: Node) -> Iterator[tuple[str, Node]]:
     yield operator_name(plan), plan
     below = children(plan)
@@ -179,15 +170,15 @@ def _parsed_operators(plan: Node) -> Iterator[tuple[str, Node]]:
         yield from _parsed_operators(child)
 
 
-def _with_plain_names(catalyst: Catalyst, query: str, known: Sequence[str]) -> str:
-    """The query with names such as `org.example.trades`, written without quotes, as names of tables.
+def _with_plain_names(catalyst: Catalyst, query: str, known: Sequence[str]) -> tuple[str, set[str]]:
+    """The query with names such as `org.example.trades`, written without quotes, as names of tables; all their names.
 
     To Spark they are tables in a catalog `org`. The dots become underscores, so that all places in the text stay
     where they are; the view gets that second name.
     """
-    dotted = {name for name in known if "." in name and name in query}
+    dotted, names = {name for name in known if "." in name and name in query}, set(known)
     if not dotted:
-        return query
+        return query, names
     text = query
     for name, node in _parsed_operators(catalyst.parse(query)):
         written = ".".join(items(node.multipartIdentifier())) if name == _RELATION else ""
@@ -196,5 +187,6 @@ def _with_plain_names(catalyst: Catalyst, query: str, known: Sequence[str]) -> s
             plain = written.replace(".", "_")
             if plain not in known:
                 catalyst.name_view(plain, catalyst.plan(catalyst.spark.table(f"`{written}`")))
+                names.add(plain)
                 text = text[: place_in_text[0]] + plain + text[place_in_text[1] :]
-    return text
+    return text, names

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odfpy.engine.projection import SPARK
+from odfpy.engine.source_text import check_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +57,12 @@ class Catalyst:
     # --- Parse, analyze, run ---
 
     def parse(self, query: str) -> Node:
-        """The plan that the text says, nothing resolved."""
+        """The plan that the text says, nothing resolved.
+
+        Raises:
+            InvalidQuery: it nests too deeply.
+        """
+        check_levels(query)
         return self._session.sessionState().sqlParser().parsePlan(query)
 
     def analyze(self, parsed: Node) -> Node:
@@ -256,6 +262,11 @@ def expression_name(expression: Node) -> str:
     """Name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
     name: str = expression.getClass().getName()
     return name.removeprefix(_EXPRESSIONS).removesuffix("$")
+
+
+def parsed_name(expression: Node) -> str:
+    """Name of an expression that may not be resolved yet, for example `Add`, or `analysis.UnresolvedFunction`."""
+    return expression_name(expression).removeprefix(_CATALYST)
 
 
 def items(sequence: Node) -> list[Node]:

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.settings import JVM_OPTIONS, TUNING
+from odfpy.engine.spark.settings import GUARDS, JVM_OPTIONS, TUNING
 from odfpy.errors import EngineUnavailable
 
 PAGE: Final = "docs/cluster.md says what a cluster needs."
@@ -67,7 +67,7 @@ class Cluster:
         }
         if self.host is not None:
             own |= {"spark.driver.host": self.host, "spark.driver.bindAddress": self.host}
-        options = " ".join(filter(None, (self.properties.get(_OPTIONS), *JVM_OPTIONS)))
+        options = " ".join(filter(None, (self.properties.get(_OPTIONS), *JVM_OPTIONS, *GUARDS)))
         return {**own, **self.properties, _OPTIONS: options}
 
 

@@ -38,7 +38,7 @@ def check_deterministic(catalyst: Catalyst, plan: Node, source: SourceText) -> N
     expressions = [part for operator in with_subqueries(plan) for part in operator.expressions]
     for name, expression in expressions:
         if not is_subquery(name) and (found := unfit(name, expression)) is not None:
-            what = f"`{_text_of(expression, source)}` {found.reason}{place(expression, source)}"
+            what = f"`{text_of(expression, source)}` {found.reason}{place(expression, source)}"
             raise NondeterministicQuery(what, hint=found.hint)
     for name, expression in expressions:
         if name == "Literal" and _is_clock_literal(expression, source):
@@ -59,7 +59,7 @@ def check_ordered(plan: Node, source: SourceText) -> None:
         NondeterministicQuery: the message names the function and its place, the hint what to write instead.
     """
     for problem in arbitrary(plan):
-        what = f"`{_text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
+        what = f"`{text_of(problem.node, source)}` {problem.reason}{place(problem.node, source)}"
         raise NondeterministicQuery(what, hint=problem.hint)
 
 
@@ -83,7 +83,7 @@ def place(node: Node, source: SourceText) -> str:
 
 
 def _reads_clock(node: Node, source: SourceText) -> NondeterministicQuery:
-    return NondeterministicQuery(f"`{_text_of(node, source)}` reads the clock{place(node, source)}", hint=_INSTEAD)
+    return NondeterministicQuery(f"`{text_of(node, source)}` reads the clock{place(node, source)}", hint=_INSTEAD)
 
 
 def _is_clock_literal(literal: Node, source: SourceText) -> bool:
@@ -97,6 +97,7 @@ def _is_clock_literal(literal: Node, source: SourceText) -> bool:
     return found is not None and _TIME_LITERAL.match(source.text[slice(*found)]) is not None
 
 
-def _text_of(node: Node, source: SourceText) -> str:
+def text_of(node: Node, source: SourceText) -> str:
+    """What is written of a node, in one line."""
     found = text_range(node)
     return str(node.prettyName()) if found is None else " ".join(source.text[slice(*found)].split())

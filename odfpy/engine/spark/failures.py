@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.source_text import SourceText, too_deep
 from odfpy.engine.spark.functions import RANDOM, what_instead
 from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
@@ -29,13 +29,15 @@ HOW_TO_JOIN_VERSIONS = (
 )
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
+_FILE = re.compile(r"\bfile:/\S*[\w/]")
 _SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
 )
-_NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
+NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
 _WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
+_TOO_COMPLEX: Final = "FAILED_TO_PARSE_TOO_COMPLEX"
 _DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
 _OUR_FAULT: Final = (
     "INTERNAL_ERROR",
@@ -53,8 +55,8 @@ _REPORT: Final = "That is a fault of odf: please report it, with the query."
 _NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
 
 _HINTS: Final = {
-    "TABLE_OR_VIEW_NOT_FOUND": _NO_FILES,
-    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": _NO_FILES,
+    "TABLE_OR_VIEW_NOT_FOUND": NO_FILES,
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": NO_FILES,
     "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
     "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
     "UNBOUND_SQL_PARAMETER": "Write the value itself.",
@@ -92,6 +94,8 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
         yield
     except OdfError:
         raise
+    except RecursionError as error:
+        raise too_deep() from error
     except Py4JJavaError as error:
         raise _translated(error.java_exception, sources) from error
     except PySparkException as error:
@@ -112,6 +116,8 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
             return EngineError(f"The engine cannot write its files: {words}")
         if current.getClass().getSimpleName() == "OutOfMemoryError":
             return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
+        if current.getClass().getSimpleName() == "StackOverflowError":
+            return too_deep()
     cause = _telling_cause(exception)
     message = _message(cause)
     match = _CONDITION.match(message)
@@ -119,11 +125,13 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
     is_ours = condition.startswith(_OUR_FAULT) and not condition.startswith(_NOT_OURS)
     if (not condition and not is_analysis) or is_ours:
-        return EngineError(f"Spark: {message.splitlines()[0]}")
+        return EngineError(f"Spark: {_FILE.sub('a file of the engine', message.splitlines()[0])}")
     if condition == _WINDOW_WITHOUT_ORDER:
         return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
     if condition == _DOTTED_TABLE:
         return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
+    if condition == _TOO_COMPLEX:
+        return too_deep()
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
     sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
     sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
@@ -191,7 +199,7 @@ def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQue
     """A name of three parts or more, as datasets have, which Spark takes for a table of some catalog."""
     name = identifier.replace("`", "")
     where = _first_in_text([r"`?\.`?".join(map(re.escape, name.split(".")))], sources)
-    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=_NO_FILES)
+    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=NO_FILES)
 
 
 def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:

@@ -120,9 +120,9 @@ OF_ORDER: Final[dict[str, str]] = {
 _CLOCK = "reads the clock"
 RANDOM: Final = "is random"
 _VECTOR = "uses a random initialization vector"
-_PLACE = "depends on how the data lies in files and partitions"
-_ENVIRONMENT = "depends on the environment of the engine"
-_CODE = "runs code from outside of the query"
+PLACE: Final = "depends on how the data lies in files and partitions"
+ENVIRONMENT: Final = "depends on the environment of the engine"
+RUNS_CODE: Final = "runs code from outside of the query"
 READS_FILES: Final = "reads files that are not among the inputs"
 _UNKNOWN = "is not among the functions that are known to be deterministic"
 
@@ -130,21 +130,19 @@ REFUSED: Final[dict[str, str]] = {
     **dict.fromkeys(("CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"), _CLOCK),
     **dict.fromkeys(("Rand", "Randn", "RandStr", "Uniform", "Shuffle", "Uuid"), RANDOM),
     "AesEncrypt": _VECTOR,
-    **dict.fromkeys(("InputFileName", "InputFileBlockStart", "InputFileBlockLength"), _PLACE),
-    **dict.fromkeys(("MonotonicallyIncreasingID", "SparkPartitionID"), _PLACE),
-    **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "CurrentPath"), _ENVIRONMENT),
-    **dict.fromkeys(
-        ("CurrentTimeZone", "SparkVersion", "Collations", "SQLKeywords", "VariableReference"), _ENVIRONMENT
-    ),
-    **dict.fromkeys(("CallMethodViaReflection", "TryReflect", "StaticInvoke", "Invoke", "NewInstance"), _CODE),
-    **dict.fromkeys(("PythonUDF", "ScalaUDF", "ApplyFunctionExpression", "PythonUDTF"), _CODE),
+    **dict.fromkeys(("InputFileName", "InputFileBlockStart", "InputFileBlockLength"), PLACE),
+    **dict.fromkeys(("MonotonicallyIncreasingID", "SparkPartitionID"), PLACE),
+    **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "CurrentPath"), ENVIRONMENT),
+    **dict.fromkeys(("CurrentTimeZone", "SparkVersion", "Collations", "SQLKeywords", "VariableReference"), ENVIRONMENT),
+    **dict.fromkeys(("CallMethodViaReflection", "TryReflect", "StaticInvoke", "Invoke", "NewInstance"), RUNS_CODE),
+    **dict.fromkeys(("PythonUDF", "ScalaUDF", "ApplyFunctionExpression", "PythonUDTF"), RUNS_CODE),
     **dict.fromkeys(("FromProtobuf", "ToProtobuf", "FromAvro", "ToAvro", "SchemaOfAvro"), READS_FILES),
     # Unions of sets and of types, of which nobody has shown that they come out the same in any order.
     **dict.fromkeys(("aggregate.CollectUnion", "variant.SchemaOfVariantAgg", "aggregate.Measure"), _UNKNOWN),
 }
 """Expressions that are known not to be functions of their arguments, each with its reason, as in `rand() is random`."""
 
-_UNSAFE = (_CODE, READS_FILES)
+_UNSAFE = (RUNS_CODE, READS_FILES)
 _APPROXIMATE = re.compile(
     "(aggregate\\.)?(Approx|Hll|Kll|Theta|Tuple|HyperLogLog|HistogramNumeric|CountMinSketch|CountMinSketchAgg)"
 )
@@ -155,9 +153,9 @@ _INSTEAD: Final = {
     _CLOCK: "Take the time from a column of an input, for example its event time.",
     RANDOM: "A hash of columns, as xxhash64(...), is as scattered and always the same.",
     _VECTOR: "A hash, as sha2(..., 256), is always the same; encrypt what must stay secret before it comes in.",
-    _PLACE: "Take a column of the input: where a row lies is no part of it.",
-    _ENVIRONMENT: "Write what is meant as a constant, for example 'UTC'.",
-    _CODE: "Write it with Spark's own functions, or make what it gives another input.",
+    PLACE: "Take a column of the input: where a row lies is no part of it.",
+    ENVIRONMENT: "Write what is meant as a constant, for example 'UTC'.",
+    RUNS_CODE: "Write it with Spark's own functions, or make what it gives another input.",
     READS_FILES: "Make a dataset of what is in the file, and take that as another input.",
     _UNKNOWN: "Write it with other functions.",
 }

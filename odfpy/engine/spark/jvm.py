@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.engine.java import JavaRuntime
-from odfpy.engine.spark.settings import JVM_OPTIONS
+from odfpy.engine.spark.settings import GUARDS, JVM_OPTIONS
 from odfpy.errors import EngineUnavailable
 
 # What Spark reaches into (JavaModuleOptions of Spark 4.3), without the incubating vector module.
@@ -121,6 +121,7 @@ def java_command(
         *([f"--add-opens={_OPENED_BEFORE_25}=ALL-UNNAMED"] if java.feature < 25 else ()),
         *([_UNSAFE_ACCESS] if java.feature >= _UNSAFE_ACCESS_SINCE else ()),
         *JVM_OPTIONS,
+        *GUARDS,
         f"-Xmx{memory}" if memory else "-XX:MaxRAMPercentage=50",
         f"-Djava.io.tmpdir={scratch}",
         *options,

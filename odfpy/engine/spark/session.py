@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from odfpy.engine.spark.settings import SETTINGS, TUNING, engine_version
+from odfpy.engine.spark.settings import GUARDED, SETTINGS, TUNING, engine_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,8 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         from odfpy.engine.spark.known_classes import know_classes
 
         builder = SparkSession.builder.appName("odfpy").master(master)
-        for name, value in {**TUNING, **(extra or {}), **SETTINGS}.items():
+        guarded = GUARDED if master.startswith("local") else {}
+        for name, value in {**TUNING, **(extra or {}), **guarded, **SETTINGS}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         know_classes(session._jvm)  # noqa: SLF001

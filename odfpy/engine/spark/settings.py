@@ -100,6 +100,22 @@ JVM_OPTIONS: Final[tuple[str, ...]] = (
     "-XX:-UseLibmIntrinsic",
 )
 
+GUARDS: Final[tuple[str, ...]] = (
+    # XML names files and addresses of its own, none of which Java opens; what a query may name is looked at before.
+    "-Djavax.xml.accessExternalDTD=",
+    "-Djavax.xml.accessExternalSchema=",
+    "-Djavax.xml.accessExternalStylesheet=",
+    # Plans are gone over by recursion: as deep as queries may nest, with room to spare.
+    "-Xss4m",
+)
+"""Options of Java that no result depends on, for executors, too."""
+
+GUARDED: Final[dict[str, str]] = {
+    # Spark listens on the loopback interface, for itself alone: others of this machine have no secret to show.
+    "spark.authenticate": "true",
+}
+"""Settings of a Spark on this machine; on a cluster they are up to who runs it."""
+
 
 def settings_digest() -> str:
     """Eight hexadecimal digits that change when `SETTINGS` or `JVM_OPTIONS` do."""

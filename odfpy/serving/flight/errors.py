@@ -20,6 +20,7 @@ from odfpy.errors import (
     EngineNotFound,
     EngineUnavailable,
     InvalidQuery,
+    NotConfined,
     NotFound,
     ObjectNotFound,
     OdfError,
@@ -90,6 +91,7 @@ class Unimplemented(_Quiet, NotImplementedError):
 _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] = (
     (Unauthenticated, fl.FlightUnauthenticatedError),
     (TooBusy, fl.FlightUnavailableError),
+    (NotConfined, fl.FlightUnauthorizedError),
     (EngineUnavailable, fl.FlightUnavailableError),
     (QueryCancelled, fl.FlightCancelledError),
     (QueryTimedOut, fl.FlightTimedOutError),

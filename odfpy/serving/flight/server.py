@@ -20,6 +20,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
 from odfpy.serving.datasets import ServedDatasets
+from odfpy.serving.engines import ServedEngines
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
@@ -101,7 +102,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         self._served = ServedDatasets([workspace.storage for workspace in workspaces])
         self._reaches = Reaches()
-        self._engines = workspaces[0].engines.with_queries_apart(settings.query_memory)
+        self._engines = ServedEngines(workspaces[0], settings.query_memory)
         self._settings = settings
         self._schemas = Schemas()
         self._statements = Statements()
@@ -290,8 +291,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _asking(self, context: Any) -> _Asking:
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
-        catalogue = VisibleDatasets(self._served, self._reaches, middleware.session.caller)
-        return _Asking(middleware, catalogue, QueryService(catalogue, self._engines))
+        caller = middleware.session.caller
+        catalogue = VisibleDatasets(self._served, self._reaches, caller)
+        return _Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
 
     def _planned(self, asking: _Asking, command: Any) -> Planned:
         """How the question in a command is answered."""

@@ -1,0 +1,81 @@
+"""Whether something reaches out: a listener on the loopback interface, and a pipe that nobody else would open."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_POLL_SECONDS = 0.005
+
+
+@dataclass
+class Watch:
+    """Traps, each of which tells when somebody has stepped into it. Use it as a context manager.
+
+    Attributes:
+        folder: where its files are.
+        caught: what has happened.
+    """
+
+    folder: Path
+    caught: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> Watch:  # noqa: PYI034  Python 3.10 has no Self
+        os.mkfifo(self.pipe)
+        self.there.write_text("<a>there</a>")
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=look, daemon=True) for look in (self._accept, self._poll)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def url(self) -> str:
+        """An address where somebody listens."""
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/x.xsd"
+
+    @property
+    def pipe(self) -> Path:
+        """A file that can be read only while somebody writes to it."""
+        return self.folder / "pipe"
+
+    @property
+    def there(self) -> Path:
+        """A file that is there."""
+        return self.folder / "there.xml"
+
+    @property
+    def missing(self) -> Path:
+        """A file that is not there, with a name of the same length."""
+        return self.folder / "gone_.xml"
+
+    def _accept(self) -> None:
+        while not self._ended.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                self.caught.append("the network")
+
+    def _poll(self) -> None:
+        while not self._ended.wait(_POLL_SECONDS):
+            try:
+                descriptor = os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK)  # fails as long as nobody reads
+            except OSError as error:
+                assert error.errno == errno.ENXIO  # noqa: PT017
+                continue
+            os.close(descriptor)
+            self.caught.append("a file")
