@@ -74,6 +74,7 @@ def serve(
                     port=flight_port,
                     tls=tls,
                     settings=settings,
+                    budget=budget,
                     on_stuck=lambda: atexit.register(_leave),
                 )
             )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from asyncio.transports import BaseTransport
 
     from starlette.requests import HTTPConnection
-    from websockets.frames import Frame
 
 _FRAME: Final = 64
 _TOO_BIG: Final = 1009
@@ -98,17 +97,17 @@ class BudgetedWebSocket(WebSocketsSansIOProtocol):
         except OverBudget as error:
             self._fail(TRY_AGAIN_LATER, error.message)
 
-    def handle_text(self, event: Frame) -> None:
+    def handle_text(self, event: Any) -> None:
         """A message begins, and may end with that."""
         self._arriving = len(event.data) + _FRAME
         super().handle_text(event)
 
-    def handle_bytes(self, event: Frame) -> None:
+    def handle_bytes(self, event: Any) -> None:
         """A message begins, and may end with that."""
         self._arriving = len(event.data) + _FRAME
         super().handle_bytes(event)
 
-    def handle_cont(self, event: Frame) -> None:
+    def handle_cont(self, event: Any) -> None:
         """A message goes on."""
         self._arriving += len(event.data) + _FRAME
         super().handle_cont(event)
