@@ -21,6 +21,7 @@ from fastapi import Depends, HTTPException
 from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from odfpy.coordinator.storage import Storage, StoredDataset
@@ -91,8 +92,13 @@ class _Bearer(SecurityBase):
         self.scheme_name = "token"
 
     async def __call__(self, connection: HTTPConnection) -> str | None:
-        kind, _, text = connection.headers.get("Authorization", "").partition(" ")
-        return text.strip() if kind.lower() == "bearer" else None
+        return bearer_of(connection.headers)
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """The token that a request shows, None where it shows none."""
+    kind, _, text = headers.get("Authorization", "").partition(" ")
+    return text.strip() if kind.lower() == "bearer" else None
 
 
 _Text = Annotated[str | None, Depends(_Bearer())]

@@ -23,6 +23,7 @@ from odfpy.coordinator.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
 from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_ingest, rest_query, simple, smart
+from odfpy.serving.budget import MemoryBudget
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.delivery import Deliveries
 from odfpy.serving.engines import ServedEngines
@@ -51,12 +52,15 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
 """What there is of each dataset."""
 
 
-def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None = None) -> FastAPI:
+def create_app(
+    workspaces: Sequence[Workspace], settings: ServeSettings | None = None, budget: MemoryBudget | None = None
+) -> FastAPI:
     """The application that serves the datasets of some workspaces.
 
     Args:
         workspaces: of several datasets of the same name, that of the first workspace is served.
         settings: limits and times.
+        budget: memory for what clients send, where other servers of this process share it.
     """
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
@@ -68,11 +72,12 @@ def create_app(workspaces: Sequence[Workspace], settings: ServeSettings | None =
     app.state.signer = Signer()
     app.state.limiters = {}
     app.state.metrics = Metrics()
+    app.state.budget = budget or MemoryBudget(settings)
     app.state.gate = QueryGate(settings)
     app.state.engines = ServedEngines(workspaces[0], settings.query_memory)
     app.state.ingests = Ingests({workspace.storage.root: workspace.engines for workspace in workspaces})
     app.state.node_key = partial(answer_key, workspaces[0].storage)
-    app.add_middleware(BoundedBodies, max_body=settings.max_body)
+    app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
     app.include_router(catalog.server)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
 import anyio
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from odfpy.engine.control import Control
 from odfpy.errors import (
@@ -38,6 +38,7 @@ from odfpy.errors import (
 )
 from odfpy.query.reproducible import NotReproducible
 from odfpy.serving.access import Caller
+from odfpy.serving.budget import Who
 from odfpy.serving.errors import Refused
 from odfpy.serving.settings import ServeSettings
 
@@ -71,7 +72,7 @@ class QueryGate:
         self._settings = settings
         self._room = anyio.Semaphore(settings.running_queries)
         self._threads = anyio.CapacityLimiter(settings.running_queries)
-        self._here: Counter[str] = Counter()
+        self._here: Counter[Who] = Counter()
 
     async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
         """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
@@ -79,7 +80,7 @@ class QueryGate:
         Raises:
             Refused: there is no room for it, or it is at fault.
         """
-        with self._entered(_name(request, caller)), Control(self._settings.query_timeout) as control:
+        with self._entered(who_is(caller, request)), Control(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
                 async with self._room_for(control):
@@ -90,7 +91,7 @@ class QueryGate:
                     await watcher
 
     @contextmanager
-    def _entered(self, who: str) -> Iterator[None]:
+    def _entered(self, who: Who) -> Iterator[None]:
         settings = self._settings
         if self._here.total() >= settings.max_queries:
             raise Refused(503, "The server has as many queries as it can take; try again in a moment", _BUSY)
@@ -125,11 +126,11 @@ class QueryGate:
             self._room.release()
 
 
-def _name(request: Request, caller: Caller) -> str:
-    """Whose queries are counted together."""
+def who_is(caller: Caller, connection: HTTPConnection) -> Who:
+    """With whose queries, and whose bytes, those of a caller are counted together."""
     if caller.token is not None:
-        return f"token {caller.token.name}"
-    return f"address {request.client.host if request.client else ''}"
+        return Who.of_token(caller.token.name)
+    return Who.at(connection.client.host if connection.client else None)
 
 
 async def _stop_when_gone(request: Request, control: Control) -> None:

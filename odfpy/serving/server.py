@@ -17,11 +17,14 @@ from contextlib import ExitStack
 import uvicorn
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.addresses import Addresses
 from odfpy.serving.app import create_app
+from odfpy.serving.budget import MemoryBudget
 from odfpy.serving.logs import log, set_up_logging
 from odfpy.serving.protocol import GuardedProtocol
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.tls import CannotServe, Tls, check_certificate
+from odfpy.serving.websocket_protocol import BudgetedWebSocket
 
 _BACKLOG = 2048
 _MAX_HEAD = 64 * 1024
@@ -58,7 +61,8 @@ def serve(
     with listen(host, port) as listener, ExitStack() as stack:
         flight: str | None = None
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
-        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, on_listening=tell)
+        budget = MemoryBudget(settings)
+        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, budget=budget, on_listening=tell)
         set_up_logging(quiet=quiet)
         if flight_port is not None:
             from odfpy.serving.flight.beside import serving_flight
@@ -70,6 +74,7 @@ def serve(
                     port=flight_port,
                     tls=tls,
                     settings=settings,
+                    budget=budget,
                     on_stuck=lambda: atexit.register(_leave),
                 )
             )
@@ -92,6 +97,7 @@ class DatasetServer(uvicorn.Server):
         *,
         settings: ServeSettings,
         tls: Tls | None = None,
+        budget: MemoryBudget | None = None,
         on_listening: Callable[[str], object] = lambda _url: None,
     ) -> None:
         """
@@ -100,6 +106,7 @@ class DatasetServer(uvicorn.Server):
             listener: the socket to listen at; give it to `run`, too.
             settings: limits and times.
             tls: certificate and key.
+            budget: memory for what clients send, where other servers of this process share it.
             on_listening: called with the URL when the server is ready for clients.
 
         Raises:
@@ -107,14 +114,16 @@ class DatasetServer(uvicorn.Server):
         """
         if tls is not None:
             check_certificate(tls)
-        self.app = create_app(workspaces, settings)
+        budget, addresses = budget or MemoryBudget(settings), Addresses(settings.max_connections_each)
+        self.app = create_app(workspaces, settings, budget)
         self.url = _url_of(listener, tls)
         self._on_listening = on_listening
         config = uvicorn.Config(
             self.app,
-            http=GuardedProtocol.with_patience(settings.patience),
-            ws="websockets-sansio",
+            http=GuardedProtocol.within(settings.patience, addresses),
+            ws=BudgetedWebSocket.within(budget, addresses),
             ws_max_size=settings.max_message,
+            ws_per_message_deflate=False,
             loop="asyncio",
             log_config=None,
             access_log=False,

@@ -17,10 +17,16 @@ class ServeSettings:
     Attributes:
         base_url: how clients reach the server, where a proxy stands before it; None to take it from each request.
         max_connections: connections at the same time; more are refused with status 503.
+        max_connections_each: those of one address; more are refused with status 503.
         max_streams: subscriptions to events at the same time.
-        max_message: bytes that one WebSocket message may have.
+        max_message: bytes that one WebSocket message may have, in a push.
         max_object: bytes that one pushed object, or the data of one ingest, may have.
         max_body: bytes that the body of any other request may have.
+        max_stranger_body: the same for whoever shows no token.
+        request_memory: bytes of memory that what comes from callers with a token may take, before it is done.
+        request_memory_each: bytes of it that one of them may take.
+        stranger_memory: the same of all callers without a token.
+        stranger_memory_each: bytes of it that one address may take.
         running_queries: queries that are worked on at the same time.
         max_queries: the same and those that wait; more are refused with status 503.
         max_queries_each: those of one token, or one address without a token; more are refused with status 429.
@@ -44,10 +50,16 @@ class ServeSettings:
 
     base_url: str | None = None
     max_connections: int = 2000
+    max_connections_each: int = 500
     max_streams: int = 500
     max_message: int = 64 * 1024**2
     max_object: int = 64 * 1024**3
     max_body: int = 16 * 1024**2
+    max_stranger_body: int = 128 * 1024
+    request_memory: int = 384 * 1024**2
+    request_memory_each: int = 256 * 1024**2
+    stranger_memory: int = 64 * 1024**2
+    stranger_memory_each: int = 16 * 1024**2
     running_queries: int = 4
     max_queries: int = 256
     max_queries_each: int = 128

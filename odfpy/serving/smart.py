@@ -55,10 +55,13 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, Signer
-from odfpy.serving.access import Readable, Writable, alias_in, datasets_of
+from odfpy.serving.access import AnyCaller, Caller, Readable, Writable, alias_in, datasets_of
 from odfpy.serving.beside import pushed_reference
+from odfpy.serving.budget import MemoryBudget, OverBudget, weight_of_json
+from odfpy.serving.gate import who_is
 from odfpy.serving.logs import log
 from odfpy.serving.pushes import ServedTarget, SignedUrls, store_of
+from odfpy.serving.websocket_protocol import TRY_AGAIN_LATER, intake_of
 
 router = APIRouter(tags=["Smart Transfer Protocol"])
 
@@ -66,6 +69,7 @@ _PATIENCE = 6 * 3600.0  # a client gets a round of objects; whether it is alive 
 _CLOSING = 5.0
 _PIECE = 256 * 1024
 _TALKING = 16
+_QUESTION = 4 * 1024 * 1024  # as many objects as may be asked for at once, twice
 _PUTTING = 64
 
 
@@ -82,7 +86,7 @@ _Versioned = Depends(_require_version)
 
 
 @router.websocket("/pull", dependencies=[_Versioned])
-async def pull(socket: WebSocket, dataset: Readable) -> None:
+async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
     urls = _urls(socket, dataset.storage)
     reach = socket.app.state.reaches.of(dataset.folder)
@@ -93,6 +97,7 @@ async def pull(socket: WebSocket, dataset: Readable) -> None:
         is_there = reach.has(dataset.layout, file.object_type, name) and name in store and store.size(name) == file.size
         return urls.to_get(dataset.handle.id, file) if is_there else None
 
+    _admit(socket, caller, min(_QUESTION, socket.app.state.settings.max_message))
     await _hold(socket, serve_pull(dataset.layout, locate), PullPhase.INITIAL_REQUEST)
 
 
@@ -111,7 +116,15 @@ async def push(
     conversation = serve_push(
         target, may_force=may_force, clock=Timestamp.now(), max_object_size=limit, revoked=revoked
     )
+    _admit(socket, place.caller, socket.app.state.settings.max_message)
     await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_SIGNATURES})
+
+
+def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
+    """Let messages of a size come, on the account of whoever it is."""
+    intake = intake_of(socket)
+    intake.most = most
+    intake.held.pass_to(who_is(caller, socket))
 
 
 def _urls(connection: HTTPConnection, storage: Storage) -> SignedUrls:
@@ -143,6 +156,9 @@ async def _hold(
         code, reason = FAILED, closing_reason(refusal.error)
         problem = str(refusal.__cause__ or refusal)
         log("transfer refused", level=logging.WARNING, path=socket.scope["path"], problem=problem)
+    except OverBudget as error:
+        code, reason = TRY_AGAIN_LATER, closing_reason(Internal(phase, error.message))
+        log("transfer refused", level=logging.WARNING, path=socket.scope["path"], problem=error.message)
     except Exception as error:  # noqa: BLE001 - a fault of ours: the client is told that there was one
         code, reason = FAILED, closing_reason(Internal(phase, "Internal error"))
         log("transfer failed", level=logging.ERROR, error=error, path=socket.scope["path"])
@@ -165,19 +181,25 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
     limiter = _limiter(socket, "talking", _TALKING)
     value: Any = None
     error: BaseException | None = None
-    while True:
-        step = await anyio.to_thread.run_sync(_advance, conversation, value, error, limiter=limiter)
-        value, error = None, None
-        match step:
-            case None:
-                return
-            case Say(text):
-                await _send(socket, text)
-            case Hear(within):
-                try:
-                    value = await _receive(socket, within)
-                except (PeerClosed, ProtocolViolation) as problem:
-                    error = problem
+    longest = 0
+    budget: MemoryBudget = socket.app.state.budget
+    with budget.reserve(intake_of(socket).held.who) as parsed:
+        while True:
+            step = await anyio.to_thread.run_sync(_advance, conversation, value, error, limiter=limiter)
+            value, error = None, None
+            match step:
+                case None:
+                    return
+                case Say(text):
+                    await _send(socket, text)
+                case Hear(within):
+                    try:
+                        value = await _receive(socket, within)
+                    except (PeerClosed, ProtocolViolation) as problem:
+                        error = problem
+                    # What the largest message said may be kept until the end; what the last one is parsed to, not.
+                    parsed.resize(longest + weight_of_json(value or ""))
+                    longest = max(longest, len(value or ""))
 
 
 def _advance(conversation: Conversation[None], value: Any, error: BaseException | None) -> Step | None:

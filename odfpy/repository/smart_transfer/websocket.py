@@ -307,6 +307,7 @@ def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
                 open_timeout=_OPEN_TIMEOUT,
                 close_timeout=_CLOSE_TIMEOUT,
                 max_size=MAX_MESSAGE,
+                compression=None,
             )
         )
     except InvalidStatus as error:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.budget import MemoryBudget
 from odfpy.serving.flight.server import FlightSqlServer
 from odfpy.serving.logs import log
 from odfpy.serving.settings import ServeSettings
@@ -24,6 +25,7 @@ def serving_flight(
     port: int,
     tls: Tls | None,
     settings: ServeSettings,
+    budget: MemoryBudget | None = None,
     on_stuck: Callable[[], object] = lambda: None,
 ) -> Iterator[str]:
     """Answer questions over Flight SQL inside of the block; gives the URL.
@@ -34,6 +36,7 @@ def serving_flight(
         port: port to listen at; 0 for any that is free.
         tls: certificate and key; without them nothing is encrypted.
         settings: limits and times. At the end, queries under way are stopped.
+        budget: memory for what clients send, where other servers of this process share it.
         on_stuck: called at the end if a client neither takes rows nor goes away: then gRPC waits for it without end.
 
     Raises:
@@ -42,9 +45,8 @@ def serving_flight(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would write into the log, in a form of its own
     place = f"[{host}]" if ":" in host else host
     scheme = "grpc+tls" if tls else "grpc"
-    certificates = [(tls.certificate.read_bytes(), tls.key.read_bytes())] if tls else []
     try:
-        server = FlightSqlServer(workspaces, f"{scheme}://{place}:{port}", settings, certificates)
+        server = FlightSqlServer(workspaces, f"{scheme}://{place}:{port}", settings, tls=tls, budget=budget)
     except (pa.ArrowException, OSError) as error:
         raise CannotServe(
             f"Cannot listen at {host}, port {port}, for Flight SQL",

@@ -5,7 +5,6 @@ There is one catalog and one schema, both called `odf`. A table is a dataset, un
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.slice import slice_schema
 from odfpy.errors import OdfError
+from odfpy.serving.flight.like import Like
 from odfpy.serving.flight.messages import name_of
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sql_info import sql_info
@@ -160,13 +160,5 @@ def _is_in(command: Any, field: str, name: str) -> bool:
 
 
 def _fits(command: Any, field: str, name: str) -> bool:
-    """Whether a name is like the pattern of a command: `%` and `_` as in SQL, after a backslash themselves."""
-    if not command.HasField(field):
-        return True
-    parts = re.findall(r"\\.|%|_|[^\\%_]+|\\", getattr(command, field), re.DOTALL)
-    wild = {"%": ".*", "_": "."}
-    return re.fullmatch("".join(wild.get(one) or re.escape(_plain(one)) for one in parts), name, re.DOTALL) is not None
-
-
-def _plain(piece: str) -> str:
-    return piece[1:] if len(piece) == 2 and piece.startswith("\\") else piece
+    """Whether a name is like the pattern of a command."""
+    return not command.HasField(field) or Like(getattr(command, field)).fits(name)

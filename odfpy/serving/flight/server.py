@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -19,19 +22,23 @@ import pyarrow.flight as fl
 from odfpy.coordinator.workspace import Workspace
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
+from odfpy.serving.budget import MemoryBudget, Who
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.engines import ServedEngines
+from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
+from odfpy.serving.flight.guard import FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
-from odfpy.serving.flight.tickets import Question, Ticket, values_of
+from odfpy.serving.flight.tickets import Question, Ticket
 from odfpy.serving.logs import log
 from odfpy.serving.reach import Reaches
 from odfpy.serving.settings import ServeSettings
+from odfpy.serving.tls import Tls
 from odfpy.serving.visible import VisibleDatasets
 
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
@@ -88,14 +95,17 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         workspaces: Sequence[Workspace],
         location: str,
         settings: ServeSettings,
-        certificates: Sequence[tuple[bytes, bytes]] = (),
+        *,
+        tls: Tls | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         """
         Args:
             workspaces: what it serves; the engines of the first one answer.
-            location: where to listen.
+            location: where to listen: a URL with a port, 0 for any that is free.
             settings: limits and times.
-            certificates: for TLS, with their keys.
+            tls: certificate and key; without them nothing is encrypted.
+            budget: memory for what clients send, where other servers of this process share it.
 
         Raises:
             ArrowException, OSError: it cannot listen there.
@@ -108,12 +118,31 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         self._statements = Statements()
         self._sessions = Sessions(self._served.storages, self._statements.close_all)
         self.running = Running(settings.flight_queries, settings.flight_working, settings.patience)
-        super().__init__(
-            location,
-            auth_handler=Everybody(),
-            tls_certificates=list(certificates) or None,
-            middleware={MIDDLEWARE: MiddlewareFactory(self._sessions)},
-        )
+        where = urlsplit(location)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-flight-")))  # nobody else may enter it
+            path = folder / "server"
+            self._guard = FlightGuard(
+                where.hostname or "", where.port or 0, path, budget or MemoryBudget(settings), settings, tls
+            )
+            stack.callback(self._guard.close)
+            super().__init__(
+                f"grpc+unix://{path}",
+                auth_handler=Everybody(),
+                middleware={MIDDLEWARE: MiddlewareFactory(self._sessions)},
+            )
+            self._resources = stack.pop_all()
+
+    @property
+    def port(self) -> int:
+        """Where clients reach it."""
+        return self._guard.port
+
+    def shutdown(self) -> None:
+        """End it: nobody comes any more, and those that are there are waited for."""
+        self._guard.hang_up()
+        super().shutdown()
+        self._resources.close()
 
     # --- What there is ---
 
@@ -175,7 +204,8 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             with self.running.working():
                 answer = stack.enter_context(asking.service.run(ticket.query(), control))
             token = asking.middleware.session.caller.token
-            fields = {"path": answer.path, "peer": context.peer(), "token": token.name if token else None}
+            peer = client_of(context.peer())
+            fields: dict[str, Any] = {"path": answer.path, "peer": peer, "token": token.name if token else None}
             tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
             return Batches(answer, self.running, control, stack.pop_all(), tell)
 
@@ -188,9 +218,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             raise ReadOnly(f"{_written(command)} would change data", hint=_READ_ONLY)
         handle = command.prepared_statement_handle
         statement = self._statements.get(handle)
-        table = as_arrow(reader.read_all, "The parameters cannot be read")
-        values = values_of(table.combine_chunks().to_batches()[0]) if table.num_rows else ()
-        question = replace(statement.question, parameters=values)
+        question = replace(statement.question, parameters=bound_values(reader))
         self._plan(asking, question)
         self._statements.replace(handle, replace(statement, question=question))
         bound = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
@@ -225,7 +253,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         _refuse_transaction(request)
         asking = self._asking(context)
         planned = self._plan(asking, asking.question(request.query))
-        handle = self._statements.add(Statement(asking.middleware.session.name, planned.question))
+        handle = self._statements.add(
+            Statement(asking.middleware.session.name, _who(asking, context), planned.question)
+        )
         result = message(
             "ActionCreatePreparedStatementResult",
             prepared_statement_handle=handle,
@@ -333,6 +363,11 @@ def _command(descriptor: Any) -> Any:
         raise WrongMessage("The descriptor names nothing", hint="Give it the name of a dataset as path.")
     name = dialect_named(DEFAULT_DIALECT).quoted("/".join(parts))
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
+
+
+def _who(asking: _Asking, context: Any) -> Who:
+    token = asking.middleware.session.caller.token
+    return Who.of_token(token.name) if token else Who.at(client_of(context.peer()).rpartition(":")[0])
 
 
 def _option(key: str, value: Any) -> bytes:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import sys
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from odfpy.query.dialects import dialect_named
 from odfpy.query.plan import Plan, plan
 from odfpy.query.question import Query
 from odfpy.query.service import QueryService
+from odfpy.serving.budget import Who
 from odfpy.serving.flight.errors import UnknownStatement
 from odfpy.serving.flight.parameters import parameter_schema
 from odfpy.serving.flight.tickets import Question, Ticket
@@ -31,7 +34,12 @@ _MOST_PARTS: Final = 8
 _LEAST_ROWS: Final = 500_000
 """Rows that are worth a connection of their own."""
 _MOST_STATEMENTS: Final = 20_000
+_MOST_BYTES: Final = 32 << 20
+_MOST_BYTES_EACH: Final = 8 << 20
+_LEAST_SIZE: Final = 1000
 _MOST_SCHEMAS: Final = 1000
+_LARGEST_SCHEMA: Final = 64 * 1024
+"""Bytes of one that is kept, as it goes out."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class Schemas:
         with self._lock:
             schema = self._known.pop(key, None)
         schema = ask() if schema is None else schema
+        if schema.serialize().size > _LARGEST_SCHEMA:
+            return schema
         with self._lock:
             self._known[key] = schema
             if len(self._known) > _MOST_SCHEMAS:
@@ -148,30 +158,44 @@ class Statement:
 
     Attributes:
         session: the session that it ends with, if it was made in one.
+        who: whose it is.
         question: what it asks, with the parameters that it has.
     """
 
     session: str
+    who: Who
     question: Question
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes that it takes, by and large."""
+        return _LEAST_SIZE + sum(map(sys.getsizeof, (self.question.text, *self.question.parameters)))
 
 
 class Statements:
     """The prepared statements, by handles that nobody can guess; threads may share it.
 
-    Of very many, those that were not used for the longest time are forgotten.
+    Of very many, or very large ones, those that were not used for the longest time are forgotten: first those of a
+    caller who has more than his share.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES, most_bytes_each: int = _MOST_BYTES_EACH) -> None:
+        """
+        Args:
+            most_bytes: of all of them.
+            most_bytes_each: of those of one caller.
+        """
+        self._most_bytes = most_bytes
+        self._most_bytes_each = most_bytes_each
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, Statement] = OrderedDict()
+        self._sizes: Counter[Who] = Counter()
 
     def add(self, statement: Statement) -> bytes:
         """Keep one; gives its handle."""
         handle = secrets.token_hex(16).encode()
         with self._lock:
-            self._known[handle] = statement
-            while len(self._known) > _MOST_STATEMENTS:
-                self._known.popitem(last=False)
+            self._put(handle, statement)
         return handle
 
     def get(self, handle: bytes) -> Statement:
@@ -190,17 +214,42 @@ class Statements:
         """It has got other parameters; nothing if it was closed in the meantime."""
         with self._lock:
             if handle in self._known:
-                self._known[handle] = statement
+                self._drop(handle)
+                self._put(handle, statement)
 
     def close(self, handle: bytes) -> None:
         """Forget one."""
         with self._lock:
-            self._known.pop(handle, None)
+            if handle in self._known:
+                self._drop(handle)
 
     def close_all(self, sessions: Collection[str]) -> None:
         """Forget those of some sessions."""
         with self._lock:
-            self._known = OrderedDict((key, one) for key, one in self._known.items() if one.session not in sessions)
+            for handle in [key for key, one in self._known.items() if one.session in sessions]:
+                self._drop(handle)
+
+    def _put(self, handle: bytes, statement: Statement) -> None:
+        who = statement.who
+        while self._sizes[who] and self._sizes[who] + statement.size > self._most_bytes_each:
+            self._drop(next(key for key, one in self._known.items() if one.who == who))
+        while self._known and (
+            len(self._known) >= _MOST_STATEMENTS or self._sizes.total() + statement.size > self._most_bytes
+        ):
+            self._drop(next(iter(self._known)))
+        self._known[handle] = statement
+        self._sizes[who] += statement.size
+
+    def _drop(self, handle: bytes) -> None:
+        gone = self._known.pop(handle)
+        self._sizes[gone.who] -= gone.size
+        if not self._sizes[gone.who]:
+            del self._sizes[gone.who]
+
+    @property
+    def size(self) -> int:
+        """Bytes that all of them take."""
+        return self._sizes.total()
 
     def __len__(self) -> int:
         return len(self._known)

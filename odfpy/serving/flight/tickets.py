@@ -14,15 +14,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from odfpy.codec.arrow_message import is_compressed
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue
 from odfpy.query.question import Query
+from odfpy.serving.flight.binding import check_types, values_of
 from odfpy.serving.flight.errors import FlightSqlError, WrongMessage, as_arrow
 from odfpy.serving.flight.messages import message, wrap
 
 _LONGEST_QUERY: Final = 1 << 20
-_MOST_PARAMETER_BYTES: Final = 1 << 24
+_LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +106,12 @@ class Ticket:
             pins = {DatasetId.parse(key): Multihash.parse(value) for key, value in document.get("pins", {}).items()}
             limit = document.get("limit")
             return cls(
-                _text(document["name"]), question, pins, _count(document.get("skip", 0)), limit and _count(limit)
+                _name(document["name"]), question, pins, _count(document.get("skip", 0)), limit and _count(limit)
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidValue) as error:
             raise WrongMessage(
                 "This is no ticket of this server", hint="Take tickets as GetFlightInfo gives them."
             ) from error
-
-
-def values_of(batch: pa.RecordBatch) -> tuple[Any, ...]:
-    """The values of one row.
-
-    Raises:
-        FlightSqlError: there are more rows, or they are too large.
-    """
-    if batch.num_rows != 1:
-        raise FlightSqlError(
-            f"A statement takes the parameters of one row at a time, and {batch.num_rows} came",
-            hint="Execute it once for each row.",
-        )
-    if batch.nbytes > _MOST_PARAMETER_BYTES:
-        raise FlightSqlError(f"Parameters have {_MOST_PARAMETER_BYTES} bytes at most")
-    return tuple(as_arrow(column[0].as_py, "A parameter cannot be read") for column in batch.columns)
 
 
 def _packed(values: tuple[Any, ...]) -> str:
@@ -147,9 +133,22 @@ def _unpacked(text: str) -> tuple[Any, ...]:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise WrongMessage("This is no ticket of this server") from error
-    table = as_arrow(lambda: pa.ipc.open_stream(data).read_all(), "This is no ticket of this server")
-    (batch,) = table.to_batches()
-    return values_of(batch)
+    return values_of(as_arrow(lambda: _first_batch(data), "This is no ticket of this server"))
+
+
+def _first_batch(data: bytes) -> pa.RecordBatch:
+    if any(is_compressed(message.metadata.to_pybytes()) for message in pa.ipc.MessageReader.open_stream(data)):
+        raise ValueError
+    with pa.ipc.open_stream(data) as reader:
+        check_types(reader.schema)
+        return reader.read_next_batch()
+
+
+def _name(value: Any) -> str:
+    """The name of an execution; those that are cancelled are kept in mind."""
+    if len(_text(value)) > _LONGEST_NAME:
+        raise ValueError
+    return _text(value)
 
 
 def _text(value: Any) -> str:

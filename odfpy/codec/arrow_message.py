@@ -1,0 +1,37 @@
+"""The `Message` of Arrow's format (`Message.fbs`), as far as one must look at it before Arrow does."""
+
+from __future__ import annotations
+
+import struct
+
+import flatbuffers.number_types as numbers
+from flatbuffers.table import Table
+
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+
+
+def is_compressed(header: bytes) -> bool:
+    """Whether the `Message` of Arrow's format that comes with a body is a batch with the field `compression`.
+
+    Older writers say it in the metadata of the message, which batches of parameters do not have.
+
+    Raises:
+        ValueError, struct.error, and others: it is none.
+    """
+    if not header:
+        return False
+    message = Table(header, struct.unpack_from("<I", header)[0])
+    kind = message.Offset(6)
+    kind = message.Get(numbers.Uint8Flags, message.Pos + kind) if kind else 0
+    place = message.Offset(8)
+    if kind not in (_DICTIONARY_BATCH, _RECORD_BATCH) or not place:
+        return False
+    if message.Offset(12):
+        return True
+    batch = Table(header, message.Indirect(message.Pos + place))
+    if kind == _DICTIONARY_BATCH:
+        place = batch.Offset(6)
+        if not place:
+            return False
+        batch = Table(header, batch.Indirect(batch.Pos + place))
+    return bool(batch.Offset(10))

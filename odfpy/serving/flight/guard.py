@@ -1,0 +1,346 @@
+"""Stands before the server of Flight SQL, and lets through what its memory can bear.
+
+gRPC takes in messages of any length, unpacks them, and begins a thread for each call, before anybody is asked; none of
+that can be chosen from Python. So it listens on a socket in a folder of its own, and clients connect to the guard,
+which looks at the frames that pass: it counts them in the server's budget, and ends connections that break a rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from odfpy.serving.addresses import Addresses, address_of
+from odfpy.serving.budget import MemoryBudget, OverBudget, Reservation, Who
+from odfpy.serving.flight.frames import PREFACE, Call, Frames, Violation, payload_of
+from odfpy.serving.logs import log
+from odfpy.serving.settings import ServeSettings
+from odfpy.serving.tls import Tls
+
+_COPIES: Final = 3
+"""How often what a client sends is in memory: at gRPC, as bytes of Python, and as what is made of them."""
+
+_HIGH_WATER: Final = 1 << 20
+_LOOKS: Final = 4
+_LEAST_PATIENCE: Final = 1.0
+_CALLS_PER_ANSWER: Final = 2
+_GOAWAY: Final = 0x7
+_ENHANCE_YOUR_CALM: Final = 0xB
+_PEER: Final = "odf-flight-"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call under way.
+
+    Attributes:
+        call: what the client has said.
+        held: memory for that.
+        heard: when it has last said something, by the clock of the loop.
+    """
+
+    call: Call
+    held: Reservation
+    heard: float
+
+
+@dataclass
+class _Rules:
+    """What all connections share."""
+
+    path: Path
+    budget: MemoryBudget
+    settings: ServeSettings
+    addresses: Addresses
+    calls: Counter[str] = field(default_factory=Counter)
+    clients: set[_Client] = field(default_factory=set)
+
+
+class _Client(asyncio.Protocol):
+    """The side of a client."""
+
+    def __init__(self, rules: _Rules) -> None:
+        self._rules = rules
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames()
+        self._open: dict[int, _Open] = {}
+        self._first = b""
+        self._server: _Server | None = None
+        self._dialing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody has come."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream
+        self.transport = transport
+        transport.set_write_buffer_limits(_HIGH_WATER)
+        peer = transport.get_extra_info("peername")
+        self.address = address_of(peer)
+        self._name = f"{self.address}:{peer[1]}" if peer else ""
+        self._rules.clients.add(self)
+        self._look()
+        if not self._rules.addresses.enter(self.address) or len(self._rules.addresses) > self._most_connections:
+            self.end("too many connections")
+
+    @property
+    def _most_connections(self) -> int:
+        return self._rules.settings.max_connections
+
+    def data_received(self, data: bytes) -> None:
+        """It says something, which goes on if it keeps to the rules."""
+        if self.transport.is_closing():
+            return
+        try:
+            if self._server is None:
+                self._begin(data)
+                return
+            self._check(data)
+        except (Violation, OverBudget) as error:
+            self.end(str(error))
+            return
+        self._server.write(data)
+
+    def _begin(self, data: bytes) -> None:
+        """Until it is seen that this is HTTP/2, nobody else is asked."""
+        self._first += data
+        if not (self._first.startswith(PREFACE) or PREFACE.startswith(self._first)):
+            raise Violation("this is not Flight")
+        if len(self._first) >= len(PREFACE) and self._dialing is None:
+            self.transport.pause_reading()
+            self._dialing = self._loop.create_task(self._dial())
+
+    async def _dial(self) -> None:
+        dialed = socket.socket(socket.AF_UNIX)
+        try:
+            dialed.setblocking(False)
+            # By this name the server knows the client; an abstract one leaves nothing behind, and has to be unique.
+            dialed.bind(f"\0{_PEER}{os.getpid()}-{secrets.token_hex(4)}-{self._name}")
+            await self._loop.sock_connect(dialed, str(self._rules.path))
+            _, self._server = await self._loop.create_unix_connection(lambda: _Server(self), sock=dialed)
+        except OSError as error:
+            dialed.close()
+            self.end(f"the server does not answer: {error.strerror}")
+            return
+        if self.transport.is_closing():
+            self._server.close()
+            return
+        first, self._first = self._first, b""
+        self._server.write(first[: len(PREFACE)])
+        if len(first) > len(PREFACE):
+            self.data_received(first[len(PREFACE) :])
+        self.transport.resume_reading()
+
+    def _check(self, data: bytes) -> None:
+        for frame, piece in self._frames.feed(data):
+            if frame.resets:
+                self._leave(frame.stream)
+                continue
+            payload = payload_of(frame, piece)
+            if frame.stream and not frame.stream % 2:
+                raise Violation("streams of clients have odd numbers")
+            opened = self._of(frame.stream, is_new=frame.begins_call)
+            if opened is None:
+                continue
+            opened.heard = self._loop.time()
+            before = opened.call.total
+            opened.call.take(payload)
+            if opened.call.total > before:
+                opened.held.grow(_COPIES * (opened.call.total - before))
+            opened.call.is_said |= frame.ends_stream and not frame.left
+
+    def _of(self, stream: int, *, is_new: bool) -> _Open | None:
+        """The call of a stream; what is said after its end does not count, since nobody listens."""
+        if stream and stream not in self._open and is_new:
+            calls, most = self._rules.calls, _CALLS_PER_ANSWER * self._rules.settings.flight_queries
+            if calls[self.address] >= most or calls.total() >= 2 * most:
+                raise Violation(f"{most} calls of one address may be under way, and {2 * most} of all")
+            calls[self.address] += 1
+            held = self._rules.budget.reserve(Who.at(self.address))
+            self._open[stream] = _Open(Call(), held, self._loop.time())
+        return self._open.get(stream)
+
+    def over(self, stream: int) -> None:
+        """A call has ended."""
+        found = self._open.pop(stream, None)
+        if found is not None:
+            self._forget(found)
+
+    def _leave(self, stream: int) -> None:
+        """The client has lost interest; the server may be at work for as long as it lets calls wait."""
+        found = self._open.pop(stream, None)
+        if found is not None:
+            self._loop.call_later(self._rules.settings.patience, self._forget, found)
+
+    def _forget(self, found: _Open) -> None:
+        found.held.release()
+        self._rules.calls[self.address] -= 1
+        if not self._rules.calls[self.address]:
+            del self._rules.calls[self.address]
+
+    def _look(self) -> None:
+        """Give up clients that begin and do not go on."""
+        patience = max(self._rules.settings.patience, _LEAST_PATIENCE)
+        late = self._loop.time() - patience
+        if self._timer is not None and self._server is None:
+            self.end("nothing has come")
+        elif any(one.heard < late and not one.call.is_said for one in self._open.values()):
+            self.end("a call does not go on")
+        else:
+            self._timer = self._loop.call_later(patience / _LOOKS if self._timer else patience, self._look)
+
+    def end(self, why: str) -> None:
+        """End the connection, and tell why."""
+        log("flight connection ended", client=self.address, problem=why[:200])
+        text = why.encode()[:200]
+        payload = bytes(4) + _ENHANCE_YOUR_CALM.to_bytes(4, "big") + text
+        self.transport.write(len(payload).to_bytes(3, "big") + bytes([_GOAWAY]) + bytes(5) + payload)
+        self.transport.close()
+        self._loop.call_later(1, self.transport.abort)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has gone, and with it what it has asked for."""
+        del error
+        if self._timer is not None:
+            self._timer.cancel()
+        for stream in list(self._open):
+            self._leave(stream)
+        self._rules.addresses.leave(self.address)
+        self._rules.clients.discard(self)
+        if self._server is not None:
+            self._server.close()
+
+    def pause_writing(self) -> None:
+        """It takes nothing at the moment."""
+        if self._server is not None:
+            self._server.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It has taken what there was."""
+        if self._server is not None and not self._server.transport.is_closing():
+            self._server.transport.resume_reading()
+
+
+class _Server(asyncio.Protocol):
+    """The side of the server, for one client."""
+
+    def __init__(self, client: _Client) -> None:
+        self._client = client
+        self._frames = Frames()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The server is there."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a stream
+        self.transport = transport
+        transport.set_write_buffer_limits(_HIGH_WATER)
+
+    def write(self, data: bytes) -> None:
+        """Pass on what the client says."""
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        """It answers."""
+        for frame, _ in self._frames.feed(data):
+            if (frame.ends_stream and not frame.left) or frame.resets:
+                self._client.over(frame.stream)
+        if not self._client.transport.is_closing():
+            self._client.transport.write(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It has hung up."""
+        del error
+        self._client.transport.close()
+
+    def pause_writing(self) -> None:
+        """It has enough to do."""
+        if not self._client.transport.is_closing():
+            self._client.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It takes more."""
+        if not self._client.transport.is_closing():
+            self._client.transport.resume_reading()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.transport.abort()
+
+
+class FlightGuard:
+    """Listens for clients, in a thread of its own, from the moment it is made.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    def __init__(
+        self, host: str, port: int, path: Path, budget: MemoryBudget, settings: ServeSettings, tls: Tls | None
+    ) -> None:
+        """
+        Args:
+            host: name or address to listen at.
+            port: port to listen at; 0 for any that is free.
+            path: the socket of the server.
+            budget: memory for what comes.
+            settings: limits and times.
+            tls: certificate and key; without them nothing is encrypted.
+
+        Raises:
+            OSError: it cannot listen there.
+        """
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        self._listener = socket.create_server(address[:2], family=family, backlog=settings.max_connections)
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port: int = self._listener.getsockname()[1]
+        self._rules = _Rules(path, budget, settings, Addresses(settings.max_connections_each))
+        self._loop = asyncio.new_event_loop()
+        self._listening = self._loop.run_until_complete(
+            self._loop.create_server(lambda: _Client(self._rules), sock=self._listener, ssl=_context(tls))
+        )
+        self._thread = threading.Thread(target=self._loop.run_forever, name="flight-guard", daemon=True)
+        self._thread.start()
+
+    def hang_up(self) -> None:
+        """Let nobody come any more; who is there stays."""
+        self._do(self._listening.close)
+
+    def close(self) -> None:
+        """End all connections."""
+        if self._loop.is_closed():
+            return
+        self._do(self._end_all)
+        self._do(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _end_all(self) -> None:
+        self._listening.close()
+        for client in list(self._rules.clients):
+            client.transport.abort()
+
+    def _do(self, work: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(work)
+
+
+def _context(tls: Tls | None) -> ssl.SSLContext | None:
+    if tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls.certificate, tls.key, password=lambda: b"")
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+def client_of(peer: str) -> str:
+    """The client behind a name that gRPC has for it."""
+    return peer.partition(_PEER)[2].split("-", 2)[-1] if _PEER in peer else peer

@@ -1,0 +1,67 @@
+"""Patterns of names as SQL's LIKE has them: `%` is any text, `_` any character, after a backslash they are themselves.
+
+Backtracking takes time that doubles with each `%`. Here each piece between two `%` is looked for once, from where the
+last one ended: the leftmost place is as good as any.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from odfpy.serving.flight.errors import FlightSqlError
+
+LONGEST: Final = 1000
+"""Characters of a pattern; names of datasets are shorter."""
+
+_ANY: Final = None
+_Piece = list[str | None]
+
+
+class Like:
+    """A pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        """
+        Raises:
+            FlightSqlError: the pattern is too long.
+        """
+        if len(pattern) > LONGEST:
+            raise FlightSqlError(
+                f"A pattern of names has {LONGEST} characters at most, not {len(pattern)}",
+                hint="Use % for any text.",
+            )
+        self._pieces = _split(pattern)
+
+    def fits(self, name: str) -> bool:
+        """Whether a name is like the pattern; takes no more steps than both lengths multiplied."""
+        first, *others = self._pieces
+        if not others:
+            return len(name) == len(first) and _is_at(first, name, 0)
+        *middle, last = others
+        at, end = len(first), len(name) - len(last)
+        if at > end or not _is_at(first, name, 0) or not _is_at(last, name, end):
+            return False
+        for piece in middle:
+            found = next((place for place in range(at, end - len(piece) + 1) if _is_at(piece, name, place)), None)
+            if found is None:
+                return False
+            at = found + len(piece)
+        return True
+
+
+def _split(pattern: str) -> list[_Piece]:
+    """The pieces between `%`: characters, and None for `_`."""
+    pieces: list[_Piece] = [[]]
+    characters = iter(pattern)
+    for one in characters:
+        if one == "%":
+            pieces.append([])
+        elif one == "_":
+            pieces[-1].append(_ANY)
+        else:
+            pieces[-1].append(next(characters, one) if one == "\\" else one)
+    return pieces[:1] + [piece for piece in pieces[1:-1] if piece] + pieces[1:][-1:]
+
+
+def _is_at(piece: _Piece, name: str, place: int) -> bool:
+    return all(one is _ANY or one == name[place + step] for step, one in enumerate(piece))
