@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from odfpy.data.sql_text import check_text
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import did_you_mean
 
@@ -73,8 +74,14 @@ class SourceText:
 
 
 def step_texts(transform: TransformSql) -> list[SourceText]:
-    """The queries of a transform, each labelled with its step where there are several."""
+    """The queries of a transform, each labelled with its step where there are several.
+
+    Raises:
+        QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
+    """
     steps = transform.steps
+    for step in steps:
+        check_text(step.query)
     if len(steps) == 1:
         return [SourceText(steps[0].query)]
     labels = (f"step {at} (`{step.alias}`)" if step.alias else f"step {at}" for at, step in enumerate(steps, start=1))

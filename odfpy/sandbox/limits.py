@@ -44,6 +44,11 @@ def memory_of_machine() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def most_memory() -> int:
+    """Bytes of it that confined processes may hold where nothing else is said."""
+    return memory_of_machine() * 9 // 10
+
+
 def limit_this_process(limits: Limits, *, alone: bool = True) -> None:
     """Have the kernel keep to the limits, in this process and those that it starts.
 

@@ -15,13 +15,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue
 from odfpy.query.question import Query
 from odfpy.serving.flight.errors import FlightSqlError, WrongMessage, as_arrow
 from odfpy.serving.flight.messages import message, wrap
 
-_LONGEST_QUERY: Final = 1 << 20
 _MOST_PARAMETER_BYTES: Final = 1 << 24
 
 
@@ -40,8 +40,7 @@ class Question:
     parameters: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.text) > _LONGEST_QUERY:
-            raise FlightSqlError(f"A query has {_LONGEST_QUERY} characters at most, not {len(self.text)}")
+        check_text(self.text, OF_STRANGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,7 @@ class Ticket:
             self.skip,
             self.limit,
             parameters=asked.parameters,
+            text_limits=OF_STRANGERS,
         )
 
     def to_bytes(self) -> bytes:
