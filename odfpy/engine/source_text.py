@@ -12,6 +12,8 @@ from odfpy.errors import did_you_mean
 
 _MOST_CARETS = 40
 _SHORTEST: Final = 4
+_LONGEST_LINE: Final = 300
+"""Characters of a line that are shown, around what is meant."""
 _KEYWORDS: Final = frozenset(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
     WITH BETWEEN EXISTS VALUES PARTITION CASE WHEN THEN ELSE LIKE NULL""".split()  # noqa: SIM905
@@ -69,6 +71,9 @@ class SourceText:
         shown = lines[line] if line < len(lines) else ""
         where = f"line {line + 1}, column {column + 1}" + (f" of {self.label}" if self.label else "")
         carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
+        if len(shown) > _LONGEST_LINE:
+            start = max(0, column - _LONGEST_LINE // 3)
+            shown, column = shown[start : start + _LONGEST_LINE], column - start
         gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
         return f" ({where})\n    {shown}\n    {gap}{carets}"
 

@@ -65,6 +65,7 @@ class ForkServer:
 
     Attributes:
         memory: bytes that a request may take.
+        pid: of the process that all others are forked from, once there is one.
     """
 
     def __init__(self, memory: int) -> None:
@@ -72,6 +73,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
         self._owner: int | None = None
+        self.pid: int | None = None
         self._end: Callable[[], object] = lambda: None
 
     def begin(self) -> None:
@@ -131,6 +133,7 @@ class ForkServer:
                 env=python_environment(os.environ, **_SETTINGS),
                 start_new_session=True,  # Ctrl-C is not for it
             )
+        self.pid = process.pid
         self._end = weakref.finalize(self, _end, mine, process, os.getpid())
         return mine
 
