@@ -226,6 +226,24 @@ class NotConfined(EngineError, code="E440"):
 # --- Questions -------------------------------------------------------------------------------------------------------
 
 
+class QueryEnded(EngineError, code="E450"):
+    """The process of a query has ended: the query wanted too much memory, or broke DataFusion."""
+
+
+class QueryTooLong(InvalidQuery, code="E451"):
+    """A query has more text, or more words and signs, than it may have."""
+
+
+class QueryTooDeep(InvalidQuery, code="E452"):
+    """A query is nested too deeply, or chains too many operators."""
+
+    @classmethod
+    def anywhere(cls) -> QueryTooDeep:
+        """The error where it shows only when the query is worked on."""
+        hint = "Write it in several steps, or with fewer operators in a row."
+        return cls("The query is nested too deeply", hint=hint)
+
+
 class NotYetThen(NotFound, code="E701"):
     """A dataset is asked for as it was before it began."""
 

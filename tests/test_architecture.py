@@ -33,7 +33,7 @@ PACKAGES = {
     "codec": {"errors", "data", "dataset"},
     "chain": VALUES,
     "state": VALUES,  # never chain: state and engine know nothing of metadata chains
-    "engine": VALUES | {"state", "ethereum", "sandbox"},
+    "engine": VALUES | {"state", "ethereum", "sandbox", "extras"},
     "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras", "sandbox"},
     "repository": VALUES | {"chain", "state", "http", "extras"},
     "query": VALUES | {"chain", "state", "engine"},

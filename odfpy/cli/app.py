@@ -29,6 +29,8 @@ def main() -> None:
     try:
         interruptions.listen()
         mend_streams()
+        from odfpy.extras import do_without_pandas
+
         do_without_pandas()
         code = run()
         interruptions.end()
@@ -55,18 +57,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001 - this is where every error ends
         return _report(error, session, given)
     return code
-
-
-def do_without_pandas() -> None:
-    """Keep pyarrow from importing pandas only to ask whether a list is a Series, which takes 0.2 s."""
-    sys.meta_path.insert(0, _NoPandas)
-
-
-class _NoPandas:
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("odf does without pandas", name=name)
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------

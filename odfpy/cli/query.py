@@ -62,11 +62,13 @@ def sql(
     form: Form = None,
 ) -> None:
     """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
+    session = session_of(context)
+    if query is not None and engine is not None:
+        session.workspace.engines.expect(engine)
     from odfpy.cli.answers import Showing
     from odfpy.cli.shell import Shell
     from odfpy.query.tables import split_statements
 
-    session = session_of(context)
     if query is not None and script is not None:
         raise UsageError("Either --command or --script")
     showing = Showing(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)

@@ -151,6 +151,8 @@ def _ingest_file(
     scratch: Path,
     allowed: Allowed,
 ) -> PullResult:
+    if source.preprocess is not None:
+        engines.expect(source.preprocess.engine)
     limit = retraction_limit(dataset, source.merge, allowed)
     require_whole(source, file.path, file.name)
     policy = policy_of(dataset)

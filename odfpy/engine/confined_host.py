@@ -23,7 +23,7 @@ from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import StartupCache
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.cell import Cell, SandboxError, confined, restricted, unconfined
-from odfpy.sandbox.limits import Limits, excess, family_of, memory_of_machine
+from odfpy.sandbox.limits import Limits, excess, family_of, most_memory
 from odfpy.sandbox.view import View, is_in, view_of_python
 
 _LOG: Final = 2
@@ -64,7 +64,7 @@ class ConfinedHost:
         self._run = run
         self._scratch = scratch
         self._limits = Limits(
-            memory=settings.most_memory or memory_of_machine() * 9 // 10,
+            memory=settings.most_memory or most_memory(),
             disk=settings.most_disk,
             # Each Python of a task has as many threads as there are processors.
             processes=max(_LEAST_PROCESSES, 256 * (os.cpu_count() or 1)),

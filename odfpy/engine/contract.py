@@ -178,7 +178,7 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported`, `nondeterministic` or `too-large` (odfpy).
+        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy).
         hint: what to write instead (odfpy).
     """
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.source_text import SourceText, step_texts
-from odfpy.errors import EngineNotFound, InvalidQuery, UnsupportedQuery
+from odfpy.errors import EngineNotFound, InvalidQuery, QueryTooDeep, UnsupportedQuery
 
 TARGET: Final = "spark"
 NATIVE: Final = ("datafusion", TARGET)
@@ -61,10 +61,12 @@ def _to_spark(source: SourceText, grammar: str, engine: str) -> str:
     from sqlglot import ErrorLevel
     from sqlglot.errors import UnsupportedError
 
-    query = _parsed(source, grammar)
     try:
+        query = _parsed(source, grammar)
         _check_aggregates(query)
         return str(query.sql(dialect=TARGET, unsupported_level=ErrorLevel.RAISE, pretty=True, comments=False))
+    except RecursionError as error:
+        raise QueryTooDeep.anywhere() from error
     except UnsupportedError as error:
         raise UnsupportedQuery(
             f"The query for {engine} cannot be translated to Spark SQL: {error}{source.whole()}",

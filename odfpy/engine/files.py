@@ -60,7 +60,7 @@ def files_of(job: Job) -> RequestFiles:
             written = [job.output_path]
         case JobRequest():
             return RequestFiles(tuple(map(_absolute, job.reads)), (_absolute(job.folder),))
-    folders = dict.fromkeys(_folder_of(path) for path in written)
+    folders = dict.fromkeys(_folder_of(path) for path in written if path)  # rows may go elsewhere
     return RequestFiles(tuple(_absolute(path) for path in reads if path), tuple(folders))
 
 

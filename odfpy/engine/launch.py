@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import CLUSTER_VARIABLES
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.errors import EngineUnavailable
+from odfpy.sandbox.python import PROGRAM, module_folders, python_command
 
 # Everything else of the environment stays outside: credentials, proxies, settings of Spark, Hadoop and Java.
 _INHERITED: Final = frozenset(
@@ -35,7 +35,7 @@ def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
     """What a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
     package = Path(odfpy.__file__).parent
     worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
-    parts = [json.dumps(to_tree(worker_settings)), sys.executable, str(java.home), java.version, str(spark_home())]
+    parts = [json.dumps(to_tree(worker_settings)), PROGRAM, str(java.home), java.version, str(spark_home())]
     parts += [] if settings.properties is None else [_stamp_of(settings.properties)]
     parts += [f"{package} {odfpy.__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
     return hashlib.sha3_256("\n".join(parts).encode()).hexdigest()
@@ -69,8 +69,9 @@ def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cl
         kept[JAVA_HOME] = str(java.home)
     return {
         **kept,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path),
+        "PYSPARK_PYTHON": PROGRAM,
+        "PYTHONPATH": os.pathsep.join(module_folders()),
+        "PYTHONSAFEPATH": "1",  # for the Python that Spark starts, from 3.11 on; before, it is in an empty folder
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
         "TZ": "UTC",
@@ -87,8 +88,8 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
     log = run.open_log()
     try:
         pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-m", "odfpy.engine.worker", *arguments],
+            PROGRAM,
+            python_command("odfpy.engine.worker", *arguments),
             scrubbed_environment(os.environ, java, is_cluster=settings.is_cluster),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

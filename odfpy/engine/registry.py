@@ -15,7 +15,9 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponse,
 )
+from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineNotFound, did_you_mean
+from odfpy.sandbox.limits import most_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from odfpy.engine.client import ProgressListener
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
-    from odfpy.engine.settings import EngineSettings
 
 
 class Engine(Protocol):
@@ -99,7 +100,7 @@ class EngineRegistry:
 
         Args:
             run_dir: the workspace's folder for what runs.
-            settings: of the Spark engine.
+            settings: of the Spark engine; its memory and time are those of DataFusion's processes, too.
             on_progress: hears how the Spark engine gets on.
         """
 
@@ -108,25 +109,18 @@ class EngineRegistry:
 
             return SparkEngine(run_dir, settings, on_progress)
 
-        def datafusion() -> Engine:
-            from odfpy.engine.datafusion.engine import DataFusionEngine
+        chosen = settings or EngineSettings()
+        memory = chosen.most_memory or most_memory()
+        return cls({"spark": spark, "datafusion": partial(_datafusion, memory, chosen.job_seconds)})
 
-            return DataFusionEngine()
-
-        return cls({"spark": spark, "datafusion": datafusion})
-
-    def with_queries_apart(self, memory: int) -> EngineRegistry:
-        """The same engines for servers: queries that this process would answer have processes of their own.
+    def with_limits(self, memory: int, seconds: float) -> EngineRegistry:
+        """The same engines for servers, where DataFusion gets less.
 
         Args:
-            memory: bytes that each of these may take.
+            memory: bytes that each of its processes may take.
+            seconds: how long one may work at an ingest; queries have their own time.
         """
-
-        def datafusion() -> Engine:
-            from odfpy.engine.datafusion.apart import fork_server
-            from odfpy.engine.datafusion.engine import DataFusionEngine
-
-            return DataFusionEngine(fork_server(memory))
+        datafusion = partial(_datafusion, memory, seconds)
 
         return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
 
@@ -140,6 +134,11 @@ class EngineRegistry:
             return engine.only_confined() if isinstance(engine, SparkEngine) else engine
 
         return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+
+    def expect(self, name: str) -> None:
+        """Make an engine that will be needed soon, as far as there is one of that name: its start takes a while."""
+        if name.lower() in self._factories:
+            self.get(name)
 
     @property
     def names(self) -> list[str]:
@@ -159,3 +158,12 @@ class EngineRegistry:
         if key not in self._engines:
             self._engines[key] = self._factories[key]()
         return self._engines[key]
+
+
+def _datafusion(memory: int, seconds: float | None) -> Engine:
+    from odfpy.engine.datafusion.apart import fork_server
+    from odfpy.engine.datafusion.engine import DataFusionEngine
+
+    processes = fork_server(memory)
+    processes.begin()  # who asks for an engine will need it in a moment
+    return DataFusionEngine(processes, seconds)

@@ -13,6 +13,8 @@ from odfpy.errors import (
     InvalidQuery,
     NondeterministicQuery,
     OdfError,
+    QueryTooDeep,
+    QueryTooLong,
     ResultTooLarge,
     UnsupportedQuery,
     UsageError,
@@ -21,6 +23,8 @@ from odfpy.errors import (
 Response = TypeVar("Response")
 
 _ERRORS: dict[str, type[EngineError]] = {
+    "too-long": QueryTooLong,  # subclasses come first
+    "too-deep": QueryTooDeep,
     "invalid": InvalidQuery,
     "unsupported": UnsupportedQuery,
     "nondeterministic": NondeterministicQuery,

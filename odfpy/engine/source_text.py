@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from odfpy.data.sql_text import check_text
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import InvalidQuery, did_you_mean
 
@@ -21,6 +22,8 @@ _BRACKETS: Final = re.compile(
 )
 _OPEN: Final = ("(", "[", "case")
 _CLOSED: Final = (")", "]", "end")
+_LONGEST_LINE: Final = 300
+"""Characters of a line that are shown, around what is meant."""
 _KEYWORDS: Final = frozenset(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
     WITH BETWEEN EXISTS VALUES PARTITION CASE WHEN THEN ELSE LIKE NULL""".split()  # noqa: SIM905
@@ -78,6 +81,9 @@ class SourceText:
         shown = lines[line] if line < len(lines) else ""
         where = f"line {line + 1}, column {column + 1}" + (f" of {self.label}" if self.label else "")
         carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
+        if len(shown) > _LONGEST_LINE:
+            start = max(0, column - _LONGEST_LINE // 3)
+            shown, column = shown[start : start + _LONGEST_LINE], column - start
         gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
         return f" ({where})\n    {shown}\n    {gap}{carets}"
 
@@ -112,8 +118,14 @@ def too_deep() -> InvalidQuery:
 
 
 def step_texts(transform: TransformSql) -> list[SourceText]:
-    """The queries of a transform, each labelled with its step where there are several."""
+    """The queries of a transform, each labelled with its step where there are several.
+
+    Raises:
+        QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
+    """
     steps = transform.steps
+    for step in steps:
+        check_text(step.query)
     if len(steps) == 1:
         return [SourceText(steps[0].query)]
     labels = (f"step {at} (`{step.alias}`)" if step.alias else f"step {at}" for at, step in enumerate(steps, start=1))

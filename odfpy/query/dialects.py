@@ -53,7 +53,7 @@ class Dialect:
 
         try:
             trees = parse(text, dialect=self.sqlglot)
-        except SqlglotError:
+        except (SqlglotError, RecursionError):
             return None
         return trees[0] if len(trees) == 1 else None
 

@@ -15,9 +15,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from odfpy.data.sql_text import check_text
 from odfpy.engine.contract import SqlTable
 from odfpy.engine.source_text import SourceText
-from odfpy.errors import DatasetNotFound, InvalidQuery, InvalidValue, UnknownTable, WrongProjection, did_you_mean
+from odfpy.errors import (
+    DatasetNotFound,
+    InvalidQuery,
+    InvalidValue,
+    QueryTooDeep,
+    UnknownTable,
+    WrongProjection,
+    did_you_mean,
+)
 from odfpy.query.answer import Input, Path
 from odfpy.query.catalogue import Catalogue, Dataset
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
@@ -126,7 +135,7 @@ class Plan:
             "chain": "from the metadata chain, no slice is opened",
             "slices": "from the slices themselves, without an engine",
             "spark": "by the Spark engine",
-            "datafusion": "by DataFusion, in process",
+            "datafusion": "by DataFusion, in a process of its own",
         }
         lines = [f"path: {self.path}, {how[self.path]}"]
         if self.path == "chain":
@@ -151,7 +160,16 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
         UnknownTable: a name is that of no dataset.
         WrongProjection, NotYetThen, BlockOfAnother: a projection makes no sense.
         SchemaError: a dataset has no data yet.
+        QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
     """
+    check_text(query.text, query.text_limits)
+    try:
+        return _plan(catalogue, query, is_bound=is_bound)
+    except RecursionError as error:
+        raise QueryTooDeep.anywhere() from error
+
+
+def _plan(catalogue: Catalogue, query: Query, *, is_bound: bool) -> Plan:
     dialect = dialect_named(query.dialect)
     text = query.text.rstrip().rstrip(";")
     explain = _EXPLAIN.match(text)

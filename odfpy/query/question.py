@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.sql_text import OWN, TextLimits
 from odfpy.dataset.identity import DatasetId
 
 
@@ -25,6 +26,7 @@ class Query:
         parameters: values for `?`, in order.
         names: datasets under other names than those of the workspace.
         blocks: what names that say a block themselves (`rates@v1`) stand for; other such names are looked up.
+        text_limits: how large the text may be.
     """
 
     text: str
@@ -37,3 +39,4 @@ class Query:
     parameters: tuple[Any, ...] = ()
     names: Mapping[str, DatasetId] = field(default_factory=dict)
     blocks: Mapping[str, Multihash] = field(default_factory=dict)
+    text_limits: TextLimits = OWN

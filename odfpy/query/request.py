@@ -10,6 +10,7 @@ from typing import Any, Final
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
+from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import EngineNotFound, UsageError
 from odfpy.query.answer import Input
@@ -175,6 +176,7 @@ class Request:
             max_bytes=max_bytes,
             names=names,
             blocks=blocks,
+            text_limits=OF_STRANGERS,
         )
 
     def bound_to(self, inputs: Iterable[Input]) -> Request:

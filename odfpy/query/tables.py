@@ -40,7 +40,7 @@ def named_tables(query: str, dialect: str) -> list[Named]:
 
     try:
         statements = sqlglot.parse(query, dialect=dialect)
-    except ParseError:
+    except (ParseError, RecursionError):
         return [Named(name) for name in _names_in_place_of_tables(query, dialect)]
     except SqlglotError:
         return []

@@ -28,6 +28,7 @@ from typing import Any, Final, NoReturn
 from odfpy.sandbox import syscalls
 from odfpy.sandbox.landlock import landlock_version, restrict_files
 from odfpy.sandbox.limits import Limits, limit_this_process
+from odfpy.sandbox.seccomp import forbid_odd_calls
 from odfpy.sandbox.tree import Tree
 from odfpy.sandbox.view import View
 
@@ -152,6 +153,7 @@ def restricted(
             syscalls.forget_keyring()
         limit_this_process(limits, alone=False)
         restrict_files(reads, folders)
+        forbid_odd_calls()
         return work()
 
     return unconfined(run, keep)
@@ -258,6 +260,7 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: Limits) -> int
         if landlock_version():
             top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
             restrict_files(["/"], top)
+        forbid_odd_calls()
     except OSError as error:
         os.write(told, _words(error).encode())
         return 1

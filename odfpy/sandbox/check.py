@@ -1,10 +1,8 @@
-"""Whether this system lets us build a sandbox, found out by building one.
-
-python -m odfpy.sandbox.check
-"""
+"""Whether this system lets us build a sandbox, found out by building one; a program."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +11,7 @@ from tempfile import TemporaryDirectory
 from odfpy.sandbox.cell import SandboxError, confined
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.limits import Limits, memory_of_machine
+from odfpy.sandbox.python import python_command, python_environment
 from odfpy.sandbox.view import view_of_python
 
 _PATIENCE = 30.0
@@ -20,9 +19,9 @@ _PATIENCE = 30.0
 
 def why_not_whole() -> str | None:
     """Why a whole sandbox cannot be built here, None if it can; tried in a process of its own."""
-    command = [sys.executable, "-m", "odfpy.sandbox.check"]
+    command, environment = python_command("odfpy.sandbox.check"), python_environment(os.environ)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
     return None if done.returncode == 0 else done.stdout.strip() or "it cannot be tried"

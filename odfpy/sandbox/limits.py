@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from typing import Final
 from odfpy.sandbox.syscalls import share_memory
 
 _KILLED_FIRST: Final = 500
+_MAPPING: Final = re.compile(
+    r"^([0-9a-f]+-[0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*) \(deleted\)$", re.MULTILINE
+)
+_IN_MEMORY: Final = ("/memfd:", "/dev/zero", "/SYSV", "/dev/shm/")  # noqa: S108  names in the kernel's list
 _FIELD: Final = re.compile(r"^(RssAnon|RssShmem|NSpid):\s+(.*?)(?: kB)?$", re.MULTILINE)
 
 
@@ -42,6 +47,11 @@ class Limits:
 def memory_of_machine() -> int:
     """Bytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def most_memory() -> int:
+    """Bytes of it that confined processes may hold where nothing else is said."""
+    return memory_of_machine() * 9 // 10
 
 
 def limit_this_process(limits: Limits, *, alone: bool = True) -> None:
@@ -114,7 +124,9 @@ def excess(pid: int, folders: Iterable[str], limits: Limits) -> str | None:
         folders: where they may write.
         limits: the limits.
     """
-    memory = sum(member.memory for member in family_of(pid))
+    members = list(family_of(pid))
+    nameless = _nameless_files(member.pid for member in members)
+    memory = sum(member.memory for member in members) + nameless.in_memory
     if memory > limits.memory:
         return f"it took {_size(memory)} of memory, and may take {_size(limits.memory)}"
     for folder in folders:
@@ -122,9 +134,65 @@ def excess(pid: int, folders: Iterable[str], limits: Limits) -> str | None:
             free = shutil.disk_usage(folder).free
             if free < limits.disk_reserve:
                 return f"only {_size(free)} are left on the disk of {folder}"
-    if limits.disk is not None and (written := sum(map(_bytes_in, folders))) > limits.disk:
+    if limits.disk is not None and (written := sum(map(_bytes_in, folders)) + nameless.on_disk) > limits.disk:
         return f"it wrote {_size(written)} to the disk, and may write {_size(limits.disk)}"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Nameless:
+    """Bytes of files that have no name any more, or never had one.
+
+    Attributes:
+        on_disk: those on disks.
+        in_memory: those in memory (`memfd_create`), whether anybody has mapped them or not.
+    """
+
+    on_disk: int
+    in_memory: int
+
+
+def _nameless_files(pids: Iterable[int]) -> _Nameless:
+    """What some processes keep by descriptors alone, or by mappings alone; each file once.
+
+    Of a file that is only mapped any more, the kernel tells how much is mapped, not how large it is.
+    """
+    sizes: dict[tuple[int, int], int] = {}
+    in_memory: set[tuple[int, int]] = set()
+    for pid in pids:
+        for descriptor in _entries(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                found = os.stat(descriptor)  # noqa: PTH116  a thousand of them each second
+                if found.st_nlink or not stat.S_ISREG(found.st_mode):
+                    continue
+                key = (found.st_dev, found.st_ino)
+                sizes[key] = max(sizes.get(key, 0), found.st_blocks * 512)
+                if os.readlink(descriptor).startswith("/memfd:"):  # noqa: PTH115
+                    in_memory.add(key)
+        for key, size in _deleted_mappings(pid).items():
+            sizes.setdefault(key, size)
+    on_disk = sum(size for key, size in sizes.items() if key not in in_memory)
+    return _Nameless(on_disk, sum(sizes.values()) - on_disk)
+
+
+def _entries(folder: str) -> Iterator[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from (entry.path for entry in entries)
+
+
+def _deleted_mappings(pid: int) -> dict[tuple[int, int], int]:
+    """Bytes that are mapped of files on disks that have been removed, by device and number of the file."""
+    found: dict[tuple[int, int], int] = {}
+    with suppress(OSError):
+        for place, major, minor, inode, name in _MAPPING.findall(
+            Path("/proc", str(pid), "maps").read_text("utf-8", "replace")
+        ):
+            if name.startswith(_IN_MEMORY):
+                continue  # counted as memory of the process
+            start, end = (int(part, 16) for part in place.split("-"))
+            key = (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+            found[key] = found.get(key, 0) + end - start
+    return found
 
 
 def _bytes_in(folder: str) -> int:

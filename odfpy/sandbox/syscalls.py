@@ -23,7 +23,9 @@ ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 1, 2, 4
 
 _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 22, 24, 38
+_SECCOMP_MODE_FILTER: Final = 2
+_STEP: Final = 8
 _LAST_CAPABILITY: Final = 63
 _CAPABILITY_VERSION_3: Final = 0x2008_0522
 _KEYCTL_JOIN_SESSION_KEYRING: Final = 1
@@ -32,6 +34,12 @@ _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 _KCMP: Final = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _KCMP_VM: Final = 1
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
+
+
+class _Filter(ctypes.Structure):
+    """`struct sock_fprog` of Linux."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
 class MountAttributes(ctypes.Structure):
@@ -113,6 +121,14 @@ def die_with_parent(signal: int) -> None:
 def gain_nothing() -> None:
     """No program that this process or its children start has more rights than they have."""
     _checked(_libc().prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0), "no_new_privs")
+
+
+def filter_system_calls(steps: bytes) -> None:
+    """Have a filter decide on the system calls of this process and of those that it starts, for good."""
+    wanted = _Filter(len(steps) // _STEP, steps)
+    _checked(
+        _libc().prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.byref(wanted), 0, 0), "seccomp"
+    )
 
 
 def drop_capabilities() -> None:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-# Programs and libraries, and what the linker and Debian's Java keep elsewhere. No accounts, no settings, no hosts.
+# Programs and libraries, time zones, and what the linker and Debian's Java keep elsewhere. No accounts, no settings, no
+# hosts, and of /usr neither what somebody has put there himself (/usr/local) nor documents, sources and data.
 _SYSTEM: Final = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
+    *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libx32", "share/zoneinfo", "share/javazi")),
+    *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),
     *("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"),
     # How many processors and how much memory there is, for Java.
     *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/devices/system/node"),

@@ -23,15 +23,16 @@ UNCONFINED: Final = "engine.serveUnconfined"
 class ServedEngines:
     """The engines of one workspace, for all callers of a server."""
 
-    def __init__(self, workspace: Workspace, memory: int) -> None:
+    def __init__(self, workspace: Workspace, memory: int, seconds: float) -> None:
         """Prepare them; none is started.
 
         Args:
             workspace: whose engines answer.
             memory: bytes that a query that is not for Spark may take.
+            seconds: how long it may take.
         """
         self._storage = workspace.storage
-        self._all = workspace.engines.with_queries_apart(memory)
+        self._all = workspace.engines.with_limits(memory, seconds)
         self._confined = self._all if workspace.config.get(UNCONFINED) else self._all.only_confined()
 
     def of(self, caller: Caller) -> EngineRegistry:

@@ -31,7 +31,8 @@ class ServeSettings:
         max_queries: the same and those that wait; more are refused with status 503.
         max_queries_each: those of one token, or one address without a token; more are refused with status 429.
         query_timeout: seconds that a query may take, with the time that it waits.
-        query_memory: bytes of memory that a query may take, if it is not for Spark.
+        query_memory: bytes of memory that a query may take, or one that prepares an ingest, if it is not for Spark.
+        ingest_timeout: seconds that DataFusion may prepare an ingest for.
         max_rows: rows that the answer to a query may have.
         max_answer: bytes of Arrow data that it may have.
         patience: seconds that a client may let the server wait, for a request or for room to send.
@@ -65,6 +66,7 @@ class ServeSettings:
     max_queries_each: int = 128
     query_timeout: float = 60.0
     query_memory: int = 2 * 1024**3
+    ingest_timeout: float = 600.0
     max_rows: int = 100_000
     max_answer: int = 32 * 1024**2
     patience: float = 60.0

@@ -26,7 +26,7 @@ def test_the_environment_of_a_worker_has_no_secrets_and_no_settings_of_others():
     }
     environment = scrubbed_environment(mine, find_java({}))
     assert environment.keys() == {
-        "HOME", "PYSPARK_PYTHON", "PYTHONHASHSEED", "PYTHONPATH", "PYTHONUNBUFFERED", "TZ",
+        "HOME", "PYSPARK_PYTHON", "PYTHONHASHSEED", "PYTHONPATH", "PYTHONSAFEPATH", "PYTHONUNBUFFERED", "TZ",
     }  # fmt: skip
     assert environment["TZ"] == "UTC"
     assert environment["PYSPARK_PYTHON"] == sys.executable

@@ -94,12 +94,17 @@ class Terminal:
             self._read(time.monotonic() + 0.05)
 
     def _processor_seconds(self) -> float:
-        ticks = 0
+        parents: dict[int, int] = {}
+        ticks: dict[int, int] = {}
         for process in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has ended
                 numbers = process.read_text().rpartition(") ")[2].split()
-                ticks += sum(map(int, numbers[11:13])) if int(numbers[3]) == self._process.pid else 0
-        return ticks / os.sysconf("SC_CLK_TCK")
+                pid = int(process.parent.name)
+                parents[pid], ticks[pid] = int(numbers[1]), sum(map(int, numbers[11:13]))
+        family = {self._process.pid}
+        while more := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= more
+        return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
 
     def interrupt(self, until: str) -> None:
         """Press Ctrl-C until some text comes: a key that arrives just before readline waits is read with the next."""

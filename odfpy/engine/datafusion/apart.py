@@ -1,8 +1,9 @@
-"""Queries in processes of their own, for servers: one that takes too long, or too much memory, ends alone.
+"""DataFusion's work in processes of its own: one that takes too long, or too much memory, ends alone.
 
 DataFusion looks only now and then whether its work is still wanted; in a join without a condition, for example, it
-does not for hours. A process can be ended at any time. It is forked from one that has everything imported, so that a
-query costs some milliseconds more than in this process.
+does not for hours. It breaks down over a query that is nested deeply enough, and with it the process that it is in. So
+everything is done in a process that can be ended at any time. That is forked from one that has everything imported,
+which takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -12,56 +13,79 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.engine.contract import (
     SqlRequest,
-    SqlResponse,
     SqlResponseSuccess,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
 from odfpy.engine.control import Control
-from odfpy.engine.messages import Channel
+from odfpy.engine.messages import Breakdown, Channel, Job, Result
 from odfpy.engine.responses import as_error
-from odfpy.errors import EngineError, EngineUnavailable, MalformedData
+from odfpy.errors import EngineUnavailable, MalformedData, QueryEnded
+from odfpy.sandbox.python import python_command, python_environment
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Buffer
 
+PLANNING: Final = b"p"
+"""What asks for a process that is to plan, and not to compute anything."""
+
+PLANNING_MEMORY: Final = 1 << 30
+"""Bytes that such a process may take."""
+
+PLANNING_SECONDS: Final = 60.0
+"""Seconds that it may take."""
+
+_COMPUTING: Final = b"q"
 _ATTEMPTS: Final = 2
 _SETTINGS: Final = {
     "MIMALLOC_ARENA_EAGER_COMMIT": "0",  # else a gigabyte that is only set aside counts as taken
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # threads are not forked
     "OPENBLAS_NUM_THREADS": "1",
 }
-_END_SECONDS: Final = 10.0
 _LOOK_MILLIS: Final = 50
 _BUFFER: Final = 1 << 20
+_OF_MEMORY: Final = frozenset(("SIGABRT", "SIGKILL"))
+"""How a process ends that gets none: it gives up, or is ended by the system."""
+
+Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for queries; threads may share it. It ends with this process.
+    """Starts processes for requests; threads may share it. It ends with this process.
 
     Attributes:
-        memory: bytes that a query may take.
+        memory: bytes that a request may take.
+        pid: of the process that all others are forked from, once there is one.
     """
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
+        self._owner: int | None = None
+        self.pid: int | None = None
         self._end: Callable[[], object] = lambda: None
 
-    def fork(self) -> tuple[Channel, int]:
+    def begin(self) -> None:
+        """Start what the processes are forked from, which takes a while, if it has not been started; do not wait."""
+        with self._lock, suppress(OSError):
+            self._connected()
+
+    def fork(self, *, is_planning: bool) -> tuple[Channel, int]:
         """A new process: where it takes its request, and the pipe that its rows come from.
+
+        Args:
+            is_planning: whether it is to compute nothing; then it gets little memory.
 
         Raises:
             EngineUnavailable: there is none to be had.
@@ -69,7 +93,7 @@ class ForkServer:
         mine, theirs = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            self._send([theirs.fileno(), writing])
+            self._send(PLANNING if is_planning else _COMPUTING, [theirs.fileno(), writing])
         except OSError as error:
             mine.close()
             os.close(reading)
@@ -79,12 +103,12 @@ class ForkServer:
             os.close(writing)
         return Channel(mine), reading
 
-    def _send(self, descriptors: list[int]) -> None:
+    def _send(self, kind: bytes, descriptors: list[int]) -> None:
         with self._lock:
             for attempt in range(_ATTEMPTS):
-                self._control = self._control or self._start()
+                control = self._connected()
                 try:
-                    socket.send_fds(self._control, [b"q"], descriptors)
+                    socket.send_fds(control, [kind], descriptors)
                 except OSError:  # it has been killed
                     self._end()
                     self._control = None
@@ -93,26 +117,33 @@ class ForkServer:
                 else:
                     return
 
+    def _connected(self) -> socket.socket:
+        if self._control is None or self._owner != os.getpid():  # one of before a fork is not ours
+            self._control, self._owner = self._start(), os.getpid()
+        return self._control
+
     def _start(self) -> socket.socket:
         mine, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "odfpy.engine.datafusion.fork_server", str(self.memory)],
+                python_command("odfpy.engine.datafusion.fork_server", str(self.memory)),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # where Rust tells that it has no memory
-                env={**os.environ, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path)},
+                env=python_environment(os.environ, **_SETTINGS),
                 start_new_session=True,  # Ctrl-C is not for it
             )
-        self._end = weakref.finalize(self, _end, mine, process)
+        self.pid = process.pid
+        self._end = weakref.finalize(self, _end, mine, process, os.getpid())
         return mine
 
 
-def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """A server ends when its socket is closed."""
+def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a server; those whom it has started end with who has asked."""
     control.close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_SECONDS)
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
 
 
 @cache
@@ -120,9 +151,55 @@ def fork_server(memory: int) -> ForkServer:
     """The one of this process.
 
     Args:
-        memory: bytes that a query may take.
+        memory: bytes that a request may take.
     """
     return ForkServer(memory)
+
+
+def asked(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
+    """What a process of its own answers to a request.
+
+    Raises:
+        QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
+        QueryEnded: the process has ended in some other way.
+        EngineUnavailable: none can be started.
+    """
+    control.check()
+    channel, rows = server.fork(is_planning=is_planning)
+    os.close(rows)
+    try:
+        control.on_stop(channel.hang_up)
+        with suppress(OSError):  # it has ended already
+            channel.send(request)
+        found = _ending(channel)
+    finally:
+        channel.close()
+    if found is None or isinstance(found, Breakdown):
+        raise control.why if control.is_stopped else _ended(found, server.memory, is_planning=is_planning)
+    control.stop_clock()
+    return found
+
+
+def _ending(channel: Channel) -> Ending | None:
+    """What a process says in the end, or what is said of it; nothing if there is nobody any more."""
+    with suppress(OSError, MalformedData):
+        found: Ending | None = channel.receive(Ending)
+        return found
+    return None
+
+
+def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnded:
+    """Why a process has ended without an answer."""
+    most = min(memory, PLANNING_MEMORY) if is_planning else memory
+    if how is not None and how.message.startswith("SIG") and how.message not in _OF_MEMORY:
+        return QueryEnded(
+            f"DataFusion broke down over the query ({how.message}), most likely since it is nested too deeply",
+            hint="Write it in several steps, or with fewer operators in a row.",
+        )
+    return QueryEnded(
+        f"The query was ended, most likely since it took more than {most / 2**30:.2g} GiB of memory",
+        hint="Ask for less: fewer rows or columns, joins with a condition, LIMIT.",
+    )
 
 
 class _Pipe(io.RawIOBase):
@@ -157,6 +234,11 @@ class Apart:
     def __init__(self, server: ForkServer, request: SqlRequest, control: Control) -> None:
         """Begin, and wait for the columns.
 
+        Args:
+            server: starts the process.
+            request: the query; it names no file for the rows.
+            control: says whether it is still wanted.
+
         Raises:
             OdfError: the query is at fault or was stopped, or it has ended in some other way.
         """
@@ -165,7 +247,8 @@ class Apart:
         control.check()
         self._memory = server.memory
         self._control = control
-        self._channel, reading = server.fork()
+        self._is_planning = request.limit == 0
+        self._channel, reading = server.fork(is_planning=self._is_planning)
         self._rows = io.BufferedReader(_Pipe(reading, control), _BUFFER)
         try:
             control.on_stop(self._channel.hang_up)
@@ -190,7 +273,7 @@ class Apart:
                 raise self._why() from error
             if batch.num_rows:
                 yield batch
-        result = self._result()
+        result = _ending(self._channel)
         self._control.stop_clock()
         if not isinstance(result, SqlResponseSuccess):
             raise self._why(result)
@@ -200,20 +283,12 @@ class Apart:
         self._channel.close()
         self._rows.close()
 
-    def _result(self) -> SqlResponse | None:
-        """What the process says in the end; nothing if it was ended."""
-        with suppress(OSError, MalformedData):
-            return self._channel.receive(SqlResponse)
-        return None
-
-    def _why(self, result: SqlResponse | None = None) -> Exception:
+    def _why(self, result: Ending | None = None) -> Exception:
         """Why there are no more rows."""
         if self._control.is_stopped:
             return self._control.why
-        result = result or self._result()
+        result = result or _ending(self._channel)
         if isinstance(result, TransformResponseInvalidQuery | TransformResponseInternalError):
             return as_error(result)
-        return EngineError(
-            f"The query was ended, most likely since it took more than {self._memory / 2**30:.2g} GiB of memory",
-            hint="Ask for less: fewer rows or columns, joins with a condition, LIMIT.",
-        )
+        how = result if isinstance(result, Breakdown) else None
+        return _ended(how, self._memory, is_planning=self._is_planning)

@@ -1,4 +1,4 @@
-"""DataFusion in process: derivative datasets row by row, preprocessing of ingests, ad hoc queries.
+"""DataFusion: derivative datasets row by row, preprocessing of ingests, ad hoc queries; each in a process of its own.
 
 `engine: datafusion` names the dialect and the meaning that the reference implementation gives to a query, and its
 datasets verify by replay: the operation type is what the query selects under its name, else every row is appended.
@@ -7,147 +7,154 @@ datasets verify by replay: the operation type is what the query selects under it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from odfpy.data.arrow import plain_schema
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
+    PreprocessRequest,
+    PreprocessResponseSuccess,
+    PreprocessTable,
     SqlRequest,
     SqlResponse,
-    SqlResponseSuccess,
     TransformRequest,
     TransformResponse,
+    TransformResponseInternalError,
+    TransformResponseInvalidQuery,
 )
 from odfpy.engine.control import Control
-from odfpy.engine.datafusion.ad_hoc import DataFusionRows
-from odfpy.engine.datafusion.apart import Apart, ForkServer
-from odfpy.engine.datafusion.failures import datafusion_errors
-from odfpy.engine.datafusion.plan import check_is_query, check_total_order
-from odfpy.engine.datafusion.session import (
-    name_rows,
-    new_session,
-    rows_in_order,
-)
-from odfpy.engine.datafusion.trace import trace
-from odfpy.engine.datafusion.transform import analyze, query_steps, transform
-from odfpy.engine.ipc import even_batches, map_stream, write_stream
-from odfpy.engine.responses import answered
-from odfpy.engine.row_stream import Beside, RowStream
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.datafusion.apart import PLANNING_SECONDS, Apart, ForkServer, asked, fork_server
+from odfpy.engine.datafusion.version import engine_version
+from odfpy.engine.messages import Job, Result
+from odfpy.engine.responses import as_error
+from odfpy.engine.row_stream import RowStream
 from odfpy.engine.tracing import TraceRequest, TraceResponse
-from odfpy.errors import InvalidQuery
+from odfpy.errors import EngineError
+from odfpy.sandbox.limits import most_memory
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    import pyarrow as pa
 
-ENGINE_RELEASE: Final = 2
-"""Counts up whenever this engine gives other results for the same query, inputs and DataFusion."""
+
+def _default() -> ForkServer:
+    return fork_server(most_memory())
 
 
 @dataclass(frozen=True, slots=True)
 class DataFusionEngine:
-    """Runs SQL with DataFusion in this process.
+    """Runs SQL with DataFusion, in processes.
 
     Attributes:
-        apart: where ad hoc queries run instead, if not here.
+        processes: where they come from, by default those that may take most of the machine's memory.
+        seconds: how long one may compute for something else than an ad hoc query, which has a time of its own; None
+            for any time.
     """
 
-    apart: ForkServer | None = None
+    processes: ForkServer = field(default_factory=_default)
+    seconds: float | None = None
     name: str = "datafusion"
 
     @property
     def version(self) -> str:
         """What results depend on besides query and inputs, as recorded with every transform."""
-        return f"odfpy-datafusion/{ENGINE_RELEASE} datafusion/{version('datafusion')}"
+        return engine_version()
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
         """What the queries of a transform are, without running them."""
-        return answered(lambda: analyze(request))
+        return self._ask(request, is_planning=True)  # type: ignore[return-value]
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """Run the queries of a transform over the new rows of its inputs and write the slice."""
-        return answered(lambda: transform(request, self.version))
+        return self._ask(request)  # type: ignore[return-value]
 
     def trace(self, request: TraceRequest) -> TraceResponse:
         """Which rows of the inputs rows of an output stand for."""
-        return answered(lambda: trace(request))
+        return self._ask(request)  # type: ignore[return-value]
 
     def sql(self, request: SqlRequest) -> SqlResponse:
         """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
-        return answered(lambda: _sql(request))
+        return self._ask(request)  # type: ignore[return-value]
 
     def stream(self, request: SqlRequest, control: Control) -> RowStream:
-        """The rows of a query as they are made, by a thread beside this one or a process apart.
+        """The rows of a query as they are made.
 
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
-            EngineError: its process has taken too much memory; also while the rows are read.
+            QueryEnded: its process has taken too much memory, or broken down; also while the rows are read.
         """
-        if self.apart is not None and request.limit != 0:  # to plan it alone takes neither time nor memory
-            return Apart(self.apart, request, control)
-        rows = DataFusionRows(request)
-        return Beside(rows.schema, rows.__iter__, control)
+        return Apart(self.processes, replace(request, output_path=""), control)
 
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None
     ) -> pa.Table:
         """The result of a transform of any class over tables, in the order of their rows if row by row.
 
-        Nullability is what DataFusion says of the result, as the schema of a dataset is made from it.
+        The rows go to the process and back as files.
 
         Args:
             transform: the queries.
             tables: by the names that the queries give them.
-            spool: a new file for the rows of the result, which are mapped into memory: then what is row by row takes
-                the memory of a few batches; else the result is held in memory.
+            spool: a new file for the rows of the result, in a folder that has room for those of the tables, too; by
+                default it is one of the system's for temporary files.
+
+        Returns:
+            The result, mapped into memory.
 
         Raises:
             InvalidQuery: a query cannot be run; the message names the step.
             NondeterministicQuery: its result would not be a function of the tables.
             UnsupportedQuery: temporal tables.
+            QueryEnded: its process has taken too much memory, or broken down.
         """
-        context = new_session(deterministic=True)
-        for name, table in tables.items():
+        from odfpy.engine.ipc import map_stream
+
+        with _place_of(spool) as place:
+            handed = []
+            try:
+                for number, (name, table) in enumerate(tables.items()):
+                    path = place.with_name(f"{place.name}.{number}")
+                    _hand_over(name, table, path)
+                    handed.append(PreprocessTable(name, str(path)))
+                request = PreprocessRequest(transform, tuple(handed), str(place))
+                response = self._ask(request, is_planning=not any(table.num_rows for table in tables.values()))
+            finally:
+                for one in handed:
+                    Path(one.data_path).unlink(missing_ok=True)
+            if not isinstance(response, PreprocessResponseSuccess):
+                assert isinstance(response, TransformResponseInvalidQuery | TransformResponseInternalError)  # noqa: S101
+                raise as_error(response)
+            return map_stream(str(place))
+
+    def _ask(self, request: Job, *, is_planning: bool = False) -> Result:
+        with Control(PLANNING_SECONDS if is_planning else self.seconds) as control:
+            return asked(self.processes, request, control, is_planning=is_planning)
+
+
+@contextmanager
+def _place_of(spool: Path | None) -> Iterator[Path]:
+    if spool is not None:
+        yield spool.absolute()
+        return
+    with TemporaryDirectory(prefix="odf-") as folder:
+        yield Path(folder) / "result"
+
+
+def _hand_over(name: str, table: pa.Table, path: Path) -> None:
+    import pyarrow as pa
+
+    from odfpy.engine.ipc import even_batches
+
+    try:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
             # How a file was read must not show in a sum of floating point numbers, which depends on batches.
-            name_rows(context, name, table.schema, list(even_batches([table])))
-        steps = []
-        for frame, source in query_steps(context, transform):
-            with datafusion_errors(source):
-                check_is_query(frame.logical_plan(), source)
-                check_total_order(frame.logical_plan(), source)
-            steps.append((frame, source))
-        frame, source = steps[-1]
-        try:
-            with datafusion_errors(source):
-                schema = plain_schema(frame.schema())
-                if spool is None:
-                    return pa.Table.from_batches(rows_in_order(frame), schema)
-                write_stream(str(spool), schema, rows_in_order(frame))
-                return map_stream(str(spool))
-        except InvalidQuery:
-            _blame_first(steps)
-            raise
-
-
-def _blame_first(steps: Iterable[tuple[DataFrame, SourceText]]) -> None:
-    """Raise the error of the first step that cannot be computed: views are run with what is built on them."""
-    for frame, source in steps:
-        with datafusion_errors(source):
-            for _ in rows_in_order(frame):
-                pass
-
-
-# --- Ad hoc ----------------------------------------------------------------------------------------------------------
-
-
-def _sql(request: SqlRequest) -> SqlResponseSuccess:
-    rows = DataFusionRows(request)
-    return SqlResponseSuccess(write_stream(request.output_path, rows.schema, rows))
+            for batch in even_batches([table]):
+                writer.write_batch(batch)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise EngineError(f"The rows of `{name}` cannot be handed to the engine: {error}") from error

@@ -50,6 +50,8 @@ _OVER: Final = frozenset(
 """Functions that there are only of windows."""
 
 _MOST_TRIED: Final = 20
+_LONGEST: Final = 2000
+"""Characters of what DataFusion says: it may show all of an expression."""
 _TYPES: Final = "Bring both to one type by CAST(... AS type)."
 _A_CAST: Final = "Write a value of that type, or try_cast(... AS type), which gives NULL instead."
 _UNGROUPED: Final = "`{dotted}` is neither in GROUP BY nor in an aggregate function"
@@ -166,6 +168,7 @@ _MISTAKES: Final = (
     ),
     _mistake(r"subquery should only return one column", None, "Select one column in it.", "( select"),
     _mistake(r"logical expression Wildcard", "`*` stands for no value", "Name a column."),
+    _mistake(r"memory allocation failed|Resources exhausted", None, "Ask for less: shorter lists and texts."),
     _mistake(r"Divide by zero", None, "Divide by NULLIF(..., 0), which gives NULL instead.", "/", "%"),
     _mistake(r"Overflow happened on: \S+ (?P<operator>[-+*/%]) ", None, "CAST to a wider type first."),
 )
@@ -228,7 +231,8 @@ def _left_out(message: str) -> str | None:
 
 
 def _in_one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".")
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def _of_syntax(text: str, source: SourceText) -> InvalidQuery:

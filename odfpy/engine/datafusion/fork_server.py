@@ -1,17 +1,15 @@
-"""A process that has imported DataFusion and otherwise does nothing but fork itself: one child for each query.
+"""A process that has imported DataFusion and otherwise does nothing but fork itself: one child for each request.
 
-    python -m odfpy.engine.datafusion.fork_server BYTES
-
-Its standard input is a socket, over which each query comes as two descriptors: a socket, for the request and the
-response, and a pipe, for the rows. The child ends with its query, with whoever asked, or when it wants more than so
-many bytes of memory; native code cannot be ended in any other way. See `odfpy.engine.datafusion.apart`.
+It is given the greatest number of bytes of memory that a child may take, and a socket as its standard input. Over that
+comes each request as two descriptors: a socket, for the request and the response, and a pipe, for the rows of a query.
+A child ends with its request, with whoever asked, or when it wants more memory; native code cannot be ended in any
+other way. How it ended, if not well, whoever asked hears from this process. See `odfpy.engine.datafusion.apart`.
 """
 
 from __future__ import annotations
 
 import fcntl
 import gc
-import io
 import os
 import resource
 import select
@@ -19,48 +17,102 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
-import pyarrow as pa
+from odfpy.extras import do_without_pandas
 
-from odfpy.engine.contract import SqlRequest, SqlResponseSuccess, TransformResponseInternalError
-from odfpy.engine.datafusion import failures, session  # noqa: F401  imported once, for all children
-from odfpy.engine.datafusion.ad_hoc import DataFusionRows
-from odfpy.engine.messages import Channel, Job
-from odfpy.engine.responses import answered
+do_without_pandas()
+
+from odfpy.engine.contract import TransformResponseInternalError  # noqa: E402
+from odfpy.engine.datafusion.apart import PLANNING, PLANNING_MEMORY  # noqa: E402
+from odfpy.engine.datafusion.here import answer  # noqa: E402
+from odfpy.engine.files import files_of  # noqa: E402
+from odfpy.engine.messages import Breakdown, Channel, Job, Result  # noqa: E402
+from odfpy.sandbox.landlock import restrict_files  # noqa: E402
+from odfpy.sandbox.seccomp import forbid_odd_calls  # noqa: E402
+from odfpy.sandbox.view import view_of_python  # noqa: E402
+
+_CHILD_ENDS: Final = frozenset((signal.SIGCHLD,))
+_ENDED_FIRST: Final = 500
+_READS: Final = (*view_of_python(folder=Path("/nowhere")).reads, "/proc/self", "/dev/urandom")
+_children: dict[int, socket.socket] = {}
 
 
 def main() -> None:
     """Fork until whoever has started this is gone."""
-    import datafusion  # noqa: F401  as above; nothing of it may run here, since threads are not forked
-    import sqlglot  # noqa: F401
+    import datafusion  # noqa: F401  imported once, for all children; nothing of it may run here: threads are not forked
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for children
+    signal.signal(signal.SIGCHLD, _tell)
     gc.freeze()
     with socket.socket(fileno=sys.stdin.fileno()) as control:
         while (given := socket.recv_fds(control, 1, 2))[0]:
-            descriptors = given[1]
-            if os.fork() == 0:
+            kind, (asked, rows) = given[0], given[1]
+            signal.pthread_sigmask(signal.SIG_BLOCK, _CHILD_ENDS)  # until it is noted
+            if (child := os.fork()) == 0:
                 control.close()
-                _child(*descriptors)
-            for descriptor in descriptors:
-                os.close(descriptor)
+                _child(asked, rows, is_planning=kind == PLANNING)
+            _children[child] = socket.socket(fileno=asked)
+            os.close(rows)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
+            import sqlglot  # noqa: F401  only some requests need it: the first one does not wait for it
+    os._exit(0)
 
 
-def _child(asked: int, rows: int) -> None:
-    """Answer one query, and end."""
+def _tell(_number: int, _frame: object) -> None:
+    """Tell who has asked of children that did not end well."""
+    while True:
+        try:
+            child, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not child:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        with _children.pop(child) as asked, suppress(OSError):  # who has asked may be gone
+            if code:
+                asked.setblocking(False)
+                Channel(asked).send(Breakdown(signal.Signals(-code).name if code < 0 else str(code)))
+
+
+def _child(asked: int, rows: int, *, is_planning: bool) -> None:
+    """Answer one request, and end."""
+    code = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        most = int(sys.argv[1])
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
+        for other in _children.values():
+            other.close()
+        _limit(int(sys.argv[1]), is_planning=is_planning)
         channel = Channel(socket.socket(fileno=asked))
-        request = channel.receive(Job)
-        if isinstance(request, SqlRequest):
+        request: Job | None = channel.receive(Job)
+        if request is not None:
+            _confine(request)
             _end_with_client(channel.socket, wanted=True)
             response = _response(request, rows)
             _end_with_client(channel.socket, wanted=False)
+            os.close(rows)
             channel.send(response)
+        code = 0
     finally:
-        os._exit(0)
+        os._exit(code)
+
+
+def _confine(request: Job) -> None:
+    """See no other files than those of the request and what Python needs, and make no sockets; as far as it goes."""
+    files = files_of(request)
+    with suppress(OSError):  # a kernel without Landlock
+        restrict_files([*_READS, *files.reads], [*files.folders, "/dev/null"])
+    forbid_odd_calls(families=())
+
+
+def _limit(most: int, *, is_planning: bool) -> None:
+    most = min(most, PLANNING_MEMORY) if is_planning else most
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):  # when the memory of the machine runs out all the same
+        Path("/proc/self/oom_score_adj").write_text(str(_ENDED_FIRST))
 
 
 def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
@@ -72,24 +124,11 @@ def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
         os._exit(0)
 
 
-def _response(request: SqlRequest, rows: int) -> object:
+def _response(request: Job, rows: int) -> Result:
     try:
-        return answered(lambda: _write(request, rows))
+        return answer(request, rows)
     except Exception as error:  # noqa: BLE001 - the client is told
         return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
-
-
-def _write(request: SqlRequest, rows: int) -> SqlResponseSuccess:
-    """Write the rows as an Arrow IPC stream, its schema before the first of them is there."""
-    count = 0
-    with io.FileIO(rows, "w") as pipe:
-        found = DataFusionRows(request)
-        with pa.ipc.new_stream(pa.PythonFile(pipe, "w"), found.schema) as writer:
-            writer.write_batch(pa.RecordBatch.from_pylist([], schema=found.schema))
-            for batch in found:
-                writer.write_batch(batch)
-                count += batch.num_rows
-    return SqlResponseSuccess(count)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.settings import GUARDS, JVM_OPTIONS, TUNING
 from odfpy.errors import EngineUnavailable
+from odfpy.sandbox.python import PROGRAM
 
 PAGE: Final = "docs/cluster.md says what a cluster needs."
 HADOOP_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -61,7 +61,7 @@ class Cluster:
     def places(self) -> dict[str, str]:
         """Spark's settings for it: executors run what the engine does, the same Python and Java's pinned options."""
         own = {
-            "spark.pyspark.python": sys.executable,
+            "spark.pyspark.python": PROGRAM,
             # Of two copies of a task, which Spark starts if one is slow, the slower one would only be in the way.
             "spark.speculation": "false",
         }

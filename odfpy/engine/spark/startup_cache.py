@@ -12,7 +12,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +22,7 @@ from typing import Final
 from odfpy import __version__
 from odfpy.engine.java import JavaRuntime
 from odfpy.engine.spark.jvm import class_path, java_command
+from odfpy.sandbox.python import python_command, python_environment
 
 CACHE_SINCE: Final = 25
 """The first Java that makes such a cache in one training run."""
@@ -103,8 +103,9 @@ class StartupCache:
 
     def start_training(self, memory: str | None) -> subprocess.Popen[bytes]:
         """Begin to make it, in a process of its own that outlives this one."""
-        command = [sys.executable, "-m", "odfpy.engine.spark.training", str(self.path), *([memory] if memory else ())]
-        environment = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # of the worker, goes
+        command = python_command("odfpy.engine.spark.training", str(self.path), *([memory] if memory else ()))
+        kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # of the worker, goes
+        environment = python_environment(kept)
         with self.log.open("wb") as log:
             training = subprocess.Popen(
                 command,

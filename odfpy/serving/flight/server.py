@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
 from odfpy.serving.budget import MemoryBudget, Who
@@ -79,7 +80,12 @@ class _Asking:
         return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
 
     def question(self, text: str) -> Question:
-        """What he asks."""
+        """What he asks.
+
+        Raises:
+            QueryTooLong, QueryTooDeep: the text is not to be read.
+        """
+        check_text(text, OF_STRANGERS)
         return Question(without_catalog(text, self.dialect), self.dialect)
 
 
@@ -112,7 +118,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         self._served = ServedDatasets([workspace.storage for workspace in workspaces])
         self._reaches = Reaches()
-        self._engines = ServedEngines(workspaces[0], settings.query_memory)
+        self._engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
         self._settings = settings
         self._schemas = Schemas()
         self._statements = Statements()

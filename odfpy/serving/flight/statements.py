@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.query.dialects import dialect_named
 from odfpy.query.plan import Plan, plan
 from odfpy.query.question import Query
@@ -117,7 +118,12 @@ def plan_answer(service: QueryService, question: Question, schemas: Schemas) -> 
     Raises:
         OdfError: as `QueryService.prepare`.
     """
-    query = Query(question.text, dialect_named(question.dialect).name, parameters=question.parameters)
+    query = Query(
+        question.text,
+        dialect_named(question.dialect).name,
+        parameters=question.parameters,
+        text_limits=OF_STRANGERS,
+    )
     found = plan(service.catalogue, query, is_bound=False)
     pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
     is_plain = found.path == "slices" and not found.is_explained and found.columns is not None

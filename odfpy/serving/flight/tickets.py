@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from odfpy.codec.arrow_message import is_compressed
 from odfpy.data.multihash import Multihash
+from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue
 from odfpy.query.question import Query
 from odfpy.serving.flight.binding import check_types, values_of
-from odfpy.serving.flight.errors import FlightSqlError, WrongMessage, as_arrow
+from odfpy.serving.flight.errors import WrongMessage, as_arrow
 from odfpy.serving.flight.messages import message, wrap
 
-_LONGEST_QUERY: Final = 1 << 20
 _LONGEST_NAME: Final = 100
 
 
@@ -42,8 +42,7 @@ class Question:
     parameters: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.text) > _LONGEST_QUERY:
-            raise FlightSqlError(f"A query has {_LONGEST_QUERY} characters at most, not {len(self.text)}")
+        check_text(self.text, OF_STRANGERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,7 @@ class Ticket:
             self.skip,
             self.limit,
             parameters=asked.parameters,
+            text_limits=OF_STRANGERS,
         )
 
     def to_bytes(self) -> bytes:

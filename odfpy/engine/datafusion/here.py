@@ -1,0 +1,112 @@
+"""What DataFusion does for a request, in this process: one that is forked for it. See `fork_server`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfpy.data.arrow import plain_schema
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    PreprocessRequest,
+    PreprocessResponseSuccess,
+    SqlRequest,
+    SqlResponseSuccess,
+    TransformRequest,
+)
+from odfpy.engine.datafusion.ad_hoc import DataFusionRows
+from odfpy.engine.datafusion.failures import datafusion_errors
+from odfpy.engine.datafusion.plan import check_is_query, check_total_order
+from odfpy.engine.datafusion.session import name_rows, new_session, rows_in_order
+from odfpy.engine.datafusion.trace import trace
+from odfpy.engine.datafusion.transform import analyze, query_steps, transform
+from odfpy.engine.datafusion.version import engine_version
+from odfpy.engine.ipc import map_stream, write_stream
+from odfpy.engine.messages import Job, Result
+from odfpy.engine.responses import answered
+from odfpy.engine.source_text import SourceText
+from odfpy.engine.tracing import TraceRequest
+from odfpy.errors import InvalidQuery, QueryTooDeep, UnsupportedQuery
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame
+
+
+def answer(request: Job, rows: int) -> Result:
+    """Do what is asked for.
+
+    Args:
+        request: the request.
+        rows: descriptor of a pipe, for the rows of a query that names no file for them.
+    """
+    return answered(lambda: _answer(request, rows))
+
+
+def _answer(request: Job, rows: int) -> Result:
+    try:
+        match request:
+            case AnalyzeRequest():
+                return analyze(request)
+            case TransformRequest():
+                return transform(request, engine_version())
+            case TraceRequest():
+                return trace(request)
+            case PreprocessRequest():
+                return _preprocess(request)
+            case SqlRequest(output_path=""):
+                return _stream(request, rows)
+            case SqlRequest():
+                found = DataFusionRows(request)
+                return SqlResponseSuccess(write_stream(request.output_path, found.schema, found))
+    except RecursionError as error:
+        raise QueryTooDeep.anywhere() from error
+    raise UnsupportedQuery(f"Engine datafusion does not do this: {type(request).__name__}")
+
+
+def _stream(request: SqlRequest, rows: int) -> SqlResponseSuccess:
+    """Write the rows as an Arrow IPC stream, its schema before the first of them is there."""
+    count = 0
+    with io.FileIO(rows, "w", closefd=False) as pipe:
+        found = DataFusionRows(request)
+        with pa.ipc.new_stream(pa.PythonFile(pipe, "w"), found.schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_pylist([], schema=found.schema))
+            for batch in found:
+                writer.write_batch(batch)
+                count += batch.num_rows
+    return SqlResponseSuccess(count)
+
+
+def _preprocess(request: PreprocessRequest) -> PreprocessResponseSuccess:
+    """Write the result of queries of any class over tables, in the order of their rows if row by row.
+
+    Nullability is what DataFusion says of the result, as the schema of a dataset is made from it.
+    """
+    context = new_session(deterministic=True)
+    for table in request.tables:
+        rows = map_stream(table.data_path)
+        name_rows(context, table.name, rows.schema, rows.to_batches())
+    steps = []
+    for frame, source in query_steps(context, request.transform):
+        with datafusion_errors(source):
+            check_is_query(frame.logical_plan(), source)
+            check_total_order(frame.logical_plan(), source)
+        steps.append((frame, source))
+    frame, source = steps[-1]
+    try:
+        with datafusion_errors(source):
+            schema = plain_schema(frame.schema())
+            return PreprocessResponseSuccess(write_stream(request.output_path, schema, rows_in_order(frame)))
+    except InvalidQuery:
+        _blame_first(steps)
+        raise
+
+
+def _blame_first(steps: Iterable[tuple[DataFrame, SourceText]]) -> None:
+    """Raise the error of the first step that cannot be computed: views are run with what is built on them."""
+    for frame, source in steps:
+        with datafusion_errors(source):
+            for _ in rows_in_order(frame):
+                pass

@@ -1,0 +1,14 @@
+"""The version of this engine, as recorded with every transform."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Final
+
+ENGINE_RELEASE: Final = 2
+"""Counts up whenever this engine gives other results for the same query, inputs and DataFusion."""
+
+
+def engine_version() -> str:
+    """What results depend on besides query and inputs."""
+    return f"odfpy-datafusion/{ENGINE_RELEASE} datafusion/{version('datafusion')}"

