@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from odfpy.sandbox.landlock import landlock_version
+from odfpy.sandbox.python import python_script
 from odfpy.sandbox.view import topmost, view_of_python
 
 # The first process of a namespace is not ended by signals from within, not even by its own: it would go on after a
@@ -53,7 +53,7 @@ def only_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
     path = os.environ.get("PATH", os.defpath).split(os.pathsep)
     programs = [f"{entry}{beside}" for entry in path if entry.startswith("/") for beside in _BESIDE_PROGRAMS]
     reads = topmost([*view_of_python(folder=folder).reads, *programs, *named])
-    return (sys.executable, "-I", "-S", str(Path(__file__).with_name("locked.py")), str(folder), *reads, "--")
+    return (*python_script(Path(__file__).with_name("locked.py"), str(folder), *reads), "--")
 
 
 def _if_possible(prefix: tuple[str, ...]) -> tuple[str, ...]:

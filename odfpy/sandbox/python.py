@@ -30,6 +30,11 @@ def python_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-c", _RUN, module, *arguments]
 
 
+def python_script(script: Path, *arguments: str) -> list[str]:
+    """The command that runs a file of ours by itself: it sees the standard library only, in any environment."""
+    return [sys.executable, "-I", "-S", str(script), *arguments]
+
+
 def python_environment(environ: Mapping[str, str], **more: str) -> dict[str, str]:
     """An environment in which Python, however it is started, finds its modules as this process does.
 

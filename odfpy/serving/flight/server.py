@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,18 +20,18 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
 from odfpy.serving.budget import MemoryBudget, Who
 from odfpy.serving.datasets import ServedDatasets
 from odfpy.serving.engines import ServedEngines
+from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
 from odfpy.serving.flight.guard import FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
-from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
@@ -58,35 +58,6 @@ def _guarded(call: _Call) -> _Call:
             return call(*arguments)
 
     return guarded  # type: ignore[return-value]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """A call.
-
-    Attributes:
-        middleware: who calls.
-        catalogue: the datasets that he may see.
-        service: what answers him.
-    """
-
-    middleware: Middleware
-    catalogue: VisibleDatasets
-    service: QueryService
-
-    @property
-    def dialect(self) -> str:
-        """The SQL in which he asks."""
-        return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
-
-    def question(self, text: str) -> Question:
-        """What he asks.
-
-        Raises:
-            QueryTooLong, QueryTooDeep: the text is not to be read.
-        """
-        check_text(text, OF_STRANGERS)
-        return Question(without_catalog(text, self.dialect), self.dialect)
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -201,7 +172,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 
-    def _run(self, context: Any, asking: _Asking, ticket: Ticket) -> Batches:
+    def _run(self, context: Any, asking: Asking, ticket: Ticket) -> Batches:
         control = CallControl(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
@@ -325,13 +296,13 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     # --- Pieces ---
 
-    def _asking(self, context: Any) -> _Asking:
+    def _asking(self, context: Any) -> Asking:
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
         caller = middleware.session.caller
         catalogue = VisibleDatasets(self._served, self._reaches, caller)
-        return _Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
+        return Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
 
-    def _planned(self, asking: _Asking, command: Any) -> Planned:
+    def _planned(self, asking: Asking, command: Any) -> Planned:
         """How the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
@@ -343,7 +314,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
                 raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
         raise ReadOnly(f"{_written(command)} gives no rows", hint=_READ_ONLY)
 
-    def _plan(self, asking: _Asking, question: Question) -> Planned:
+    def _plan(self, asking: Asking, question: Question) -> Planned:
         with self.running.working():
             return plan_answer(asking.service, question, self._schemas)
 
@@ -371,7 +342,7 @@ def _command(descriptor: Any) -> Any:
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
 
 
-def _who(asking: _Asking, context: Any) -> Who:
+def _who(asking: Asking, context: Any) -> Who:
     token = asking.middleware.session.caller.token
     return Who.of_token(token.name) if token else Who.at(client_of(context.peer()).rpartition(":")[0])
 

@@ -1,0 +1,42 @@
+"""One call of Flight SQL: who asks, what they may see, and what answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.data.sql_text import OF_STRANGERS, check_text
+from odfpy.query.dialects import dialect_named
+from odfpy.query.service import QueryService
+from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
+from odfpy.serving.flight.sessions import Middleware
+from odfpy.serving.flight.tickets import Question
+from odfpy.serving.visible import VisibleDatasets
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A call.
+
+    Attributes:
+        middleware: who calls.
+        catalogue: the datasets that he may see.
+        service: what answers him.
+    """
+
+    middleware: Middleware
+    catalogue: VisibleDatasets
+    service: QueryService
+
+    @property
+    def dialect(self) -> str:
+        """The SQL in which he asks."""
+        return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
+
+    def question(self, text: str) -> Question:
+        """What he asks.
+
+        Raises:
+            QueryTooLong, QueryTooDeep: the text is not to be read.
+        """
+        check_text(text, OF_STRANGERS)
+        return Question(without_catalog(text, self.dialect), self.dialect)
