@@ -318,6 +318,10 @@ class Catalog:
         Raises:
             OdfError: what is wrong with one of them; nothing was added.
         """
+        for event in (event for snapshot in snapshots for event in snapshot.metadata):
+            query = getattr(event, "transform", None) or getattr(event, "preprocess", None)
+            if query is not None:
+                self.engines.expect(query.engine)
         from odfpy.coordinator.add import add
 
         return add(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.serving import ask, serving
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
@@ -24,6 +25,8 @@ from odfpy.engine.datafusion import apart
 from odfpy.engine.datafusion.apart import ForkServer, fork_server
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.errors import InvalidQuery, OdfError, QueryEnded, QueryTimedOut, QueryTooDeep
+from odfpy.sandbox.landlock import landlock_version
+from odfpy.serving.tokens import Scope, Tokens
 
 MEMORY = 512 << 20
 NAME = "com.example.rates"
@@ -203,3 +206,57 @@ def test_a_process_that_breaks_down_over_a_replay_is_a_finding(
     monkeypatch.setattr("odfpy.engine.datafusion.engine.asked", ended)
     (report,) = workspace.verify(["derived"])
     assert ["most likely since it took more than 0.5 GiB" in one.message for one in report.findings] == [True]
+
+
+@pytest.mark.parametrize("name", GREEDY)
+def test_a_greedy_ingest_over_the_network_leaves_the_server_alone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    step = f'preprocess: {{kind: Sql, engine: datafusion, query: "{GREEDY[name]}"}}'
+    manifest = root(NAME, "{kind: Append}").replace("      merge:", f"      {step}\n      merge:")
+    found = workspace_with(tmp_path / "workspace", manifest)
+    token = Tokens(found.odf).new("writer", Scope.WRITE)
+    row = b'{"event_time":"2024-01-01T00:00:00Z","id":1,"name":"a"}\n'
+    with serving(found, query_memory=MEMORY, ingest_timeout=20.0) as server:
+        url = f"{server.url}/{NAME}/ingest"
+        answer = ask(url, method="POST", body=row, token=token, content_type="application/x-ndjson")
+        assert (answer.status, "Preprocessing" in answer.json["message"]) == (400, True), answer
+        assert ask(f"{server.url}/health").status == 200
+
+
+# --- What such a process can reach -----------------------------------------------------------------------------------
+
+_INSIDE = """
+import os, socket, sys
+from odfpy.engine.datafusion import fork_server
+from odfpy.engine.contract import SqlRequest, SqlTable
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+given, other = sys.argv[1:]
+fork_server._confine(SqlRequest("select 1", (SqlTable("t", given, (), DEFAULT_VOCABULARY),), ""))
+def attempt(work):
+    try:
+        work()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
+print(
+    attempt(lambda: open(given).read()),
+    attempt(lambda: open(other).read()),
+    attempt(lambda: open(other, "w")),
+    attempt(lambda: open("/etc/passwd").read()),
+    attempt(lambda: socket.socket(socket.AF_INET)),
+    attempt(lambda: socket.socket(socket.AF_UNIX)),
+    attempt(lambda: os.memfd_create("x")),
+    attempt(lambda: socket.socketpair()),
+)
+"""
+
+
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_a_process_reads_the_files_of_its_request_and_reaches_nothing_else(tmp_path: Path) -> None:
+    for name in ("given", "other"):
+        (tmp_path / name).write_text(name)
+    command = [sys.executable, "-c", _INSIDE, str(tmp_path / "given"), str(tmp_path / "other")]
+    said = subprocess.check_output(command, text=True).split()
+    assert said == ["done", *["PermissionError"] * 3, *["OSError"] * 3, "done"]

@@ -36,6 +36,7 @@ from odfpy.sandbox.view import view_of_python  # noqa: E402
 
 _CHILD_ENDS: Final = frozenset((signal.SIGCHLD,))
 _ENDED_FIRST: Final = 500
+_IDLE_SECONDS: Final = 0.3
 _READS: Final = (*view_of_python(folder=Path("/nowhere")).reads, "/proc/self", "/dev/urandom")
 _children: dict[int, socket.socket] = {}
 
@@ -56,8 +57,18 @@ def main() -> None:
             _children[child] = socket.socket(fileno=asked)
             os.close(rows)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
-            import sqlglot  # noqa: F401  only some requests need it: the first one does not wait for it
+            _import_more(control)
     os._exit(0)
+
+
+def _import_more(control: socket.socket) -> None:
+    """Import what only some requests need, once the first one has its process, and as long as nobody waits for one."""
+    import zoneinfo  # noqa: F401
+
+    import numpy.ma  # noqa: F401
+
+    if not select.select([control], [], [], _IDLE_SECONDS)[0]:
+        import sqlglot  # noqa: F401
 
 
 def _tell(_number: int, _frame: object) -> None:
