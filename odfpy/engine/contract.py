@@ -178,7 +178,8 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported`, `nondeterministic` or `too-large` (odfpy).
+        fault: `invalid`, `unsupported`, `nondeterministic` or `too-large` (odfpy); of a scan, also what is wrong with
+            a slice: `damaged` or `missing`.
         hint: what to write instead (odfpy).
     """
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odfpy.engine.client import ProgressListener
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
+    from odfpy.engine.scans import ScanRequest
     from odfpy.engine.settings import EngineSettings
 
 
@@ -90,6 +91,7 @@ class EngineRegistry:
     def __init__(self, factories: Mapping[str, Callable[[], Engine]]) -> None:
         self._factories = dict(factories)
         self._engines: dict[str, Engine] = {}
+        self._apart: int | None = None
 
     @classmethod
     def standard(
@@ -128,7 +130,21 @@ class EngineRegistry:
 
             return DataFusionEngine(fork_server(memory))
 
-        return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
+        found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
+        found._apart = memory
+        return found
+
+    def scan(self, request: ScanRequest, control: Control) -> RowStream | None:
+        """The rows of a scan in a process of its own; None where this process may read them itself.
+
+        Raises:
+            OdfError: it was stopped, or a slice cannot be read.
+        """
+        if self._apart is None:
+            return None
+        from odfpy.engine.datafusion.apart import Apart, fork_server
+
+        return Apart(fork_server(self._apart), request, control)
 
     @property
     def names(self) -> list[str]:

@@ -30,6 +30,7 @@ from odfpy.engine.contract import (
 from odfpy.engine.control import Control
 from odfpy.engine.messages import Channel
 from odfpy.engine.responses import as_error
+from odfpy.engine.scans import ScanRequest
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Apart:
         schema: of the rows.
     """
 
-    def __init__(self, server: ForkServer, request: SqlRequest, control: Control) -> None:
+    def __init__(self, server: ForkServer, request: SqlRequest | ScanRequest, control: Control) -> None:
         """Begin, and wait for the columns.
 
         Raises:

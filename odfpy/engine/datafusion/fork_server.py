@@ -19,14 +19,21 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import pyarrow as pa
 
-from odfpy.engine.contract import SqlRequest, SqlResponseSuccess, TransformResponseInternalError
+from odfpy.engine.contract import SqlRequest, SqlResponse, SqlResponseSuccess, TransformResponseInternalError
 from odfpy.engine.datafusion import failures, session  # noqa: F401  imported once, for all children
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
 from odfpy.engine.messages import Channel, Job
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import answered, with_files
+from odfpy.engine.scans import ScanRequest, scanned
+from odfpy.errors import ResultTooLarge
+
+_PIECE_BYTES: Final = 8 << 20
+_ROW_BYTES: Final = 64 << 20
 
 
 def main() -> None:
@@ -53,8 +60,8 @@ def _child(asked: int, rows: int) -> None:
         most = int(sys.argv[1])
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         channel = Channel(socket.socket(fileno=asked))
-        request = channel.receive(Job)
-        if isinstance(request, SqlRequest):
+        request = channel.receive(Job | ScanRequest)
+        if isinstance(request, SqlRequest | ScanRequest):
             _end_with_client(channel.socket, wanted=True)
             response = _response(request, rows)
             _end_with_client(channel.socket, wanted=False)
@@ -72,24 +79,53 @@ def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
         os._exit(0)
 
 
-def _response(request: SqlRequest, rows: int) -> object:
+def _response(request: SqlRequest | ScanRequest, rows: int) -> SqlResponse:
     try:
-        return answered(lambda: _write(request, rows))
+        return answered(lambda: with_files(lambda: _write(request, rows)))
     except Exception as error:  # noqa: BLE001 - the client is told
         return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def _write(request: SqlRequest, rows: int) -> SqlResponseSuccess:
+def _write(request: SqlRequest | ScanRequest, rows: int) -> SqlResponseSuccess:
     """Write the rows as an Arrow IPC stream, its schema before the first of them is there."""
     count = 0
     with io.FileIO(rows, "w") as pipe:
-        found = DataFusionRows(request)
-        with pa.ipc.new_stream(pa.PythonFile(pipe, "w"), found.schema) as writer:
-            writer.write_batch(pa.RecordBatch.from_pylist([], schema=found.schema))
+        schema, found = _answer(request)
+        with pa.ipc.new_stream(pa.PythonFile(pipe, "w"), schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
             for batch in found:
-                writer.write_batch(batch)
+                for piece in _pieces(batch):
+                    writer.write_batch(piece)
                 count += batch.num_rows
     return SqlResponseSuccess(count)
+
+
+def _answer(request: SqlRequest | ScanRequest) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    if isinstance(request, ScanRequest):
+        return request.arrow_schema(), scanned(request)
+    rows = DataFusionRows(request)
+    return rows.schema, rows
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in batches that their reader, which is a server, has room for.
+
+    Raises:
+        ResultTooLarge: a row has more bytes than that.
+    """
+    if batch.nbytes <= _PIECE_BYTES:
+        yield batch
+    elif batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.nbytes <= _ROW_BYTES:
+        yield batch
+    else:
+        raise ResultTooLarge(
+            f"A row has {batch.nbytes} bytes, and may have {_ROW_BYTES}",
+            hint="Ask for other columns, or for a part of what is in them.",
+        )
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def pull(
         yield from _fetch(some)
     # 4.
     signatures.store(target)
-    commit(incoming, target, old_head)
+    commit(incoming, target, old_head, {item.name for item in missing})
     return replace(result_of(incoming, old_head, missing), signatures=signatures.report)
 
 
