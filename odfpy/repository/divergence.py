@@ -6,6 +6,7 @@ differ are read, and the common ancestor is known when the walk ends.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -23,6 +24,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 MAX_BYTES_PER_BLOCK = 4096
 """for each of their blocks; most have less than a thousand."""
+from odfpy.http.limits import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,15 @@ def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
     except InvalidValue as error:
         raise IntegrityError(f"{where}: {error.message}") from error
     except OSError as error:
-        raise OdfError(f"Cannot read {where}: {error.strerror}") from error
+        raise OdfError(f"Cannot read {where}: {error.strerror or error}") from error
 
 
 def _read_at_most(stream: BinaryIO, limit: int) -> bytes:
-    data = bytearray()
+    data, pace, begin = bytearray(), Pace(), time.monotonic()
     while chunk := stream.read(CHUNK):
+        pace.wait(time.monotonic() - begin, len(chunk))
         data += chunk
+        begin = time.monotonic()
         if len(data) > limit:
             raise ObjectTooLarge(f"More than the {limit} bytes that a block can have")
     return bytes(data)
