@@ -178,8 +178,7 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy); of a scan,
-            also what is wrong with a slice: `damaged` or `missing`.
+        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy).
         hint: what to write instead (odfpy).
     """
 

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.slices import SliceOfBlock
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.scans import ScanPart, ScanRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def scan_of(
-    dataset: str,
+def rows_between(
     slices: Sequence[SliceOfBlock],
     paths: Sequence[Path],
     vocabulary: DatasetVocabulary,
-    rows: tuple[int, int],
+    start: int,
+    end: int,
     names: Sequence[str],
     schema: pa.Schema,
-    *,
-    is_reversed: bool = False,
-    max_bytes: int | None = None,
-) -> ScanRequest:
-    """Asks for rows, in order of offset; what does not hold any of them is not opened.
+) -> Iterator[pa.RecordBatch]:
+    """The rows `start` to `end`, both inclusive, in order of offset; what does not hold any of them is not opened.
 
     Args:
-        dataset: whose slices they are, for messages.
         slices: of a dataset.
         paths: their files.
         vocabulary: names of its system columns.
-        rows: offsets of the first and the last row.
+        start: offset of the first row.
+        end: offset of the last row.
         names: columns.
         schema: what they are to be called and of which types; those that an older slice lacks are null.
-        is_reversed: whether the last row comes first.
-        max_bytes: bytes of rows at most.
+
+    Raises:
+        IntegrityError, ObjectNotFound: a slice cannot be read.
     """
-    start, end = rows
-    parts = []
+    import pyarrow as pa
+
+    from odfpy.data.slice import iter_slice, slice_schema
+
     for item, path in zip(slices, paths, strict=True):
         interval = item.data.offset_interval
         if interval.start > end or interval.end < start:
             continue
-        where = f"{dataset}, block {item.block.block.sequence_number} ({item.block.hash})"
+        present = set(slice_schema(path, vocab=vocabulary).names)
+        read = list(dict.fromkeys(name for name in names if name in present))
         first, last = max(0, start - interval.start), min(end, interval.end) - interval.start
-        parts.append(ScanPart(str(path), where, interval.end - interval.start + 1, first, last))
-    written = schema.serialize().to_pybytes()
-    return ScanRequest(tuple(parts), tuple(names), written, vocabulary, is_reversed, max_bytes)
+        # A slice that has none of the columns has its rows all the same.
+        wanted = read or [vocabulary.offset_column]
+        for batch in iter_slice(path, columns=wanted, vocab=vocabulary, first=first, last=last):
+            columns = [
+                batch.column(name).cast(field.type) if name in present else pa.nulls(batch.num_rows, field.type)
+                for name, field in zip(names, schema, strict=True)
+            ]
+            yield pa.record_batch(columns, schema=schema)
