@@ -312,8 +312,7 @@ class Catalog:
             snapshots: manifests, in any order.
             replace: append what has changed to datasets that exist; their history stays.
             dry_run: only check; inputs that are not there are remarked on.
-            approve: let their sources run on this machine; False for manifests that somebody else has written, whose
-                sources run once `trust_source` has approved them.
+            approve: let their sources run on this machine; else they run once `trust_source` has approved them.
 
         Raises:
             OdfError: what is wrong with one of them; nothing was added.
@@ -360,11 +359,7 @@ class Catalog:
         return self.sources([str(dataset.handle.id)])
 
     def untrust_source(self, ref: str) -> bool:
-        """Let no source of a dataset run on this machine; tells whether one might.
-
-        Raises:
-            NotFound: there is no such dataset.
-        """
+        """Let no source of a dataset run on this machine; tells whether one might. Raises as `trust_source`."""
         return self.storage.approvals.withdraw(self.storage.get(ref).handle.id)
 
     # --- Pieces ---
