@@ -25,6 +25,7 @@ from odfpy.errors import (
     ObjectNotFound,
     OdfError,
     QueryCancelled,
+    QueryEnded,
     QueryTimedOut,
     ResultTooLarge,
     SchemaError,
@@ -101,7 +102,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
     (NotSupported, Unimplemented),
     (ObjectNotFound, fl.FlightInternalError),
     (NotFound, NotThere),
-    *((kind, InvalidArgument) for kind in (FlightSqlError, InvalidQuery, UnsupportedQuery, ResultTooLarge)),
+    *((kind, InvalidArgument) for kind in (FlightSqlError, InvalidQuery, UnsupportedQuery, ResultTooLarge, QueryEnded)),
     *((kind, InvalidArgument) for kind in (EngineNotFound, SchemaError, UsageError)),
 )
 """The first that fits; whatever has none is a fault of the server."""
