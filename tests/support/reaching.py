@@ -6,10 +6,13 @@ import errno
 import os
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _POLL_SECONDS = 0.005
+_ADDRESS = "127.83.17.5"
+"""Another one of the loopback interface, at which nobody who looks around on this machine knocks by chance."""
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Watch:
     def __enter__(self) -> Watch:  # noqa: PYI034  Python 3.10 has no Self
         os.mkfifo(self.pipe)
         self.there.write_text("<a>there</a>")
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((_ADDRESS, 0))
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=look, daemon=True) for look in (self._accept, self._poll)]
         for thread in self._threads:
@@ -44,7 +47,7 @@ class Watch:
     @property
     def url(self) -> str:
         """An address where somebody listens."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/x.xsd"
+        return f"http://{_ADDRESS}:{self._listener.getsockname()[1]}/x.xsd"
 
     @property
     def pipe(self) -> Path:
@@ -54,12 +57,12 @@ class Watch:
     @property
     def there(self) -> Path:
         """A file that is there."""
-        return self.folder / "there.xml"
+        return self.folder / "jrtbj.xml"  # letters that say nothing in formats of numbers and dates
 
     @property
     def missing(self) -> Path:
-        """A file that is not there, with a name of the same length."""
-        return self.folder / "gone_.xml"
+        """A file that is not there, with a name of the same letters."""
+        return self.folder / "jtrbj.xml"
 
     def _accept(self) -> None:
         while not self._ended.is_set():
@@ -68,6 +71,10 @@ class Watch:
             except OSError:
                 return
             with connection:
+                connection.settimeout(1)
+                with suppress(OSError):
+                    self.caught.append(f"the network: {connection.recv(200)!r}")
+                    continue
                 self.caught.append("the network")
 
     def _poll(self) -> None:
