@@ -68,7 +68,7 @@ def test_so_it_does_when_it_is_only_planned(engine: DataFusionEngine, name: str)
         engine.preprocess(transform(GREEDY[name]), {"input": ROWS.slice(0, 0)})
     except OdfError as error:
         assert error.code in ("E450", "E501")  # noqa: PT017
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert is_well(engine)
 
 
@@ -95,7 +95,7 @@ def test_a_process_that_somebody_ends_is_told(engine: DataFusionEngine, tmp_path
 
     asking = threading.Thread(target=work)
     asking.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (found := _requests(engine.processes)):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -108,7 +108,7 @@ def test_work_ends_with_its_time(tmp_path: Path) -> None:
     engine = DataFusionEngine(fork_server(MEMORY), seconds=0.5)
     with pytest.raises(QueryTimedOut):
         engine.sql(SqlRequest(ENDLESS, (), str(tmp_path / "rows")))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while _requests(engine.processes):
         assert time.monotonic() < deadline
         time.sleep(0.01)
