@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from odfpy.errors import OdfError
 
@@ -22,6 +24,24 @@ MANY: Final = 200
 def configuration_folder() -> Path:
     """Where the user's own settings, keys and tokens are, in all workspaces (XDG Base Directory Specification)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf"
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read it; anything else in its place is an error, and nothing is waited for.
+
+    Whoever opens a pipe that somebody has put into a folder waits for its writer, which never comes.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 @contextmanager

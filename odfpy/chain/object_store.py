@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, replace_files, sync_folder, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, open_regular, replace_files, sync_folder, written_aside
 
 CHUNK = 1 << 20
 
@@ -191,7 +191,7 @@ class LocalObjectStore(ObjectStore):
 
     def open(self, name: Multihash) -> BinaryIO:
         try:
-            return self._path(name).open("rb")
+            return open_regular(self._path(name))
         except FileNotFoundError:
             raise self._missing(name) from None
         except OSError as error:

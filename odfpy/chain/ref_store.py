@@ -11,7 +11,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfError
-from odfpy.files import TEMPORARY, locked_folder, put_aside, replace_file, sync_folder
+from odfpy.files import TEMPORARY, locked_folder, open_regular, put_aside, replace_file, sync_folder
 
 HEAD = "head"
 SIGNATURE_SUFFIX = ".sig"
@@ -109,7 +109,7 @@ class LocalRefStore(RefStore):
     def get(self, name: str) -> Multihash | None:
         path = self.folder / check_name(name)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return parse_reference(file.read(_MAX_SIZE), str(path))
         except FileNotFoundError:
             return None

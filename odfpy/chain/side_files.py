@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from odfpy.errors import InvalidValue, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, replace_files, written_aside
+from odfpy.files import MANY, TEMPORARY, make_folder, open_regular, replace_files, written_aside
 
 _PATH = re.compile(r"(refs|info)(/[A-Za-z0-9][A-Za-z0-9._-]{0,149}){1,2}")
 
@@ -97,7 +97,7 @@ class LocalSideFiles(SideFiles):
     def read(self, path: str, limit: int) -> bytes | None:
         file = self.folder / check_path(path)
         try:
-            with file.open("rb") as stream:
+            with open_regular(file) as stream:
                 return stream.read(limit + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -144,6 +144,10 @@ class Output:
         if self.verbosity is not Verbosity.QUIET:
             put(sys.stderr, f"{line}\n")
 
+    def warn(self, line: str) -> None:
+        """What somebody may come to harm by who does not know it; with --quiet, too."""
+        sys.stderr.write(f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
+
     def detail(self, line: str) -> None:
         """A remark for --verbose."""
         if self.verbosity.value > 0:

@@ -80,9 +80,9 @@ def serve(
         if flight_url is not None:
             output.text(f"Flight SQL at {flight_url}")
         if tls is None and host not in _LOCAL:
-            output.say("warning: without --tls-cert and --tls-key, anybody on the way can read tokens and data")
+            output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
         if unconfined is not None:
-            output.say(f"warning: {unconfined}")
+            output.warn(unconfined)
         output.say(f"What there is to ask for: {url}/docs. Ctrl-C ends it.")
         output.flush()
 

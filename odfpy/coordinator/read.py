@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.chain.slices import newest_blocks, overlapping, slice_paths, slices_of
+from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.coordinator.references import find_block
 from odfpy.coordinator.slices import schema_file
 from odfpy.coordinator.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
+from odfpy.engine.scans import ScanRequest, scanned
 from odfpy.errors import SchemaError
 from odfpy.query.catalogue import Dataset
-from odfpy.query.slice_rows import rows_between
+from odfpy.query.slice_rows import scan_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +33,12 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     """
     import pyarrow as pa
 
+    request = tail_scan(dataset, num_records, skip)
+    return pa.Table.from_batches(scanned(request), request.arrow_schema())
+
+
+def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
+    """Asks for the rows of `tail`, which may have so many bytes."""
     from odfpy.data.arrow import to_arrow
 
     state = dataset.state
@@ -40,11 +47,12 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     schema = to_arrow(state.schema)
     end = state.num_records - 1 - skip
     start = max(0, end - num_records + 1)
-    if end < start:
-        return schema.empty_table()
-    slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(state.head), start)), start, end)
+    slices: list[SliceOfBlock] = []
+    if end >= start:
+        slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(state.head), start)), start, end)
     paths = slice_paths(dataset.layout.data, slices)
-    return pa.Table.from_batches(rows_between(slices, paths, state.vocab, start, end, schema.names, schema), schema)
+    name = str(dataset.handle)
+    return scan_of(name, slices, paths, state.vocab, (start, end), schema.names, schema, max_bytes=max_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_array, plain_field, plain_schema
+from odfpy.data.bounded_batches import bounded_batches
 from odfpy.data.multihash import ARROW0_SHA3_256, Hasher, Multihash
-from odfpy.data.parquet_io import PathLike, open_parquet
+from odfpy.data.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.value_bytes import type_bytes, value_bytes
 from odfpy.errors import SchemaError
 
@@ -126,9 +127,9 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
     sizes = _column_sizes(metadata, columns)
 
     def work(column: _Column) -> None:
-        with open_parquet(path, metadata) as own:
-            for batch in own.iter_batches(_PIECE_ROWS, columns=[column.name], use_threads=False):
-                column.update(batch.column(batch.schema.names.index(column.name)))
+        with reading(path):
+            for batch in bounded_batches(path, metadata, _PIECE_ROWS, columns=[column.name], use_threads=False):
+                column.update(plain_array(batch.column(batch.schema.names.index(column.name))))
 
     usable = min(threads or _processors(), len(columns))
     if usable <= 1 or sum(sizes.values()) < _THREADS_PAY_FROM:

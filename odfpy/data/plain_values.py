@@ -22,6 +22,24 @@ def columns_of(table: pa.Table) -> list[list[Any]]:
     return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
 
 
+def num_values(array: pa.Array | pa.ChunkedArray) -> int:
+    """How many values there are in an array, with those within others. Of nulls, any number takes no bytes."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        return sum(map(num_values, array.chunks))
+    if pa.types.is_dictionary(array.type):
+        return len(array)
+    if pa.types.is_struct(array.type):
+        return len(array) + sum(map(num_values, array.flatten()))
+    if pa.types.is_map(array.type):
+        start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        return len(array) + sum(num_values(part.slice(start, end - start)) for part in (array.keys, array.items))
+    if pa.types.is_nested(array.type) and hasattr(array, "flatten"):
+        return len(array) + num_values(array.flatten())
+    return len(array)
+
+
 def _values(array: pa.Array) -> list[Any]:
     """An array's values. Times go by their counts: Python's own types have neither nanoseconds nor all years."""
     import pyarrow as pa

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.data.arrow import plain_array, plain_schema
-from odfpy.data.parquet_io import PathLike, open_parquet
+from odfpy.data.bounded_batches import bounded_batches
+from odfpy.data.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.slice_writer import SliceInfo, SliceWriter
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, SchemaError, did_you_mean
@@ -109,7 +110,7 @@ def iter_slice(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice in batches of at most `batch_size` rows.
+    """The rows of a slice in batches of at most `batch_size` rows, and bounded in bytes.
 
     Args:
         path: the file; errors are those of `read_slice`.
@@ -121,8 +122,10 @@ def iter_slice(
     """
     with open_parquet(path) as file:
         schema = _normal(_selected(path, file.schema_arrow, columns), vocab)
-        groups, at = _row_groups(file.metadata, first, last)
-        for batch in file.iter_batches(batch_size, groups, columns=None if columns is None else list(columns)):
+        metadata = file.metadata
+    groups, at = _row_groups(metadata, first, last)
+    with reading(path):
+        for batch in bounded_batches(path, metadata, batch_size, groups=groups, columns=columns):
             names = batch.schema.names
             arrays = [_normal_array(batch.column(names.index(field.name)), field.type) for field in schema]
             rows = pa.record_batch(arrays, schema=schema)

@@ -178,7 +178,8 @@ class TransformResponseInvalidQuery:
     """The query is at fault.
 
     Attributes:
-        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy).
+        fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy); of a scan,
+            also what is wrong with a slice: `damaged` or `missing`.
         hint: what to write instead (odfpy).
     """
 

@@ -16,6 +16,7 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.messages import Job, Result
+from odfpy.engine.scans import ScanRequest
 from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineError
 
@@ -33,7 +34,7 @@ class RequestFiles:
     folders: tuple[str, ...]
 
 
-def files_of(job: Job) -> RequestFiles:
+def files_of(job: Job | ScanRequest) -> RequestFiles:
     """The files that a request names."""
     reads: list[str | None] = []
     written: list[str] = []
@@ -53,6 +54,8 @@ def files_of(job: Job) -> RequestFiles:
         case SqlRequest():
             reads = [path for table in job.tables for path in (table.schema_file, *table.data_paths)]
             written = [job.output_path]
+        case ScanRequest():
+            reads = [part.path for part in job.parts]
         case TraceRequest():
             for source in job.query_inputs:
                 reads += [source.schema_file, *source.data_paths, *(source.history_paths or ())]

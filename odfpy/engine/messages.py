@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponseProgress,
     TransformResponseSuccess,
 )
+from odfpy.engine.scans import ScanRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
 from odfpy.errors import MalformedData
 
@@ -250,7 +251,7 @@ class Channel:
         self.socket = connected
         self._received = bytearray()
 
-    def send(self, message: FromClient | FromWorker | Started | Between) -> None:
+    def send(self, message: FromClient | FromWorker | ScanRequest | Started | Between) -> None:
         """Send a message.
 
         Raises:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odfpy.engine.client import ProgressListener
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
+    from odfpy.engine.scans import ScanRequest
 
 
 class Engine(Protocol):
@@ -91,6 +92,7 @@ class EngineRegistry:
     def __init__(self, factories: Mapping[str, Callable[[], Engine]]) -> None:
         self._factories = dict(factories)
         self._engines: dict[str, Engine] = {}
+        self._apart: int | None = None
 
     @classmethod
     def standard(
@@ -122,7 +124,21 @@ class EngineRegistry:
         """
         datafusion = partial(_datafusion, memory, seconds)
 
-        return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
+        found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
+        found._apart = memory
+        return found
+
+    def scan(self, request: ScanRequest, control: Control) -> RowStream | None:
+        """The rows of a scan in a process of its own; None where this process may read them itself.
+
+        Raises:
+            OdfError: it was stopped, or a slice cannot be read.
+        """
+        if self._apart is None:
+            return None
+        from odfpy.engine.datafusion.apart import Apart, fork_server
+
+        return Apart(fork_server(self._apart), request, control)
 
     def only_confined(self) -> EngineRegistry:
         """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
@@ -133,7 +149,9 @@ class EngineRegistry:
             engine = self.get("spark")
             return engine.only_confined() if isinstance(engine, SparkEngine) else engine
 
-        return EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+        found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+        found._apart = self._apart
+        return found
 
     def expect(self, name: str) -> None:
         """Make an engine that will be needed soon, as far as there is one of that name: its start takes a while."""

@@ -10,8 +10,10 @@ from typing import TypeVar
 from odfpy.engine.contract import TransformResponseInternalError, TransformResponseInvalidQuery
 from odfpy.errors import (
     EngineError,
+    IntegrityError,
     InvalidQuery,
     NondeterministicQuery,
+    ObjectNotFound,
     OdfError,
     QueryTooDeep,
     QueryTooLong,
@@ -30,6 +32,7 @@ _ERRORS: dict[str, type[EngineError]] = {
     "nondeterministic": NondeterministicQuery,
     "too-large": ResultTooLarge,
 }
+_OF_FILES: dict[str, type[OdfError]] = {"damaged": IntegrityError, "missing": ObjectNotFound}
 
 
 def answered(
@@ -50,11 +53,26 @@ def answered(
         return TransformResponseInternalError(message, traceback.format_exc())
 
 
-def as_error(response: TransformResponseInvalidQuery | TransformResponseInternalError) -> EngineError:
+def with_files(
+    work: Callable[[], Response],
+) -> Response | TransformResponseInvalidQuery:
+    """The result of some work that reads files for its caller, who is told which of them is at fault.
+
+    Raises as the work does, otherwise.
+    """
+    try:
+        return work()
+    except (IntegrityError, ObjectNotFound) as error:
+        fault = next(name for name, kind in _OF_FILES.items() if isinstance(error, kind))
+        return TransformResponseInvalidQuery(error.message, fault, error.hint)
+
+
+def as_error(response: TransformResponseInvalidQuery | TransformResponseInternalError) -> OdfError:
     """The error that a response stands for."""
     if isinstance(response, TransformResponseInternalError):
         return EngineError(response.message)
-    return _ERRORS.get(response.fault, InvalidQuery)(response.message, hint=response.hint)
+    kind = _OF_FILES.get(response.fault) or _ERRORS.get(response.fault, InvalidQuery)
+    return kind(response.message, hint=response.hint)
 
 
 def _invalid_query(error: OdfError) -> TransformResponseInvalidQuery | None:

@@ -14,13 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
+from odfpy.http.limits import Pace
 from odfpy.http.url import Origin, Target, parse_url
-
-SLOWEST = 1024
-"""Bytes per second; a server that is slower than that beyond `PATIENCE` is given up."""
-
-PATIENCE = 60.0
-"""Seconds."""
 
 MAX_HEAD = 512 * 1024
 """Bytes of an answer's headers."""
@@ -149,7 +144,7 @@ class Paced(io.RawIOBase):
         self.is_shut = False
         self._raw = raw
         self._count = 0
-        self._waited = 0.0
+        self._pace = Pace()
 
     def readable(self) -> bool:
         return True
@@ -159,12 +154,10 @@ class Paced(io.RawIOBase):
             return 0
         start = time.monotonic()
         count = self._raw.readinto(buffer) or 0
-        self._waited += time.monotonic() - start
         self._count += count
         if self.limit is not None and self._count > self.limit:
             raise http.client.HTTPException("its headers do not end")
-        if self._waited > PATIENCE + self._count / SLOWEST:
-            raise TimeoutError(f"only {self._count} bytes in {self._waited:.0f} seconds")
+        self._pace.wait(time.monotonic() - start, count)
         return count
 
     def close(self) -> None:

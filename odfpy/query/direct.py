@@ -9,11 +9,12 @@ from odfpy.engine.control import Control
 from odfpy.query.question import Query
 from odfpy.query.scan import Scan
 from odfpy.query.simple import Simple
-from odfpy.query.slice_rows import rows_between
+from odfpy.query.slice_rows import scan_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.engine.scans import ScanRequest
     from odfpy.query.resolve import Resolved
 
 
@@ -97,14 +98,19 @@ def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema 
     return pa.schema(fields)
 
 
-def rows_of_slices(scan: Scan, simple: Simple, schema: pa.Schema, rows: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+def rows_of_slices(
+    scan: Scan, simple: Simple, schema: pa.Schema, rows: tuple[int, int], max_bytes: int | None
+) -> ScanRequest:
     """Rows by offset, first and last, with columns of a schema."""
     names = [name for name, _ in simple.columns] if simple.columns else schema.names
-    found = rows_between(scan.slices, scan.paths, scan.cut.state.vocab, *rows, names, schema)
-    return reversed(list(map(_reversed, found))) if simple.descending else found
-
-
-def _reversed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return batch.take(pa.array(range(batch.num_rows - 1, -1, -1), pa.int64()))
+    return scan_of(
+        scan.resolved.name,
+        scan.slices,
+        scan.paths,
+        scan.cut.state.vocab,
+        rows,
+        names,
+        schema,
+        is_reversed=simple.descending,
+        max_bytes=max_bytes,
+    )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.codec.tree import to_tree
+from odfpy.data.plain_values import num_values
 from odfpy.dataset.identity import KeyPair
 from odfpy.engine.control import Control
 from odfpy.errors import ResultTooLarge
@@ -20,12 +21,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_BYTES_OF_VALUE: Final = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much an answer may be; unlimited by default."""
 
     rows: int | None = None
     bytes: int | None = None
+
+    def check_values(self, table: pa.Table) -> None:
+        """See that rows become no more values than there may be: some of them take no bytes, until they are written.
+
+        Raises:
+            ResultTooLarge: they do.
+        """
+        if self.bytes is not None and sum(map(num_values, table.columns)) * _BYTES_OF_VALUE > self.bytes:
+            raise ResultTooLarge(
+                f"The answer has more than {self.bytes // _BYTES_OF_VALUE} values",
+                hint="Ask for fewer rows or columns, or over Flight SQL.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +107,7 @@ def ask(
         check_reproducible(service, request)
     with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
         table, inputs = answer.read_all(), answer.inputs
+    limits.check_values(table)
     if limits.rows is not None and table.num_rows > limits.rows:
         raise too_many_rows(limits.rows)
     return Answered(table, request.bound_to(inputs))

@@ -6,13 +6,13 @@ with workspace.query_service.run(Query("select count(*) from rates")) as answer:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from odfpy.engine.contract import SqlRequest
 from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.scans import scanned
 from odfpy.query.answer import Answer, Input, Prepared
 from odfpy.query.catalogue import Catalogue
 from odfpy.query.direct import Direct, rows_of_slices, totals
@@ -20,8 +20,6 @@ from odfpy.query.plan import Plan, as_lines, only_schema, plan
 from odfpy.query.question import Query
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from odfpy.engine.row_stream import RowStream
 
 __all__ = ["Answer", "Control", "Input", "Prepared", "Query", "QueryService"]
@@ -85,7 +83,7 @@ class QueryService:
             schema, row = totals(simple, found.tables[0][1])
             return Direct(schema, lambda: iter([row]), query, control)
         if found.path == "slices" and simple is not None and found.columns is not None:
-            return _from_slices(found, control)
+            return self._from_slices(found, control)
         scratch = stack.enter_context(self.catalogue.scratch())
         request = SqlRequest(
             query=found.text,
@@ -105,10 +103,11 @@ class QueryService:
         schema = pa.schema([pa.field("plan", pa.string())])
         return Direct(schema, lambda: as_lines(found.explained()), found.query, control)
 
-
-def _from_slices(found: Plan, control: Control) -> RowStream:
-    simple, schema, (only,) = found.simple, found.columns, found.scans
-    assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
-    wanted = simple.rows(only.cut.num_rows, found.query.skip, found.query.limit)
-    make: Callable[[], Iterator[pa.RecordBatch]] = lambda: rows_of_slices(only, simple, schema, wanted)  # noqa: E731
-    return Direct(schema, make, found.query, control, is_cut=True)
+    def _from_slices(self, found: Plan, control: Control) -> RowStream:
+        simple, schema, query, (only,) = found.simple, found.columns, found.query, found.scans
+        assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
+        wanted = simple.rows(only.cut.num_rows, query.skip, query.limit)
+        request = rows_of_slices(only, simple, schema, wanted, query.max_bytes)
+        return self.engines.scan(request, control) or Direct(
+            schema, lambda: scanned(request), query, control, is_cut=True
+        )

@@ -6,6 +6,7 @@ differ are read, and the common ancestor is known when the walk ends.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -17,6 +18,7 @@ from odfpy.chain.metadata_chain import check_block_bytes
 from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
+from odfpy.http.limits import Pace
 
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""
@@ -151,13 +153,15 @@ def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
     except InvalidValue as error:
         raise IntegrityError(f"{where}: {error.message}") from error
     except OSError as error:
-        raise OdfError(f"Cannot read {where}: {error.strerror}") from error
+        raise OdfError(f"Cannot read {where}: {error.strerror or error}") from error
 
 
 def _read_at_most(stream: BinaryIO, limit: int) -> bytes:
-    data = bytearray()
+    data, pace, begin = bytearray(), Pace(), time.monotonic()
     while chunk := stream.read(CHUNK):
+        pace.wait(time.monotonic() - begin, len(chunk))
         data += chunk
+        begin = time.monotonic()
         if len(data) > limit:
             raise ObjectTooLarge(f"More than the {limit} bytes that a block can have")
     return bytes(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import ALGORITHMS, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError, TransferError
+from odfpy.http.limits import Pace
 from odfpy.repository.divergence import EncodedBlock
 
 MAX_PARALLEL = 8
@@ -258,11 +260,16 @@ class _Watched:
         self._copying = copying
         self._stream = stream
         self._where = where
+        self._pace = Pace()
 
     def read(self, size: int) -> bytes:
         self._copying.check()
+        begin = time.monotonic()
         try:
             data = self._stream.read(size)
+            self._pace.wait(time.monotonic() - begin, len(data))
+        except TimeoutError as error:
+            raise TransferError(f"{self._where}: {error}", hint="Run the command again.") from error
         except (OSError, ValueError) as error:
             raise OdfError(f"Cannot read {self._where}: {error}") from error
         self._copying.advance(len(data))

@@ -23,6 +23,7 @@ from odfpy.repository.clock import require_past
 from odfpy.repository.divergence import Divergence, compare_chains
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
 from odfpy.repository.signature_transfer import carry_revocations, collect_signatures
+from odfpy.repository.slice_checks import check_slices
 
 
 class ForeignDataset(TransferError, code="E602"):
@@ -99,7 +100,7 @@ def transfer(
       2. Walk both chains back to where they meet.
       3. Decide: nothing to do, go on, overwrite, or refuse.
       4. Check every rule of the chain on what comes, on top of what the target has, and its signatures.
-      5. Copy data files and checkpoints that the target lacks.
+      5. Copy data files and checkpoints that the target lacks, and check that footers say what their blocks say.
       6. Copy blocks and signatures.
       7. Move the head, if it still is where it was.
 
@@ -154,6 +155,7 @@ def transfer(
     linked = linked_objects(block.hashed for block in found.source)
     missing = missing_objects(linked, target)
     copy_objects(source, target, missing, progress or (lambda _done, _total: None))
+    check_slices((block.hashed for block in found.source), base, target, {item.name for item in missing})
     # 6.
     copy_blocks(found.source, target)
     signatures.store(target)

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 
 from odfpy.files import make_folder
 from odfpy.query.commitments import hash_of
+from odfpy.query.response import Limits
 from odfpy.serving.access import datasets_of
 
 _SMALLEST: Final = 1000
@@ -86,3 +87,9 @@ def _codec(accepted: str) -> str | None:
     liked = {codec: weights.get(codec, weights.get("*", 0.0)) for codec in _CODECS}
     best = max(_CODECS, key=lambda codec: liked[codec])
     return best if liked[best] > 0 else None
+
+
+def limits_of(connection: HTTPConnection) -> Limits:
+    """How much an answer of this server may be."""
+    settings = connection.app.state.settings
+    return Limits(settings.max_rows, settings.max_answer)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from odfpy import __version__
 from odfpy.codec.tree import to_tree
-from odfpy.coordinator.read import tail as rows_at_the_end
+from odfpy.coordinator.read import tail_scan
 from odfpy.coordinator.storage import StoredDataset
 from odfpy.data.arrow import to_arrow
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.engine.control import Control
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.scans import ScanRequest
 from odfpy.errors import InvalidValue
 from odfpy.query.layouts import DataFormat, laid_out
 from odfpy.query.request import DEFAULT_LIMIT
-from odfpy.query.response import too_many_rows
+from odfpy.query.response import Limits, too_many_rows
 from odfpy.query.schema_formats import SchemaFormat, written
 from odfpy.serving.access import AnyCaller, Readable
 from odfpy.serving.errors import Refused
-from odfpy.serving.replies import not_modified, reply, tag_of
+from odfpy.serving.replies import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest_models import (
     NOT_MODIFIED,
     AnyDataFormat,
@@ -35,6 +38,9 @@ from odfpy.serving.rest_models import (
     answers,
     told,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 router = APIRouter(tags=["queries"])
 
@@ -60,10 +66,10 @@ async def tail(
     as_of: AsOfBlock = None,
 ) -> Response:
     """The last rows, in order of offset. The header `Link` leads to those before them, as of the same block."""
+    limits = limits_of(request)
     most = request.app.state.settings.max_rows
 
     def work(control: Control) -> Response:
-        del control
         seen = _as_of(request, dataset, as_of)
         state = seen.state
         tag = tag_of(
@@ -76,7 +82,8 @@ async def tail(
             raise too_many_rows(most)
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
-            tree = {"data": laid_out(rows_at_the_end(seen, limit, skip), dataFormat)}
+            wanted = tail_scan(seen, limit, skip, limits.bytes)
+            tree = {"data": laid_out(_read(request, wanted, control, limits), dataFormat)}
         tree["dataFormat"] = dataFormat.value
         if schemaFormat is not None:
             schema = to_arrow(state.schema or DataSchema(()))
@@ -85,6 +92,19 @@ async def tail(
 
     found: Response = await request.app.state.gate.run(request, caller, work)
     return found
+
+
+def _read(request: Request, wanted: ScanRequest, control: Control, limits: Limits) -> pa.Table:
+    """The rows, in a process of their own."""
+    import pyarrow as pa
+
+    engines: EngineRegistry = request.app.state.engines
+    rows = engines.scan(wanted, control)
+    assert rows is not None  # noqa: S101 - those of servers work apart
+    with closing(rows):
+        table = pa.Table.from_batches(rows, wanted.arrow_schema())
+    limits.check_values(table)
+    return table
 
 
 def _link(request: Request, head: str, skip: int, limit: int, count: int) -> dict[str, str]:

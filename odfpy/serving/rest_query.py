@@ -18,12 +18,12 @@ from odfpy.query.plan import plan
 from odfpy.query.reproducible import depends_on_more
 from odfpy.query.request import DEFAULT_LIMIT, Include
 from odfpy.query.request import Request as Question
-from odfpy.query.response import Limits, ask, require_datasets
+from odfpy.query.response import ask, require_datasets
 from odfpy.query.service import QueryService
 from odfpy.query.verification import CommittedAnswer, VerificationFailed, verify_answer
 from odfpy.serving.access import AnyCaller, Caller, datasets_of
 from odfpy.serving.errors import Refused
-from odfpy.serving.replies import not_modified, reply, tag_of
+from odfpy.serving.replies import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest_models import (
     DIALECTS,
     NOT_MODIFIED,
@@ -101,7 +101,7 @@ async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Resp
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
     del body  # says what there is to send; what was sent is read as the command line reads it
     text = await request.body()
-    service, limits = _service(request, caller), _limits(request)
+    service, limits = _service(request, caller), limits_of(request)
 
     def work(control: Control) -> Response:
         try:
@@ -118,7 +118,7 @@ async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Resp
 
 
 async def _answer(request: Request, caller: Caller, question: Question, *, with_link: bool = False) -> Response:
-    service, limits = _service(request, caller), _limits(request)
+    service, limits = _service(request, caller), limits_of(request)
 
     def work(control: Control) -> Response:
         require_datasets(service, question)
@@ -141,11 +141,6 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
     return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines.of(caller))
-
-
-def _limits(request: Request) -> Limits:
-    settings = request.app.state.settings
-    return Limits(settings.max_rows, settings.max_answer)
 
 
 def _tag(bound: Question) -> str:

@@ -16,8 +16,9 @@ from support.certificates import self_signed
 from support.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.errors import FetchError, FetchInterrupted
-from odfpy.http import connection
+from odfpy.http import limits
 from odfpy.http.client import MAX_REDIRECTS, HttpClient
+from odfpy.http.limits import TransferLimits
 from odfpy.http.url import parse_url, without_user
 
 
@@ -191,8 +192,7 @@ def test_encoding_that_was_not_asked_for_is_refused(server: StaticServer, client
 
 
 def test_trickling_server_is_given_up(server: StaticServer, client: HttpClient, monkeypatch):
-    monkeypatch.setattr(connection, "PATIENCE", 0.0)
-    monkeypatch.setattr(connection, "SLOWEST", 1e12)
+    monkeypatch.setattr(limits, "limits_in_force", lambda: TransferLimits(least_speed=10**12, window=0))
     with pytest.raises(FetchError, match=r"only \d+ bytes in 0 seconds"):
         client.get(f"{server.url}/large")
 

@@ -29,6 +29,7 @@ from odfpy.engine.contract import (
 from odfpy.engine.control import Control
 from odfpy.engine.messages import Breakdown, Channel, Job, Result
 from odfpy.engine.responses import as_error
+from odfpy.engine.scans import ScanRequest
 from odfpy.errors import EngineUnavailable, MalformedData, QueryEnded
 from odfpy.sandbox.python import python_command, python_environment
 
@@ -231,7 +232,7 @@ class Apart:
         schema: of the rows.
     """
 
-    def __init__(self, server: ForkServer, request: SqlRequest, control: Control) -> None:
+    def __init__(self, server: ForkServer, request: SqlRequest | ScanRequest, control: Control) -> None:
         """Begin, and wait for the columns.
 
         Args:
@@ -247,7 +248,7 @@ class Apart:
         control.check()
         self._memory = server.memory
         self._control = control
-        self._is_planning = request.limit == 0
+        self._is_planning = isinstance(request, SqlRequest) and request.limit == 0
         self._channel, reading = server.fork(is_planning=self._is_planning)
         self._rows = io.BufferedReader(_Pipe(reading, control), _BUFFER)
         try:

@@ -30,6 +30,7 @@ from odfpy.engine.datafusion.apart import PLANNING, PLANNING_MEMORY  # noqa: E40
 from odfpy.engine.datafusion.here import answer  # noqa: E402
 from odfpy.engine.files import files_of  # noqa: E402
 from odfpy.engine.messages import Breakdown, Channel, Job, Result  # noqa: E402
+from odfpy.engine.scans import ScanRequest  # noqa: E402
 from odfpy.sandbox.landlock import restrict_files  # noqa: E402
 from odfpy.sandbox.seccomp import forbid_odd_calls  # noqa: E402
 from odfpy.sandbox.view import view_of_python  # noqa: E402
@@ -97,7 +98,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
             other.close()
         _limit(int(sys.argv[1]), is_planning=is_planning)
         channel = Channel(socket.socket(fileno=asked))
-        request: Job | None = channel.receive(Job)
+        request: Job | ScanRequest | None = channel.receive(Job | ScanRequest)
         if request is not None:
             _confine(request)
             _end_with_client(channel.socket, wanted=True)
@@ -110,7 +111,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
         os._exit(code)
 
 
-def _confine(request: Job) -> None:
+def _confine(request: Job | ScanRequest) -> None:
     """See no other files than those of the request and what Python needs, and make no sockets; as far as it goes."""
     files = files_of(request)
     with suppress(OSError):  # a kernel without Landlock
@@ -135,7 +136,7 @@ def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
         os._exit(0)
 
 
-def _response(request: Job, rows: int) -> Result:
+def _response(request: Job | ScanRequest, rows: int) -> Result:
     try:
         return answer(request, rows)
     except Exception as error:  # noqa: BLE001 - the client is told

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -26,26 +26,30 @@ from odfpy.engine.datafusion.transform import analyze, query_steps, transform
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.ipc import map_stream, write_stream
 from odfpy.engine.messages import Job, Result
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import answered, with_files
+from odfpy.engine.scans import ScanRequest, scanned
 from odfpy.engine.source_text import SourceText
 from odfpy.engine.tracing import TraceRequest
-from odfpy.errors import InvalidQuery, QueryTooDeep, UnsupportedQuery
+from odfpy.errors import InvalidQuery, QueryTooDeep, ResultTooLarge, UnsupportedQuery
 
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
+_PIECE_BYTES: Final = 8 << 20
+_ROW_BYTES: Final = 64 << 20
 
-def answer(request: Job, rows: int) -> Result:
+
+def answer(request: Job | ScanRequest, rows: int) -> Result:
     """Do what is asked for.
 
     Args:
         request: the request.
         rows: descriptor of a pipe, for the rows of a query that names no file for them.
     """
-    return answered(lambda: _answer(request, rows))
+    return answered(lambda: with_files(lambda: _answer(request, rows)))
 
 
-def _answer(request: Job, rows: int) -> Result:
+def _answer(request: Job | ScanRequest, rows: int) -> Result:
     try:
         match request:
             case AnalyzeRequest():
@@ -57,7 +61,10 @@ def _answer(request: Job, rows: int) -> Result:
             case PreprocessRequest():
                 return _preprocess(request)
             case SqlRequest(output_path=""):
-                return _stream(request, rows)
+                found = DataFusionRows(request)
+                return _stream(found.schema, found, rows)
+            case ScanRequest():
+                return _stream(request.arrow_schema(), scanned(request), rows)
             case SqlRequest():
                 found = DataFusionRows(request)
                 return SqlResponseSuccess(write_stream(request.output_path, found.schema, found))
@@ -66,17 +73,40 @@ def _answer(request: Job, rows: int) -> Result:
     raise UnsupportedQuery(f"Engine datafusion does not do this: {type(request).__name__}")
 
 
-def _stream(request: SqlRequest, rows: int) -> SqlResponseSuccess:
-    """Write the rows as an Arrow IPC stream, its schema before the first of them is there."""
+def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> SqlResponseSuccess:
+    """Write rows as an Arrow IPC stream, its schema before the first of them is there."""
     count = 0
-    with io.FileIO(rows, "w", closefd=False) as pipe:
-        found = DataFusionRows(request)
-        with pa.ipc.new_stream(pa.PythonFile(pipe, "w"), found.schema) as writer:
-            writer.write_batch(pa.RecordBatch.from_pylist([], schema=found.schema))
-            for batch in found:
-                writer.write_batch(batch)
-                count += batch.num_rows
+    with (
+        io.FileIO(rows, "w", closefd=False) as pipe,
+        pa.ipc.new_stream(pa.PythonFile(pipe, "w"), schema) as writer,
+    ):
+        writer.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
+        for batch in found:
+            for piece in _pieces(batch):
+                writer.write_batch(piece)
+            count += batch.num_rows
     return SqlResponseSuccess(count)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in batches that their reader, which is a server, has room for.
+
+    Raises:
+        ResultTooLarge: a row has more bytes than that.
+    """
+    if batch.nbytes <= _PIECE_BYTES:
+        yield batch
+    elif batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif batch.nbytes <= _ROW_BYTES:
+        yield batch
+    else:
+        raise ResultTooLarge(
+            f"A row has {batch.nbytes} bytes, and may have {_ROW_BYTES}",
+            hint="Ask for other columns, or for a part of what is in them.",
+        )
 
 
 def _preprocess(request: PreprocessRequest) -> PreprocessResponseSuccess:

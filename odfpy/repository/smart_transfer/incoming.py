@@ -5,7 +5,7 @@ The client of a pull and the server of a push do the same here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from odfpy.chain.block import HashedBlock
@@ -19,6 +19,7 @@ from odfpy.errors import DatasetsDiverged, IntegrityError
 from odfpy.repository.divergence import EncodedBlock
 from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
 from odfpy.repository.simple_transfer import ForeignDataset
+from odfpy.repository.slice_checks import check_slices
 from odfpy.repository.smart_transfer.archive import Limits, unpack
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import BlocksBatch
@@ -140,22 +141,25 @@ def commit(
     incoming: Incoming,
     layout: DatasetLayout,
     old_head: Multihash | None,
+    came: Collection[Multihash] = (),
     before: Callable[[DatasetLayout], object] | None = None,
 ) -> None:
     """Store the blocks, when all of their files are there, and move the head.
 
     Args:
         incoming: the blocks.
-        layout: where to.
+        layout: where they go.
         old_head: where the head is.
+        came: files that were not there before; those that are not what they should be are removed.
         before: what else is stored, just before the head moves.
 
     Raises:
-        IntegrityError: a file is missing, or has another size.
+        IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
         ConcurrentUpdate: somebody else has moved the head in the meantime.
     """
     for item in incoming.missing(layout):
         raise IntegrityError(f"File {item.name} of block {item.block} has not come")
+    check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
     copy_blocks(incoming.blocks, layout)
     if before is not None:
         before(layout)

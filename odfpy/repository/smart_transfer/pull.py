@@ -132,7 +132,7 @@ def pull(
         yield from _fetch(some)
     # 4.
     signatures.store(target)
-    commit(incoming, target, old_head)
+    commit(incoming, target, old_head, {item.name for item in missing})
     result = result_of(incoming, old_head, missing)
     return replace(result, signatures=signatures.report, revocations=signatures.revocations)
 

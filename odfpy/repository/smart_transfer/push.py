@@ -353,13 +353,12 @@ def _commit(
     now = target.existing()
     if now is not None:
         # Where the dataset was new, and somebody else has made it in the meantime, this finds its head moved.
-        commit(incoming, now, head, given.store)
+        commit(incoming, now, head, before=given.store)
     elif head is not None:
         raise TransferError("The dataset has been deleted")
     else:
-        commit(
-            incoming, staged, staged.refs.get(HEAD), given.store
-        )  # a push that was cut at the last moment may have left one
+        left = staged.refs.get(HEAD)  # of a push that was cut at the last moment
+        commit(incoming, staged, left, before=given.store)
         target.publish(staged, incoming.state.dataset_id, visibility)
 
 

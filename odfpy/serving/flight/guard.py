@@ -31,6 +31,7 @@ _COPIES: Final = 3
 
 _HIGH_WATER: Final = 1 << 20
 _LOOKS: Final = 4
+_ROUNDS: Final = 5
 _LEAST_PATIENCE: Final = 1.0
 _CALLS_PER_ANSWER: Final = 2
 _GOAWAY: Final = 0x7
@@ -318,15 +319,17 @@ class FlightGuard:
         """End all connections."""
         if self._loop.is_closed():
             return
-        self._do(self._end_all)
+        asyncio.run_coroutine_threadsafe(self._end_all(), self._loop).result()
         self._do(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def _end_all(self) -> None:
+    async def _end_all(self) -> None:
         self._listening.close()
         for client in list(self._rules.clients):
             client.transport.abort()
+        for _ in range(_ROUNDS):  # they are lost one round later, and their servers' sides one more
+            await asyncio.sleep(0)
 
     def _do(self, work: Callable[[], object]) -> None:
         self._loop.call_soon_threadsafe(work)

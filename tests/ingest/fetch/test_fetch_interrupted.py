@@ -15,7 +15,8 @@ from support.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.sources import FetchUrl
 from odfpy.errors import FetchError, FetchInterrupted
-from odfpy.http import connection
+from odfpy.http import limits
+from odfpy.http.limits import TransferLimits
 from odfpy.ingest.source_state import etag_state
 
 BODY = os.urandom(5000)
@@ -302,8 +303,7 @@ def test_silent_server_is_asked_again(run_fetch: Fetcher):
 
 
 def test_slow_server_is_given_up_in_the_end(run_fetch: Fetcher, server: StaticServer, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connection, "PATIENCE", 0.0)
-    monkeypatch.setattr(connection, "SLOWEST", 1e12)
+    monkeypatch.setattr(limits, "limits_in_force", lambda: TransferLimits(least_speed=10**12, window=0))
     server.special["/a.csv"] = lambda handler: send(handler, BODY, ETag='"v1"')
     with pytest.raises(FetchInterrupted, match="bytes in 0 seconds"):
         run_fetch(FetchUrl(f"{server.url}/a.csv"))

@@ -1,0 +1,144 @@
+"""Rows of slices by offset, read without any engine: in this process or, for servers, in one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.scalars import U64
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import IntegrityError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HINT: Final = "`odf verify` names what is damaged; pull the dataset again from where it is intact."
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPart:
+    """Some rows of a slice.
+
+    Attributes:
+        path: its file.
+        where: the slice, for messages: dataset and block.
+        num_rows: rows that its block says it has.
+        first: position of the first row that is wanted, from 0.
+        last: position of the last one.
+    """
+
+    path: str
+    where: str
+    num_rows: U64
+    first: U64
+    last: U64
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """Some rows of some slices.
+
+    Attributes:
+        parts: the slices, in order of offset.
+        names: columns.
+        schema: what they are to be called and of which types, as Arrow writes it; those that a slice lacks are null.
+        vocab: names of the system columns.
+        is_reversed: whether the last row comes first.
+        max_bytes: bytes of rows at most.
+    """
+
+    parts: tuple[ScanPart, ...]
+    names: tuple[str, ...]
+    schema: bytes
+    vocab: DatasetVocabulary
+    is_reversed: bool = False
+    max_bytes: U64 | None = None
+
+    def arrow_schema(self) -> pa.Schema:
+        """The schema."""
+        import pyarrow as pa
+
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+
+def scanned(request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    """The rows of a request.
+
+    Raises:
+        ResultTooLarge: they have more bytes than they may.
+        IntegrityError: a slice is not what its block says, or cannot be read; the message names dataset and block.
+        ObjectNotFound: it is not there.
+    """
+    from odfpy.engine.ipc import within
+
+    return within(_rows(request), 0, None, request.max_bytes)
+
+
+def _rows(request: ScanRequest) -> Iterator[pa.RecordBatch]:
+    schema = request.arrow_schema()
+    for part in reversed(request.parts) if request.is_reversed else request.parts:
+        found = _rows_of(part, request, schema)
+        yield from reversed([_reversed(batch) for batch in found]) if request.is_reversed else found
+
+
+def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from odfpy.data.slice import iter_slice, slice_schema
+
+    try:
+        _check_rows(part)
+        present = set(slice_schema(part.path, vocab=request.vocab).names)
+        read = list(dict.fromkeys(name for name in request.names if name in present))
+        # A slice that has none of the columns has its rows all the same.
+        wanted = read or [request.vocab.offset_column]
+        for batch in iter_slice(part.path, columns=wanted, vocab=request.vocab, first=part.first, last=part.last):
+            columns = [
+                fitting(batch.column(name), field) if name in present else pa.nulls(batch.num_rows, field.type)
+                for name, field in zip(request.names, schema, strict=True)
+            ]
+            yield pa.record_batch(columns, schema=schema)
+    except IntegrityError as error:
+        raise IntegrityError(f"{part.where}: {error.message}", hint=_HINT) from error
+
+
+def _check_rows(part: ScanPart) -> None:
+    from odfpy.data.parquet_io import open_parquet
+
+    with open_parquet(part.path) as file:
+        count = file.metadata.num_rows
+    if count != part.num_rows:
+        raise IntegrityError(f"Data file {part.path} has {count} rows, its block says {part.num_rows}")
+
+
+def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
+    """A column of a slice in the type that the schema says.
+
+    Raises:
+        IntegrityError: its values are of another type, or none at all.
+    """
+    import pyarrow as pa
+
+    try:
+        found = column.cast(field.type)
+        found.validate(full=_may_be_wrong(field.type))
+    except (pa.ArrowException, ValueError) as error:
+        raise IntegrityError(
+            f"column {field.name!r} holds {column.type} where the schema says {field.type}, or values that are none of"
+            f" that type: {error}"
+        ) from error
+    return found
+
+
+def _may_be_wrong(kind: pa.DataType) -> bool:
+    """Whether bytes in a file may be no value of a type: text need not be UTF-8."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_nested(kind))
+
+
+def _reversed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return batch.take(pa.array(range(batch.num_rows - 1, -1, -1), pa.int64()))

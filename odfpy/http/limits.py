@@ -1,0 +1,60 @@
+"""What a place that something is copied from may do to whoever copies: limits for all clients of a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLimits:
+    """Limits of copies.
+
+    Attributes:
+        least_speed: bytes per second; whoever sends less, over the time of a window, is given up.
+        window: seconds.
+        most_unpacked: bytes that a data file may have when its pages are unpacked.
+    """
+
+    least_speed: int = 4096
+    window: int = 60
+    most_unpacked: int = 64 << 30
+
+
+class Pace:
+    """Watches how fast bytes come. Only the time that is spent waiting for them counts."""
+
+    def __init__(self) -> None:
+        self._limits = limits_in_force()
+        self._waited = 0.0
+        self._count = 0
+
+    def wait(self, seconds: float, count: int) -> None:
+        """Some bytes have come, after so many seconds.
+
+        Raises:
+            TimeoutError: they come too slowly.
+        """
+        self._waited += seconds
+        self._count += count
+        if self._waited < self._limits.window:
+            return
+        if self._count < self._limits.least_speed * self._waited:
+            raise TimeoutError(
+                f"only {self._count} bytes in {self._waited:.0f} seconds, {self._limits.least_speed} in each are the"
+                " least (transfer.leastSpeed)"
+            )
+        self._waited, self._count = 0.0, 0
+
+
+class _InForce:
+    limits = TransferLimits()
+
+
+def limits_in_force() -> TransferLimits:
+    """The limits of this process."""
+    return _InForce.limits
+
+
+def set_limits(limits: TransferLimits) -> None:
+    """Choose the limits of this process."""
+    _InForce.limits = limits
