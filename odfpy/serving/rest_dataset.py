@@ -83,7 +83,7 @@ async def tail(
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
             wanted = tail_scan(seen, limit, skip, limits.bytes)
-            tree = {"data": laid_out(_read(request, wanted, control, limits), dataFormat)}
+            tree = {"data": laid_out(_read(request.app.state.engines.of(caller), wanted, control, limits), dataFormat)}
         tree["dataFormat"] = dataFormat.value
         if schemaFormat is not None:
             schema = to_arrow(state.schema or DataSchema(()))
@@ -94,11 +94,10 @@ async def tail(
     return found
 
 
-def _read(request: Request, wanted: ScanRequest, control: Control, limits: Limits) -> pa.Table:
+def _read(engines: EngineRegistry, wanted: ScanRequest, control: Control, limits: Limits) -> pa.Table:
     """The rows, in a process of their own."""
     import pyarrow as pa
 
-    engines: EngineRegistry = request.app.state.engines
     rows = engines.scan(wanted, control)
     assert rows is not None  # noqa: S101 - those of servers work apart
     with closing(rows):
