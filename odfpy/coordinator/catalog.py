@@ -58,14 +58,9 @@ class Catalog:
     def config(self) -> Config:
         """Settings, from this workspace, the folders above it, the user, and defaults."""
         from odfpy.coordinator.config import Config
-        from odfpy.http.limits import TransferLimits, set_limits
+        from odfpy.coordinator.transfer_limits import put_in_force
 
-        config = Config.load(self.root)
-        # Clients of all protocols have them in common, and those of one process.
-        set_limits(
-            TransferLimits(*(config.get(f"transfer.{name}") for name in ("leastSpeed", "window", "maxUnpacked")))
-        )
-        return config
+        return put_in_force(Config.load(self.root))
 
     def settings_of(self, ref: str) -> Config:
         """Settings of one root dataset, which stay with it here.
