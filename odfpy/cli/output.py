@@ -146,7 +146,7 @@ class Output:
 
     def warn(self, line: str) -> None:
         """What somebody may come to harm by who does not know it; with --quiet, too."""
-        sys.stderr.write(f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
+        put(sys.stderr, f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
 
     def detail(self, line: str) -> None:
         """A remark for --verbose."""

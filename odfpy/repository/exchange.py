@@ -64,7 +64,7 @@ def send_dataset(
     """
     base = smart_base(url)
     if base is None:
-        return transfer(source, open_dataset(url), force=force, progress=progress)
+        return transfer(source, open_dataset(url), force=force, is_ours=True, progress=progress)
     from odfpy.repository.smart_transfer.client import push_to_node
     from odfpy.repository.smart_transfer.messages import Visibility
 

@@ -327,7 +327,10 @@ def test_unsigned_offsets_and_narrow_operations_are_read(tmp_path, statistics):
     assert read_slice(path).cast(ARROW).equals(table)
     assert slice_schema(path).types[:2] == [pa.int64(), pa.int32()]
     assert slice_stats(path) == SliceStats(100, 7, 106)
-    assert [batch.schema for batch in iter_slice(path, 50)] == [slice_schema(path)] * 2
+    batches = list(iter_slice(path, 50))
+    assert {batch.schema for batch in batches} == {slice_schema(path)}
+    assert sum(len(batch) for batch in batches) == 100
+    assert max(map(len, batches)) <= 50
 
 
 def test_empty_files_have_no_offsets(tmp_path):
