@@ -23,6 +23,8 @@ def image_file(name, folder="images"):
     return f"{{home}}/{{folder}}/{{name.replace('/', '_')}}"
 
 def run(arguments):
+    rights = [option for option in arguments if option in ("--cap-drop=ALL", "--security-opt=no-new-privileges")]
+    assert len(rights) == 2, "a container has no more rights than it needs"
     environment, volumes, name, entrypoint = {{"PATH": os.environ["PATH"]}}, [], None, None
     while arguments[0].startswith("-"):
         option, _, value = arguments.pop(0).partition("=")
@@ -39,7 +41,7 @@ def run(arguments):
             name = value
         elif option == "--entrypoint":
             entrypoint = value
-        elif option != "--rm":
+        elif option != "--rm" and option not in ("--cap-drop", "--security-opt"):
             sys.exit(f"podman: unknown option {{option}}")
     image = arguments.pop(0)
     if not os.path.exists(image_file(image)):

@@ -9,12 +9,19 @@ The image prints data to standard output, and learns and tells how far it is by 
     ODF_NEW_HAS_MORE_DATA_PATH      file to make if it stopped before the end: it is run again after the commit
 
 No output and no new state mean that the source is up to date.
+
+An image is somebody else's program, and what it leaves is looked at with that in mind: only regular files are read,
+links are not followed, and of each file no more than a state may have.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,7 +136,8 @@ def _run(
                 file.write(block)
                 if context.progress is not None:
                     context.progress(size, None)
-        return _Batch(path, size, _new_state(out, step.image), (out / _HAS_MORE).exists())
+        with _Left.open(out, step.image) as left:
+            return _Batch(path, size, _new_state(left), left.read(_HAS_MORE) is not None)
     except OSError as error:
         raise FetchError(f"Cannot keep what the container {step.image} gives: {error.strerror or error}") from error
 
@@ -139,35 +147,84 @@ def _without_line_break(state: SourceState | None) -> SourceState | None:
     return None if state is None else replace(state, value=state.value.rstrip("\r\n"))
 
 
-def _new_state(out: Path, shown: str) -> SourceState | None:
-    if (out / _ETAG).exists():
-        return etag_state(_text(out / _ETAG, shown))
-    if not (out / _LAST_MODIFIED).exists():
+def _new_state(left: _Left) -> SourceState | None:
+    if (etag := left.read(_ETAG)) is not None:
+        return etag_state(left.text(_ETAG, etag))
+    if (modified := left.read(_LAST_MODIFIED)) is None:
         return None
-    text = _text(out / _LAST_MODIFIED, shown)
+    text = left.text(_LAST_MODIFIED, modified)
     try:
         return last_modified_state(Timestamp.parse(text))
     except InvalidValue as error:
         raise FetchError(
-            f"The container {shown} wrote {text[:100]!r} as the time of the last modification",
+            f"The container {left.shown} wrote {text[:100]!r} as the time of the last modification",
             hint="ODF_NEW_LAST_MODIFIED_PATH takes a time in RFC 3339, for example 2024-01-31T12:00:00Z.",
         ) from error
 
 
-def _text(path: Path, shown: str) -> str:
-    """What a state file holds; a line break at its end, as `echo` writes it, is no part of the state."""
-    with path.open("rb") as file:
-        content = file.read(_MAX_STATE + 1)
-    try:
-        text = content.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError:
-        text = ""
-    if not text or len(content) > _MAX_STATE or "\0" in text:
-        raise FetchError(
-            f"The container {shown} wrote a state to {path.name} that cannot be used",
-            hint=f"A state is text in UTF-8 of at most {_MAX_STATE} bytes, and not empty.",
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """The folder that a container could write to, after its end.
+
+    Attributes:
+        descriptor: the open folder: names are looked up in it, wherever it may be.
+        shown: the image, for messages.
+    """
+
+    descriptor: int
+    shown: str
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path, shown: str) -> Iterator[_Left]:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            yield cls(descriptor, shown)
+        finally:
+            os.close(descriptor)
+
+    def read(self, name: str) -> bytes | None:
+        """The first bytes of a regular file, one more than a state may have; None if there is nothing of that name.
+
+        Raises:
+            FetchError: it is a link, a pipe, a folder: whatever is no regular file.
+        """
+        # O_NONBLOCK: a pipe that nobody writes to would never be open.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+        try:
+            file = os.open(name, flags, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise self._no_file(name) from error
+            raise
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise self._no_file(name)
+            with open(file, "rb", closefd=False) as stream:
+                return stream.read(_MAX_STATE + 1)
+        finally:
+            os.close(file)
+
+    def text(self, name: str, content: bytes) -> str:
+        """What a state file holds; a line break at its end, as `echo` writes it, is no part of the state."""
+        try:
+            text = content.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            text = ""
+        if not text or len(content) > _MAX_STATE or "\0" in text:
+            raise FetchError(
+                f"The container {self.shown} wrote a state to {name} that cannot be used",
+                hint=f"A state is text in UTF-8 of at most {_MAX_STATE} bytes, and not empty.",
+            )
+        return text
+
+    def _no_file(self, name: str) -> FetchError:
+        return FetchError(
+            f"The container {self.shown} left something at {name} that is no regular file",
+            hint="Links, pipes and folders are not read: they may lead to files of this machine.",
         )
-    return text
 
 
 # --- What a run is given ---------------------------------------------------------------------------------------------

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
-from odfpy.errors import FetchError
+from odfpy.errors import FetchError, InternalError
 from odfpy.ingest.fetch.redact import last_words
 
 ENGINES: Final = ("podman", "docker")
 """Names of programs, in the order in which they are looked for."""
+
+_RIGHTS: Final = ("--cap-drop=ALL", "--security-opt=no-new-privileges")
+"""An image fetches and prints: it needs no rights of root, even where the engine runs as root."""
 
 _BLOCK = 1 << 16
 _TAIL = 1 << 16
@@ -105,37 +108,28 @@ class ContainerEngine:
         """
         name = f"odf-fetch-{secrets.token_hex(8)}"
         with self._arguments(run, name) as arguments:
-            # A session of its own: Ctrl-C reaches us alone, and we end the container for certain.
-            with _starting(self.program):
-                process = subprocess.Popen(
-                    arguments,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,
-                )
-            output, errors = cast("IO[bytes]", process.stdout), cast("IO[bytes]", process.stderr)
+            client = _Client(arguments)
             expired = threading.Event()
-            timer = threading.Timer(run.timeout or 0, self._expire, (process, name, expired))
-            tail = _Tail(errors)
+            timer = threading.Timer(run.timeout or 0, self._expire, (client, name, expired))
             try:
+                with _starting(self.program):
+                    output = client.start()
                 if run.timeout is not None:
                     timer.start()
                 yield _blocks(output)
-                code = process.wait()
+                code = client.wait()
                 if expired.is_set():
                     raise FetchError(
                         f"The container {run.shown} was stopped after {run.timeout:g} seconds",
                         hint="`odf config set container.timeout` gives it more time.",
                     )
                 if code != 0:
-                    raise _failure(run, code, tail.read())
+                    raise _failure(run, code, client.last_words())
             finally:
                 timer.cancel()
-                if process.poll() is None:
-                    self._end(process, name)
-                output.close()
-                tail.close()
+                if client.is_running():
+                    self._end(client, name)
+                client.close()
 
     @contextlib.contextmanager
     def _arguments(self, run: ContainerRun, name: str) -> Iterator[list[str]]:
@@ -144,7 +138,7 @@ class ContainerEngine:
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", errors="surrogateescape", dir=run.folder.parent, prefix="env-"
         ) as file:
-            arguments = [self.program, "run", "--rm", f"--name={name}", f"--env-file={file.name}"]
+            arguments = [self.program, "run", "--rm", *_RIGHTS, f"--name={name}", f"--env-file={file.name}"]
             for variable, value in run.environment.items():
                 if len(value.splitlines()) > 1:  # such a file has no way to write a line break
                     is_handed_on = os.environ.get(variable) == value  # then the engine has it from us anyway
@@ -157,15 +151,13 @@ class ContainerEngine:
                 arguments.append(f"--entrypoint={run.entrypoint}")
             yield [*arguments, run.image, *run.arguments]
 
-    def _expire(self, process: subprocess.Popen[bytes], name: str, expired: threading.Event) -> None:
+    def _expire(self, client: _Client, name: str, expired: threading.Event) -> None:
         expired.set()
-        self._end(process, name)
+        self._end(client, name)
 
-    def _end(self, process: subprocess.Popen[bytes], name: str) -> None:
+    def _end(self, client: _Client, name: str) -> None:
         """End client and container. The client goes first, so that it cannot start what has just been removed."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        client.kill()
         self._tell("rm", "--force", name)
 
     def _tell(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -173,6 +165,86 @@ class ContainerEngine:
             return subprocess.run(
                 [self.program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, check=False
             )
+
+
+class _Client:
+    """The program that runs a container: it is started once, and known from the first moment on.
+
+    A thread starts it, which Ctrl-C does not reach: in the main thread an interruption could come after the start and
+    before anybody knows what has been started, and the container would go on by itself.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._is_begun = False
+        self._is_started = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._error: OSError | None = None
+        self._tail: _Tail | None = None
+
+    def start(self) -> IO[bytes]:
+        """Start it; gives its standard output.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        self._is_begun = True
+        threading.Thread(target=self._start, name="odf-container", daemon=True).start()
+        self._is_started.wait()
+        if self._process is None:
+            raise self._error or OSError("it was not started")
+        self._tail = _Tail(cast("IO[bytes]", self._process.stderr))
+        return cast("IO[bytes]", self._process.stdout)
+
+    def is_running(self) -> bool:
+        """Whether it has begun, and not ended yet."""
+        if self._is_begun:
+            self._is_started.wait(_PATIENCE)
+        return self._process is not None and self._process.poll() is None
+
+    def wait(self) -> int:
+        """Its exit code, when it has ended."""
+        return self._begun.wait()
+
+    def kill(self) -> None:
+        """End it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._begun.pid, signal.SIGKILL)
+        self._begun.wait()
+
+    def last_words(self) -> bytes:
+        """The end of its standard error."""
+        return self._tail.read() if self._tail else b""
+
+    def close(self) -> None:
+        """Give back what it held; it has ended."""
+        if self._process is not None:
+            cast("IO[bytes]", self._process.stdout).close()
+        if self._tail is not None:
+            self._tail.close()
+        elif self._process is not None:
+            cast("IO[bytes]", self._process.stderr).close()
+
+    @property
+    def _begun(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise InternalError("The client of a container is used before its start")
+        return self._process
+
+    def _start(self) -> None:
+        try:
+            # A session of its own: Ctrl-C reaches us alone, and we end the container for certain.
+            self._process = subprocess.Popen(
+                self._arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._error = error
+        finally:
+            self._is_started.set()
 
 
 class _Tail:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,27 @@ def test_ctrl_c_ends_the_container(podman: PodmanStandIn, run_fetch: Fetcher):
         run_fetch(FetchContainer(IMAGE), progress=interrupt)
     assert podman.containers == []
     assert [call[0] for call in podman.calls][-2:] == ["run", "rm"]
+
+
+def test_ctrl_c_between_the_start_and_its_return_leaves_no_container(
+    podman: PodmanStandIn, run_fetch: Fetcher, monkeypatch: pytest.MonkeyPatch
+):
+    podman.image(IMAGE, "sleep 600")
+    popen = subprocess.Popen
+
+    def interrupted_after_start(arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = popen(arguments, **options)
+        if "run" in arguments:
+            while not podman.containers:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted_after_start)
+    with pytest.raises(KeyboardInterrupt):
+        run_fetch(FetchContainer(IMAGE))
+    assert podman.containers == []
 
 
 # --- In a pull -------------------------------------------------------------------------------------------------------
