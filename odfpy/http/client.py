@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
 from odfpy.http.connection import Connection, hint, may_pass, reason
+from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, Target, follow, parse_url, without_user
 
 TIMEOUT = 30.0
@@ -39,6 +40,7 @@ class HttpResponse(io.RawIOBase):
         headers: the headers; looking one up does not regard case.
         url: where the answer came from, after redirects, without user and password.
         shown: what to call the document in messages.
+        space: how near to this machine the server is.
         length: bytes of the document if the server announces them.
     """
 
@@ -55,6 +57,7 @@ class HttpResponse(io.RawIOBase):
         self.headers = raw.headers
         self.url = str(target)
         self.shown = target.shown
+        self.space = connection.space
         announced = self.headers.get("Content-Length", "")
         self.length = int(announced) if re.fullmatch("[0-9]{1,18}", announced) and not raw.chunked else None
         self._client = client
@@ -163,6 +166,7 @@ class HttpClient:
         timeout: seconds to wait for a connection, or for the next bytes.
         authorize: the header `Authorization` for a server where the URL has no user; it is not sent where that
             server redirects to.
+        nearest: how near to this machine a server may be, where somebody else says what to ask for.
     """
 
     def __init__(
@@ -172,11 +176,13 @@ class HttpClient:
         interrupted: type[OdfError] | None = None,
         timeout: float = TIMEOUT,
         authorize: Callable[[Origin], str | None] = lambda _origin: None,
+        nearest: AddressSpace = AddressSpace.LINK_LOCAL,
     ) -> None:
         self.error = error
         self.interrupted = interrupted or error
         self.timeout = timeout
         self.authorize = authorize
+        self.nearest = nearest
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         weakref.finalize(self, _close_all, self._idle)
@@ -191,6 +197,8 @@ class HttpClient:
         encodings: Collection[str] = (),
     ) -> HttpResponse:
         """Ask for a document, following redirects. Any other status is an answer, not an error.
+
+        A redirect may not lead nearer to this machine than where it comes from (`odfpy.http.spaces`).
 
         Args:
             url: an http or https URL; a user name and password in it are sent, and left out of messages.
@@ -226,7 +234,7 @@ class HttpClient:
         """
         target = parse_url(url, self.error, label)
         fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
-        answer = self._ask("POST", target, fields, max_size, body)
+        answer = self._ask("POST", target, fields, max_size, body=body)
         answer.check(())
         return answer
 
@@ -253,6 +261,7 @@ class HttpClient:
             connection = None
         connection = connection or self._connect(target.origin)
         try:
+            require_no_nearer(target.shown, connection.space, self.nearest, self.error)
             raw = connection.exchange("PUT", target, {**fields, "Content-Length": str(size)}, body)
             return HttpResponse(self, connection, raw, target, _SMALL_BODY)
         except BaseException as error:
@@ -279,8 +288,9 @@ class HttpClient:
         target = parse_url(url, self.error, label)
         authorization = target.authorization or self.authorize(target.origin)
         fields = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
+        nearest = self.nearest
         for _ in range(MAX_REDIRECTS + 1):
-            answer = self._ask(method, target, fields, max_size)
+            answer = self._ask(method, target, fields, max_size, nearest)
             location = answer.headers.get("Location")
             if answer.status not in _REDIRECTS or location is None:
                 return answer
@@ -288,19 +298,28 @@ class HttpClient:
             new = follow(target, location, self.error)
             if new.origin != target.origin:
                 fields = {name: value for name, value in fields.items() if name.lower() in _PUBLIC_HEADERS}
-            target = new
+            target, nearest = new, min(nearest, answer.space)
         raise self.error(
             f"{label or without_user(url)}: redirected more than {MAX_REDIRECTS} times",
             hint="Try the URL in a browser; perhaps the server wants a login first.",
         )
 
     def _ask(
-        self, method: str, target: Target, headers: Mapping[str, str], max_size: int | None, body: bytes | None = None
+        self,
+        method: str,
+        target: Target,
+        headers: Mapping[str, str],
+        max_size: int | None,
+        nearest: AddressSpace | None = None,
+        body: bytes | None = None,
     ) -> HttpResponse:
         while True:
             kept = self._take(target.origin)
             connection = kept or self._connect(target.origin)
             try:
+                require_no_nearer(
+                    target.shown, connection.space, self.nearest if nearest is None else nearest, self.error
+                )
                 raw = connection.exchange(method, target, headers, body)
                 return HttpResponse(self, connection, raw, target, max_size)
             except BaseException as error:

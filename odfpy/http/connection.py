@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
 from odfpy.http.limits import Pace
+from odfpy.http.spaces import AddressSpace, space_of_host, space_of_peer
 from odfpy.http.url import Origin, Target, parse_url
 
 MAX_HEAD = 512 * 1024
@@ -51,6 +52,8 @@ class Connection:
         else:
             self._http = http.client.HTTPConnection(first.host, first.port, timeout=timeout, blocksize=_BLOCK)
         self._http.response_class = _PacedResponse
+        self._is_proxied = proxy is not None
+        self._space: AddressSpace | None = None
         self._socket: socket.socket | None = None
         self._answer: http.client.HTTPResponse | None = None
 
@@ -73,6 +76,21 @@ class Connection:
         self._socket = self._http.sock
         self._answer = self._http.getresponse()
         return self._answer
+
+    @property
+    def space(self) -> AddressSpace:
+        """How near to this machine what it leads to is; connects for that where the name does not tell.
+
+        Raises:
+            OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
+        """
+        if self._space is None:
+            space = space_of_host(self.origin.host)
+            if space is AddressSpace.PUBLIC and not self._is_proxied:
+                self._http.connect()
+                space = space_of_peer(self._http.sock)
+            self._space = space
+        return self._space
 
     def is_quiet(self) -> bool:
         """Whether nothing has come that nobody asked for; the end of a connection that was kept also is something."""
@@ -163,6 +181,11 @@ class Paced(io.RawIOBase):
     def close(self) -> None:
         self._raw.close()
         super().close()
+
+
+def space_at(origin: Origin, peer: socket.socket, error: type[OdfError]) -> AddressSpace:
+    """How near to this machine an origin is, to which somebody else has connected, perhaps through a proxy."""
+    return space_of_peer(peer) if _proxy_of(origin, error) is None else space_of_host(origin.host)
 
 
 def _proxy_of(origin: Origin, error: type[OdfError]) -> Target | None:

@@ -24,8 +24,8 @@ class StaticServer:
         special: paths that are answered in a special way, by the end of the path.
     """
 
-    def __init__(self, scheme: str, port: int) -> None:
-        self.url = f"{scheme}://127.0.0.1:{port}"
+    def __init__(self, scheme: str, host: str, port: int) -> None:
+        self.url = f"{scheme}://{host}:{port}"
         self.requests: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.connections = 0
@@ -40,7 +40,9 @@ class StaticServer:
 
 
 @contextmanager
-def static_server(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[StaticServer]:
+def static_server(
+    folder: Path, tls: ssl.SSLContext | None = None, *, host: str = "127.0.0.1"
+) -> Iterator[StaticServer]:
     """Serve a folder, over TLS if there is a context for it."""
 
     class Handler(SimpleHTTPRequestHandler):
@@ -77,8 +79,8 @@ def static_server(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[S
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        site = StaticServer("https" if tls else "http", server.server_port)
+    with ThreadingHTTPServer((host, 0), Handler) as server:
+        site = StaticServer("https" if tls else "http", host, server.server_port)
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         with running(server):

@@ -1,7 +1,8 @@
 """Files where a server says that they can be had, or put: stores of one conversation, over HTTP.
 
-What a server says is not trusted: only http and https are spoken, from https nothing leads to http, headers that steer
-a request are left out. No token of ours is sent along: the server gives what is needed with each URL.
+What a server says is not trusted: only http and https are spoken, from https nothing leads to http, nor from a public
+server to a service of this machine (`odfpy.http.spaces`), headers that steer a request are left out. No token of ours
+is sent along: the server gives what is needed with each URL.
 """
 
 from __future__ import annotations

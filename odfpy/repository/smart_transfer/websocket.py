@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from odfpy import __version__
 from odfpy.chain.layout import DatasetLayout
@@ -17,9 +18,10 @@ from odfpy.chain.references import ReferenceName
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.extras import needs_extra
 from odfpy.http.client import HttpClient
-from odfpy.http.connection import hint, reason
+from odfpy.http.connection import hint, reason, space_at
 from odfpy.http.resume import TransferInterrupted
-from odfpy.http.url import without_user
+from odfpy.http.spaces import AddressSpace, require_no_nearer
+from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
@@ -46,6 +48,7 @@ from odfpy.repository.smart_transfer.session import (
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
 
 if TYPE_CHECKING:
+    from websockets.client import ClientProtocol
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import ClientConnection
 
@@ -88,7 +91,8 @@ def converse(
     with ExitStack() as ends:
         name = HEAD if reference is None else reference.reference
         where = path if reference is None else f"{path}?reference={name}"
-        talk = _Talk(_connected(base, where, ends), base, name, here, progress or (lambda _done, _total: None))
+        connection, space = _connected(base, where, ends)
+        talk = _Talk(connection, space, base, name, here, progress or (lambda _done, _total: None))
         result = talk.run(conversation)
         talk.close(NORMAL)
         return result
@@ -122,14 +126,21 @@ class _Talk:
     """
 
     def __init__(
-        self, socket: ClientConnection, base: str, reference: str, here: DatasetLayout, progress: BytesProgress
+        self,
+        socket: ClientConnection,
+        space: AddressSpace,
+        base: str,
+        reference: str,
+        here: DatasetLayout,
+        progress: BytesProgress,
     ) -> None:
         self._socket = socket
         self._base = base
         self._reference = reference
         self._here = here
         self._progress = progress
-        self._client = HttpClient(TransferError, interrupted=TransferInterrupted)
+        # The server says where files are: not nearer to this machine than it is itself.
+        self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
         self._giving: _Giving | None = None
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
@@ -291,15 +302,26 @@ class _Giving:
 # --- The connection ---
 
 
-def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
+def _connected(base: str, path: str, ends: ExitStack) -> tuple[ClientConnection, AddressSpace]:
+    """A connection, and how near to this machine the server is."""
     with needs_extra("serve", "URLs that begin with odf+http", TransferError):
         from websockets.exceptions import InvalidStatus, WebSocketException
-        from websockets.sync.client import connect
+        from websockets.sync.client import ClientConnection, connect
     token = authorization(base)
     headers = {VERSION_HEADER: str(VERSION), **({"Authorization": token} if token else {})}
     shown = without_user(base)
+    spaces = [AddressSpace.LINK_LOCAL]
+
+    def create(peer: socket.socket, protocol: ClientProtocol, **options: Any) -> ClientConnection:
+        """Look where we are before a word is said: for the library follows redirects."""
+        uri = protocol.uri
+        origin = Origin("https" if uri.secure else "http", uri.host, uri.port)
+        spaces.append(space_at(origin, peer, TransferError))
+        require_no_nearer(str(origin), spaces[-1], spaces[-2], TransferError)
+        return ClientConnection(peer, protocol, **options)
+
     try:
-        return ends.enter_context(
+        connection = ends.enter_context(
             connect(
                 f"ws{base.removeprefix('http')}/{path}",
                 additional_headers=headers,
@@ -308,6 +330,7 @@ def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
                 close_timeout=_CLOSE_TIMEOUT,
                 max_size=MAX_MESSAGE,
                 compression=None,
+                create_connection=cast("type[ClientConnection]", create),
             )
         )
     except InvalidStatus as error:
@@ -319,6 +342,7 @@ def _connected(base: str, path: str, ends: ExitStack) -> ClientConnection:
         ) from error
     except (OSError, ValueError) as error:
         raise TransferError(f"Cannot reach {shown}: {reason(error)}", hint=hint(error)) from error
+    return connection, spaces[-1]
 
 
 def _refusal(status: int, body: bytes | bytearray, shown: str) -> Exception:
