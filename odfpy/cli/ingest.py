@@ -111,6 +111,13 @@ def pull(
         if follow:
             return _follow(session, names or [], how, output)
         results = workspace.pull(names or (), branch=branch, tags=tags or (), **how)
+        if output.for_people and not all_ and sys.stdin.isatty():
+            from odfpy.cli.source import asking
+
+            once_more = {**how, "recursive": False, "as_name": None}
+            results = asking(
+                session, results, lambda held: workspace.pull(held, branch=branch, tags=tags or (), **once_more)
+            )
         return report(results, output, session.progress, if_none=NO_DATASETS)
     from odfpy.data.timestamp import Timestamp
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
@@ -10,7 +11,11 @@ from odfpy.cli.grammar import Form, Name, Names, Yes, command, group, session_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.results import PullResult
     from odfpy.coordinator.source_actions import KnownSource
+
+PullAgain: TypeAlias = "Callable[[list[str]], Iterable[PullResult]]"
 
 app = group("Sources: what they do on this machine, and which of them may.")
 
@@ -41,9 +46,7 @@ def trust(
     found = workspace.sources([name])
     if not found:
         raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
-    for one in found:
-        output.say("\n".join(lines_of(one)))
-    if not session.confirm("Let this run on this machine?", yes=yes):
+    if not _asked(session, found, yes=yes):
         output.error("not approved")
         return 1
     workspace.trust_source(name)
@@ -57,6 +60,40 @@ def untrust(context: typer.Context, name: Name) -> None:
     session = session_of(context)
     was_approved = session.workspace.untrust_source(name)
     session.output.say(f"{name}: no source of it may run here" + ("" if was_approved else ", and none might"))
+
+
+def asking(session: Session, results: Iterable[PullResult], again: PullAgain) -> Iterator[PullResult]:
+    """Results of a pull, at whose end a person is asked about sources that nobody has approved.
+
+    Args:
+        session: at a terminal.
+        results: of the pull.
+        again: pulls datasets once more: those that were approved, and those that had waited for them.
+    """
+    from odfpy.coordinator.approvals import SourceNotApproved
+
+    held: list[PullResult] = []
+    for result in results:
+        if isinstance(result.error, SourceNotApproved) or (held and result.error is not None):
+            held.append(result)
+        else:
+            yield result
+    trusted = False
+    for result in held:
+        if isinstance(result.error, SourceNotApproved):
+            session.progress.clear()
+            session.output.say(f"{result.error.message}.")
+            if _asked(session, session.workspace.sources([result.name]), yes=False):
+                session.workspace.trust_source(result.name)
+                trusted = True
+    yield from again([result.name for result in held]) if trusted else held
+
+
+def _asked(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
+    """Show what sources do, and ask whether they may."""
+    for one in sources:
+        session.output.say("\n".join(lines_of(one)))
+    return session.confirm("Let this run on this machine?", yes=yes)
 
 
 def lines_of(source: KnownSource) -> list[str]:

@@ -72,6 +72,11 @@ _SIGNERS = (
     r"\s*[^\s,][^\s,]*\s*(,\s*[^\s,]+\s*)*",
     "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
 )
+_PATTERNS = (
+    r"\s*[^\s,][^,]*(,\s*[^\s,][^,]*)*",
+    "patterns with commas between them, such as a*,b; none for none",
+)
+_FOLDERS = (r"\s*(/|~)[^,]*(,\s*(/|~)[^,]*)*", "absolute paths of folders with commas between them")
 _PERCENT = ("100%|[0-9]{1,2}%", "a share such as 50%")
 _NODES = (r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")
 
@@ -132,6 +137,10 @@ SETTINGS = {
         Setting("signatures.require", str, None, "By whom copies must be signed; by nobody if not set", _SIGNERS),
         Setting("proofs.key", str, None, "File with the key that signs answers to queries; the user's key if not set"),
         *_SERVE,
+        Setting("sources.variables", str, None, "Variables that sources may use; any if not set", _PATTERNS),
+        Setting("sources.hosts", str, None, "Hosts that sources may ask; any if not set", _PATTERNS),
+        Setting("sources.folders", str, None, "Folders that sources may read, besides the workspace", _FOLDERS),
+        Setting("sources.images", str, None, "Images that sources may run; any if not set", _PATTERNS),
         Setting("fetch.maxSize", int, 64 * 1024**3, "Bytes that one fetched file may have"),
         Setting("fetch.timeout", int, 30, "Seconds to wait for a server before giving up"),
         Setting("fetch.retries", int, 3, "How often to try again when a source breaks off"),

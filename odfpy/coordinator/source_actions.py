@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from odfpy.chain.events import SetPollingSource
@@ -111,7 +111,8 @@ def _of_files(path: str, root: Path) -> Action:
     """A pattern: what stands before its first wildcard is where it looks."""
     plain = path.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
     place = (root / plain).resolve()
-    is_inside = place.is_relative_to(root.resolve()) and "${{" not in path
+    leads_up = ".." in PurePosixPath(path[len(plain) :]).parts
+    is_inside = place.is_relative_to(root.resolve()) and "${{" not in path and not leads_up
     where = "in the workspace" if is_inside else "outside of the workspace"
     return Action(f"reads the files {path}, {where}", reaches_out=not is_inside)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from odfpy.coordinator.config import Config
+from odfpy.ingest.fetch.bounds import SourceBounds
 from odfpy.ingest.fetch.options import SourceOptions
 
 
@@ -18,4 +21,19 @@ def source_options(config: Config) -> SourceOptions:
         ethereum_blocks_per_commit=config.get("ethereum.blocksPerCommit"),
         ethereum_confirmations=config.get("ethereum.confirmations"),
         ethereum_ask_times=config.get("ethereum.askTimes"),
+        bounds=_bounds(config),
     )
+
+
+def _bounds(config: Config) -> SourceBounds:
+    folders = _several(config.get("sources.folders"))
+    return SourceBounds(
+        variables=_several(config.get("sources.variables")),
+        hosts=_several(config.get("sources.hosts")),
+        folders=None if folders is None else tuple(Path(folder).expanduser() for folder in folders),
+        images=_several(config.get("sources.images")),
+    )
+
+
+def _several(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(","))

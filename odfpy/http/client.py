@@ -166,6 +166,7 @@ class HttpClient:
         timeout: seconds to wait for a connection, or for the next bytes.
         authorize: the header `Authorization` for a server where the URL has no user; it is not sent where that
             server redirects to.
+        admit: raises where a redirect may not lead to a URL.
         nearest: how near to this machine a server may be, where somebody else says what to ask for.
     """
 
@@ -176,12 +177,14 @@ class HttpClient:
         interrupted: type[OdfError] | None = None,
         timeout: float = TIMEOUT,
         authorize: Callable[[Origin], str | None] = lambda _origin: None,
+        admit: Callable[[str], None] | None = None,
         nearest: AddressSpace = AddressSpace.LINK_LOCAL,
     ) -> None:
         self.error = error
         self.interrupted = interrupted or error
         self.timeout = timeout
         self.authorize = authorize
+        self.admit = admit
         self.nearest = nearest
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
@@ -297,6 +300,8 @@ class HttpClient:
             answer.skip()
             new = follow(target, location, self.error)
             if new.origin != target.origin:
+                if self.admit is not None:
+                    self.admit(str(new.origin))
                 fields = {name: value for name, value in fields.items() if name.lower() in _PUBLIC_HEADERS}
             target, nearest = new, min(nearest, answer.space)
         raise self.error(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.static_server import static_server
+from support.terminal import terminal
 from support.workspaces import FOLDER
 
 from odfpy.coordinator.workspace import Workspace
@@ -85,3 +86,35 @@ def test_what_a_source_reaches_is_said_when_it_is_added(odf: Odf, here: Path, fe
 def test_what_stays_in_the_workspace_needs_no_word(odf: Odf, here: Path) -> None:
     Path("folder.yaml").write_text(FOLDER)
     assert "note" not in odf("add", "folder.yaml").err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_a_pull_at_a_terminal_shows_what_a_source_does_and_asks(
+    odf: Odf, here: Path, tmp_path: Path, answer: str, code: int
+) -> None:
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "folder.yaml").write_text(FOLDER)
+    with static_server(tmp_path / "web") as server:
+        assert odf("add", f"{server.url}/folder.yaml").code == 0
+    with terminal("pull", NAME, cwd=here, columns=200) as command:
+        shown = command.wait_for("Let this run on this machine? [y/N]")
+        assert "nobody has approved it on this machine" in shown
+        assert "reads the files in/*.csv, in the workspace" in shown
+        command.type(f"{answer}\n")
+        assert command.wait() == code
+        assert ("updated, 1 record" in command.plain, "E430" in command.plain) == (code == 0, code == 1)
+    assert odf("source", "list", "-o", "json").json[0]["approved"] is (code == 0)
+
+
+def test_bounds_are_settings(odf: Odf, here: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "1.csv").write_text("id\n1\n")
+    Path("folder.yaml").write_text(FOLDER.replace("in/*.csv", f"{tmp_path}/elsewhere/*.csv"))
+    assert odf("add", "folder.yaml").code == 0
+    assert odf("config", "set", "sources.folders", "relative").code == 2
+    assert odf("config", "set", "sources.folders", "/srv").code == 0
+    refused = odf("pull", NAME)
+    assert (refused.code, "E431" in refused.err, "sources.folders does not have it" in refused.err) == (1, True, True)
+    assert odf("pull", NAME, "--dry-run").code == 1
+    assert odf("config", "set", "sources.folders", f"/srv, {tmp_path}/elsewhere").code == 0
+    assert odf("pull", NAME).code == 0

@@ -38,6 +38,7 @@ def fetch(step: FetchStep, context: FetchContext) -> Generator[FetchedFile, None
         FetchError: the source cannot be reached or read; the message says which, and never holds secrets.
         InvalidValue: an option of the step cannot be used.
     """
+    context.options.bounds.require_variables(step)
     yield from _fetch(step, context)
 
 

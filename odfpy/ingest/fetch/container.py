@@ -67,6 +67,7 @@ def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[Fet
     context.scratch.mkdir(parents=True, exist_ok=True)
     hidden = _secrets(step, context)
     image = _image(step, context)
+    context.options.bounds.require_image(image, step.image)
     engine.ensure_image(image, step.image, hidden)
     while True:
         batch = _run(engine, step, image, state, context, hidden)

@@ -151,6 +151,8 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
             f"{shown} is no http or https URL",
             hint="Most nodes that have a wss: URL have the same with https: as well; see its manual.",
         )
+    if step.node_url is not None:
+        context.options.bounds.require_host(url)
     secrets = [*secrets_of([template], context.environment), url]
     return EthereumNode(url, shown, secrets, context)
 

@@ -65,9 +65,14 @@ def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> li
 def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
     pattern = expand(step.path, context.environment)
     folder = context.root / _fixed_part(pattern)
+    bounds = context.options.bounds
+    bounds.require_file(folder, context.root)
     _check_readable(folder, step.path)
     paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
-    return [FolderFile(_name(path, folder), path) for path in paths if path.is_file()]
+    files = [FolderFile(_name(path, folder), path) for path in paths if path.is_file()]
+    for file in files:  # a link, or .. after a wildcard, leads elsewhere
+        bounds.require_file(file.path, context.root)
+    return files
 
 
 def _in_order(

@@ -69,13 +69,14 @@ class HttpSource:
         now: Timestamp,
         timeout: float,
         tell_clock: Callable[[Timestamp], None] | None = None,
+        admit: Callable[[str], None] | None = None,
     ) -> None:
         self._tell_clock = tell_clock
         self.shown = shown
         self._url = url
         self._headers = headers
         self._now = now
-        self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=timeout)
+        self._client = HttpClient(FetchError, interrupted=FetchInterrupted, timeout=timeout, admit=admit)
         path = re.split(r"[?#]", url, maxsplit=1)[0]
         # Some servers call a file encoded that is compressed: it is wanted as it is.
         self._encodings: Collection[str] = _GZIP if path.lower().endswith((".gz", ".tgz")) else ()

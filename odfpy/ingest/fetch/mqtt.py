@@ -91,6 +91,7 @@ def _subscription(step: FetchMqtt, context: FetchContext) -> Subscription:
         raise InvalidValue("A Mqtt source needs at least one topic", hint="topics: [{path: sensors/#}]")
     environment = context.environment
     host = expand(step.host, environment)
+    context.options.bounds.require_host(host)
     return Subscription(
         host=host.removeprefix(_SECURE).removeprefix("mqtt://"),
         port=step.port,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from odfpy.ingest.fetch.bounds import SourceBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,7 @@ class SourceOptions:
         ethereum_blocks_per_commit: blocks after which the progress is committed, however few logs there were.
         ethereum_confirmations: blocks to stay behind the newest one, since the chain may still replace those.
         ethereum_ask_times: ask for each block with logs when it was made, if the node does not tell with the logs.
+        bounds: what sources may reach.
     """
 
     batch_size: int = 10_000
@@ -30,3 +33,4 @@ class SourceOptions:
     ethereum_blocks_per_commit: int = 1_000_000
     ethereum_confirmations: int = 0
     ethereum_ask_times: bool = False
+    bounds: SourceBounds = field(default_factory=SourceBounds)

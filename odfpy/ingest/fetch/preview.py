@@ -61,6 +61,7 @@ def preview(step: FetchStep, context: FetchContext) -> Preview:
         FetchError: the source cannot be reached or read; a fetch would fail in the same way.
         InvalidValue: an option of the step cannot be used.
     """
+    context.options.bounds.require_variables(step)
     return _preview(step, context)
 
 

@@ -61,14 +61,19 @@ def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str]
     """Where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
 
     Raises:
+        SourceOutOfBounds: the server may not be asked.
         FetchError: nothing is known of the scheme.
     """
+    context.options.bounds.require_host(text)
     if url.scheme in ("http", "https"):
         from odfpy.ingest.fetch.http import HttpSource
 
         target = url._replace(fragment="").geturl()
         tell_clock = context.tell_clock
-        return HttpSource(target, shown, headers, now=context.now, timeout=context.timeout, tell_clock=tell_clock)
+        admit = context.options.bounds.require_host
+        return HttpSource(
+            target, shown, headers, now=context.now, timeout=context.timeout, tell_clock=tell_clock, admit=admit
+        )
     if url.scheme in ("ftp", "ftps"):
         from odfpy.ingest.fetch.ftp import FtpSource
 
@@ -148,6 +153,7 @@ def _check_is_here(url: SplitResult, shown: str) -> None:
 def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:
     _check_is_here(url, shown)
     path = context.root / unquote(url.path)
+    context.options.bounds.require_file(path, context.root)
     try:
         nanos = path.stat().st_mtime_ns
     except OSError as error:

@@ -1,0 +1,104 @@
+"""What the sources of a workspace may reach: variables, hosts, folders and images, where its operator has set limits.
+
+They hold for every source, also for those that somebody has approved, and are looked at before anything is asked for.
+A pattern is a text with `*`, `?` and `[...]`, as in names of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
+from odfpy.errors import FetchError
+from odfpy.ingest.templates import variables_of
+
+Patterns: TypeAlias = "tuple[str, ...] | None"
+"""Patterns of what is allowed; None for anything."""
+
+
+class SourceOutOfBounds(FetchError, code="E431"):
+    """A source would reach what the settings of the workspace do not allow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBounds:
+    """What sources may reach.
+
+    Attributes:
+        variables: of the environment.
+        hosts: names or addresses of servers, also with a port; buckets of object stores.
+        folders: whose files may be read, besides those of the workspace.
+        images: of containers.
+    """
+
+    variables: Patterns = None
+    hosts: Patterns = None
+    folders: tuple[Path, ...] | None = None
+    images: Patterns = None
+
+    def require_variables(self, step: FetchStep) -> None:
+        """See that a step takes no variable that it may not.
+
+        Raises:
+            SourceOutOfBounds: it does.
+        """
+        for name in sorted({name for text in _texts_of(step) for name in variables_of(text)}):
+            _require(name, self.variables, f"the environment variable {name}", "sources.variables", name)
+
+    def require_host(self, url: str) -> None:
+        """See that the server of a URL may be asked; raises as above."""
+        if self.hosts is None:
+            return
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        host = (parts.hostname or "").rstrip(".")
+        names = [host] if parts.port is None else [host, f"{host}:{parts.port}"]
+        _require(host, self.hosts, f"the host {host}", "sources.hosts", *names)
+
+    def require_image(self, image: str, shown: str) -> None:
+        """See that an image may be run; raises as above."""
+        _require(shown, self.images, f"the image {shown}", "sources.images", image)
+
+    def require_file(self, path: Path, root: Path) -> None:
+        """See that a file or folder may be read, wherever links lead to; `root` is the workspace. Raises as above."""
+        if self.folders is None:
+            return
+        place = path.resolve()
+        if not any(place.is_relative_to(folder.resolve()) for folder in (root, *self.folders)):
+            raise _refused(f"the file {path}", "sources.folders", str(place.parent))
+
+
+def _texts_of(step: FetchStep) -> Iterable[str]:
+    """The texts of a step that may have templates."""
+    match step:
+        case FetchUrl():
+            return [step.url, *(header.value for header in step.headers or ())]
+        case FetchFilesGlob():
+            return [step.path]
+        case FetchContainer():
+            named = [f"${{{{ env.{one.name} }}}}" for one in step.env or () if one.value is None]
+            given = [one.value for one in step.env or () if one.value is not None]
+            return [step.image, *(step.command or ()), *(step.args or ()), *given, *named]
+        case FetchMqtt():
+            return [step.host, step.username or "", step.password or ""]
+        case FetchEthereumLogs():
+            return [step.node_url or ""]
+
+
+def _require(value: str, patterns: Patterns, what: str, setting: str, *names: str) -> None:
+    if patterns is None:
+        return
+    lower = setting == "sources.hosts"
+    if not any(fnmatchcase(name, pattern.lower() if lower else pattern) for name in names for pattern in patterns):
+        raise _refused(what, setting, value)
+
+
+def _refused(what: str, setting: str, value: str) -> SourceOutOfBounds:
+    return SourceOutOfBounds(
+        f"The source wants {what}, and {setting} does not have it",
+        hint=f"`odf config get {setting}` shows what sources may use; to add it, set it with {value} as well.",
+    )
