@@ -100,6 +100,17 @@ def test_what_is_wrong_has_a_place_and_a_hint(marked: str, says: str, hint: str 
     assert hint is None or hint in str(error.hint), error.hint
 
 
+def test_a_query_nests_as_deeply_as_programs_write_it_and_no_deeper() -> None:
+    context = new_session(deterministic=False)
+    name_rows(context, "t", ROWS.schema, [ROWS])
+    for begin, end in (("abs(", ")"), ("(", ")"), ("case when true then ", " end")):
+        assert run_query(context, "select " + begin * 150 + "id" + end * 150 + " from t") is not None
+    for begin in ("abs(", "("):
+        error = error_of("select " + begin * 300 + "id" + ")" * 300 + " from t")
+        assert error.message == "The query nests too deeply for DataFusion"
+        assert "queries of WITH" in str(error.hint)
+
+
 def test_a_place_that_cannot_be_told_is_not_guessed() -> None:
     """Of two divisions, each of which may have gone wrong with the rows, none is blamed."""
     error = error_of("select id / (id - 1), id / (id - 2) from t where id = 1")

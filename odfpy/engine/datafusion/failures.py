@@ -168,6 +168,11 @@ _MISTAKES: Final = (
     ),
     _mistake(r"subquery should only return one column", None, "Select one column in it.", "( select"),
     _mistake(r"logical expression Wildcard", "`*` stands for no value", "Name a column."),
+    _mistake(
+        r"RecursionLimitExceeded",
+        "The query nests too deeply for DataFusion",
+        "Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
+    ),
     _mistake(r"memory allocation failed|Resources exhausted", None, "Ask for less: shorter lists and texts."),
     _mistake(r"Divide by zero", None, "Divide by NULLIF(..., 0), which gives NULL instead.", "/", "%"),
     _mistake(r"Overflow happened on: \S+ (?P<operator>[-+*/%]) ", None, "CAST to a wider type first."),

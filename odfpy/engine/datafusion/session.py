@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -18,6 +18,9 @@ from odfpy.errors import EngineUnavailable
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
+
+_MOST_LEVELS: Final = 200
+"""How deeply a query may nest. DataFusion's own 50 are few; from several hundred on, it breaks down."""
 
 _used_in: int | None = None
 """The process in which sessions were made: their threads do not come along into one that is forked from it."""
@@ -41,7 +44,7 @@ def new_session(*, deterministic: bool) -> SessionContext:
     _used_in = os.getpid()
     from datafusion import SessionConfig, SessionContext
 
-    config = SessionConfig().with_target_partitions(1)
+    config = SessionConfig({"datafusion.sql_parser.recursion_limit": str(_MOST_LEVELS)}).with_target_partitions(1)
     # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
     context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     register_json_functions(context)
