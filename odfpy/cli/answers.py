@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SHOWN: Final = 10_000
 """Rows of a table that a person at the shell is shown, unless a limit is asked for."""
 
-_STREAMED: Final = (Format.CSV, Format.NDJSON)
+_STREAMED: Final = (Format.CSV, Format.JSON, Format.NDJSON)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Showing:
             if self.plot or self.png is not None:
                 self._draw(answer, rows, output)
                 seconds = time.monotonic() - begun
-            elif output.form in _STREAMED:
+            elif output.form in _STREAMED and not (self.pager and output.form is Format.JSON):
                 output.flow(answer.schema.names, rows)
                 seconds = time.monotonic() - begun
             else:

@@ -115,7 +115,10 @@ class Output:
             self.tree([dict(zip(columns, row, strict=True)) for row in values])
 
     def flow(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Rows of plain values that are made as they are printed, where the form allows for that."""
+        """Rows of plain values that are made as they are printed, where the form allows for that.
+
+        JSON that breaks off before its last bracket has met an error.
+        """
         from odfpy.data.plain_values import plain
 
         if self.form is Format.CSV:
@@ -123,6 +126,13 @@ class Output:
         elif self.form is Format.NDJSON:
             for row in rows:
                 self.tree(dict(zip(columns, map(plain, row), strict=True)))
+        elif self.form is Format.JSON:
+            before = "["
+            for row in rows:
+                item = json.dumps(dict(zip(columns, map(plain, row), strict=True)), indent=2, ensure_ascii=False)
+                put(sys.stdout, before + visible_in_json("\n" + item).replace("\n", "\n  "))
+                before = ","
+            self.text("[]" if before == "[" else "\n]")
         else:
             self.rows(columns, list(rows))
 

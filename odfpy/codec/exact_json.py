@@ -7,7 +7,7 @@ one signature. So does one that rounds a number and one that shows its digits. S
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, Final
 
@@ -49,10 +49,17 @@ def _no_number(text: str) -> None:
 
 
 def _fraction(text: str) -> float:
-    value = float(text)
-    if len(text) > _LONGEST_NUMBER or not isfinite(value) or Decimal(text) != Decimal(repr(value)):
+    if len(text) > _LONGEST_NUMBER or not _is_exact(text):
         raise AmbiguousJson(f"the number {text[:60]} has more digits than a double can hold")
-    return value
+    return float(text)
+
+
+def _is_exact(text: str) -> bool:
+    value = float(text)
+    try:
+        return isfinite(value) and Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:  # an exponent that no decimal has: 0E99999999999999999999
+        return False
 
 
 def _whole(text: str) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odfpy.cli.output import Format, Output
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.config import SETTINGS
 
@@ -247,3 +248,15 @@ def test_settings(odf: Odf, workspace: Path) -> None:
     assert odf("config", "set", "engine.startupCache", "false", "--user").code == 0
     assert odf("config", "get", "engine.startupCache").out == "false\n"
     assert odf("config", "set", "engine.memory").err == "engine.memory is now not set\n"
+
+
+@pytest.mark.parametrize("rows", [[], [(1, "a\nb")], [(1, None), (2, {"x": ["\u202e", 1.5]}), (3, [])]])
+def test_json_is_the_same_whether_its_rows_flow_or_are_all_there(
+    rows: list[tuple[Any, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = Output(form=Format.JSON)
+    output.rows(["n", "value"], rows)
+    at_once = capsys.readouterr().out
+    output.flow(["n", "value"], iter(rows))
+    assert capsys.readouterr().out == at_once
+    assert json.loads(at_once) == [dict(zip(("n", "value"), row, strict=True)) for row in rows]

@@ -173,6 +173,11 @@ _MISTAKES: Final = (
         "The query nests too deeply for DataFusion",
         "Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
     ),
+    _mistake(
+        r"ArrowMemoryError|alloc of size \d+ failed",
+        "The query wants more memory than it may take",
+        "Ask for less: fewer rows or columns, shorter lists and texts.",
+    ),
     _mistake(r"memory allocation failed|Resources exhausted", None, "Ask for less: shorter lists and texts."),
     _mistake(r"Divide by zero", None, "Divide by NULLIF(..., 0), which gives NULL instead.", "/", "%"),
     _mistake(r"Overflow happened on: \S+ (?P<operator>[-+*/%]) ", None, "CAST to a wider type first."),
