@@ -35,7 +35,7 @@ PACKAGES = {
     "state": VALUES,  # never chain: state and engine know nothing of metadata chains
     "engine": VALUES | {"state", "ethereum", "sandbox", "extras"},
     "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras", "sandbox"},
-    "repository": VALUES | {"chain", "state", "http", "extras"},
+    "repository": VALUES | {"chain", "state", "http", "extras", "sandbox"},
     "query": VALUES | {"chain", "state", "engine"},
     "provenance": VALUES | {"chain", "state", "engine"},
     "coordinator": VALUES

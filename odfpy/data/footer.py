@@ -6,6 +6,7 @@ A few kB of Parquet may stand for any number of rows and bytes. Their number is 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,7 @@ def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = M
     """
     with open_parquet(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
+    touch_columns(metadata)
     problem = (
         _in_rows(metadata, expected)
         or _in_bytes(path, metadata, most_unpacked)
@@ -80,6 +82,15 @@ def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = M
     )
     if problem is not None:
         raise IntegrityError(f"Data file {os.fspath(path)} is not what its block says: {problem}")
+
+
+def touch_columns(metadata: pq.FileMetaData) -> None:
+    """Look at all that a footer says of columns, as whoever reads the file later may: what breaks, breaks here."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            with suppress(pa.ArrowException, ValueError, OverflowError, NotImplementedError):
+                known = column.statistics
+                _ = (column.encodings, known is not None and known.has_min_max and (known.min, known.max))
 
 
 def _in_rows(metadata: pq.FileMetaData, expected: ExpectedSlice) -> str | None:

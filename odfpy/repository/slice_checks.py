@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.slices import SliceOfBlock
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.data.multihash import Multihash
-from odfpy.errors import IntegrityError, OdfError
+from odfpy.errors import IntegrityError
 from odfpy.http.limits import limits_in_force
-from odfpy.repository.objects import run_all
 
 
 def check_slices(
@@ -31,7 +29,32 @@ def check_slices(
     Raises:
         IntegrityError: a footer says something else, or what cannot be; the message names block and file.
     """
-    run_all([partial(_check, item, state, layout, came) for item, state in _slices_in_state(blocks, base)])
+    slices = [found for found in _slices_in_state(blocks, base) if _is_here(found[0], layout)]
+    if not slices:
+        return
+    from odfpy.data.footer import ExpectedSlice
+    from odfpy.repository.footers_apart import FooterOf, first_problem
+
+    most = limits_in_force().most_unpacked
+    footers = [
+        FooterOf(
+            str(layout.data.local_path(item.data.physical_hash)),
+            ExpectedSlice(item.data.offset_interval.start, item.data.offset_interval.end, state.vocab, state.schema),
+            most,
+        )
+        for item, state in slices
+    ]
+    found = first_problem(footers)
+    if found is None:
+        return
+    at, problem = found
+    item = slices[at][0]
+    if item.data.physical_hash in came:
+        layout.data.delete(item.data.physical_hash)
+    raise IntegrityError(
+        f"Block {item.block.block.sequence_number} ({item.block.hash}): {problem}",
+        hint="Whoever publishes the dataset has to say how that came about; nothing of it was taken.",
+    )
 
 
 def _slices_in_state(blocks: Iterable[HashedBlock], base: ChainState) -> Iterator[tuple[SliceOfBlock, ChainState]]:
@@ -43,21 +66,8 @@ def _slices_in_state(blocks: Iterable[HashedBlock], base: ChainState) -> Iterato
             yield SliceOfBlock(hashed, data), state
 
 
-def _check(item: SliceOfBlock, state: ChainState, layout: DatasetLayout, came: Collection[Multihash]) -> None:
-    from odfpy.data.footer import ExpectedSlice, check_footer, is_parquet
+def _is_here(item: SliceOfBlock, layout: DatasetLayout) -> bool:
+    from odfpy.data.footer import is_parquet
 
-    name: Multihash = item.data.physical_hash
-    path = layout.data.local_path(name)
-    if path is None or not is_parquet(path):
-        return
-    interval = item.data.offset_interval
-    expected = ExpectedSlice(interval.start, interval.end, state.vocab, state.schema)
-    try:
-        check_footer(path, expected, limits_in_force().most_unpacked)
-    except OdfError as error:
-        if name in came:
-            layout.data.delete(name)
-        raise IntegrityError(
-            f"Block {item.block.block.sequence_number} ({item.block.hash}): {error.message}",
-            hint="Whoever publishes the dataset has to say how that came about; nothing of it was taken.",
-        ) from error
+    path = layout.data.local_path(item.data.physical_hash)
+    return path is not None and is_parquet(path)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.attack.targets import CORPUS
 from support.serving import ask, put, serving, workspace_at
 from support.small_datasets import LOGICAL_HASH, NOON, append, make_dataset
 from support.workspaces import feed, root, workspace_with
@@ -99,6 +100,16 @@ def test_a_footer_says_what_the_block_says(tmp_path: Path, table: pa.Table, last
         pulled(tmp_path, packed(table), last)
     target = DatasetLayout.local(tmp_path / "target")
     assert (target.refs.get("head"), [*target.data]) == (None, [])
+
+
+def test_a_footer_that_breaks_the_reader_breaks_only_the_process_that_looks(tmp_path: Path) -> None:
+    """pyarrow ends its process over this one: found by `make attack slice`."""
+    data = (CORPUS / "slice" / "level-histogram").read_bytes()
+    with pytest.raises(IntegrityError, match=r"Block 2 \(f1620\w+\): Data file .* its footer breaks the reader"):
+        pulled(tmp_path, data, 2)
+    assert not list((tmp_path / "target" / "data").iterdir())
+    good = packed(rows(3, pa.array(["a", "b", "c"])))
+    assert pulled(tmp_path / "next", good, 2).data.read(Multihash.of(good)) == good
 
 
 def test_what_comes_out_of_a_slice_is_bounded(tmp_path: Path) -> None:

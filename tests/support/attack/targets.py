@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,12 +27,13 @@ from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import decode as decode_signatures
 from odfpy.codec.yaml import load_documents
 from odfpy.data.ddl import parse_ddl
+from odfpy.data.footer import touch_columns
 from odfpy.data.multihash import Multihash
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.raw_arrow import read_raw_arrow
 from odfpy.data.slice import iter_slice, slice_stats
 from odfpy.dataset.names import DatasetPattern, parse_ref, parse_remote_ref
-from odfpy.errors import OdfError
+from odfpy.errors import IntegrityError, OdfError
 from odfpy.http.url import parse_url
 from odfpy.ingest.archive import ZipArchive
 from odfpy.query.dialects import DIALECTS, dialect_named
@@ -235,6 +239,7 @@ def _folder() -> Path:
 def _slice(data: bytes) -> None:
     path = _folder() / "slice"
     path.write_bytes(data)
+    _require_readable(path)
     slice_stats(path)
     for _ in iter_slice(path):
         pass
@@ -244,8 +249,23 @@ def _footer(data: bytes) -> None:
     """The footer only, as a recipient looks at it before anything else."""
     path = _folder() / "footer"
     path.write_bytes(b"PAR1" + bytes(100) + data + len(data).to_bytes(4, "little") + b"PAR1")
+    _require_readable(path)
     with open_parquet(path) as file:
         file.schema_arrow  # noqa: B018
+    touch_columns(file.metadata)
+
+
+def _require_readable(path: Path) -> None:
+    """Read the footer in a process of its own first, as a recipient does: there it may break the reader."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are threads here, which the child does not need
+        child = os.fork()
+    if not child:
+        with suppress(BaseException), open_parquet(path) as file:
+            touch_columns(file.metadata)
+        os._exit(0)
+    if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+        raise IntegrityError("its footer breaks the reader")
 
 
 def _slices() -> list[bytes]:
