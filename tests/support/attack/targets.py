@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import struct
 import tempfile
 import warnings
@@ -261,10 +262,12 @@ def _require_readable(path: Path) -> None:
         warnings.simplefilter("ignore")  # that there are threads here, which the child does not need
         child = os.fork()
     if not child:
+        for number in (signal.SIGABRT, signal.SIGSEGV):  # those of the attack write reports
+            signal.signal(number, signal.SIG_DFL)
         with suppress(BaseException), open_parquet(path) as file:
             touch_columns(file.metadata)
         os._exit(0)
-    if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+    if os.waitpid(child, 0)[1]:
         raise IntegrityError("its footer breaks the reader")
 
 
