@@ -25,7 +25,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.arrow import to_arrow
 from odfpy.data.multihash import Multihash
 from odfpy.data.slice import SliceWriter

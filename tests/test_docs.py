@@ -15,7 +15,7 @@ from support.spark_here import in_place
 from support.watermark_page import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
-from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
+from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
 from odfpy.coordinator.workspace import Workspace
 
 REPOSITORY = Path(__file__).resolve().parents[1]

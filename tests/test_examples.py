@@ -23,7 +23,7 @@ import odfpy
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.chain.events import AddPushSource, SetInfo, SetLicense, SetPollingSource, SetTransform
 from odfpy.coordinator.manifests import load
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 
 SNAPSHOTS = Path(__file__).resolve().parents[1] / "snapshots"
 DATA = SNAPSHOTS / "data"

@@ -48,7 +48,7 @@ _ONE_ROW_A_KEY = (MergeLedger, MergeSnapshot, MergeUpsertStream)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainState:
-    """The sum of all blocks up to `head`. It is also kept in a cache: see `odfpy.coordinator.chain_cache`.
+    """The sum of all blocks up to `head`. It is also kept in a cache: see `odfpy.coordinator.storage.chain_cache`.
 
     Attributes:
         head: the last block, or None for an empty chain.

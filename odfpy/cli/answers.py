@@ -154,7 +154,7 @@ class _Wait:
 
     def tell(self, heard: EngineProgress) -> None:
         """Show what the engine says of itself."""
-        from odfpy.coordinator.results import Progress
+        from odfpy.coordinator.storage.results import Progress
 
         action = {"starting": "the engine starts", "queued": "the engine is busy", "running": "the engine works"}
         with self._lock:

@@ -12,7 +12,7 @@ from odfpy.cli.output import error_tree
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.references import Reference
+    from odfpy.coordinator.storage.references import Reference
 
 commands = group("Branches and tags.")
 

@@ -10,13 +10,13 @@ from odfpy.cli.grammar import Form, command, complete_names, group, session_of
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
-    from odfpy.coordinator.config import Config
+    from odfpy.coordinator.storage.config import Config
 
 app = group("Settings of the workspace, of the user, and of single datasets.")
 
 
 def _complete_keys(ctx: typer.Context) -> list[tuple[str, str]]:
-    from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
+    from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
 
     settings = SETTINGS if ctx.params.get("dataset") is None else DATASET_SETTINGS
     return [(key, setting.description) for key, setting in settings.items()]

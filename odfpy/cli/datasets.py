@@ -13,7 +13,7 @@ from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import OdfError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.results import DamagedDataset, DatasetSummary, LineageNode
+    from odfpy.coordinator.storage.results import DamagedDataset, DatasetSummary, LineageNode
 
 commands = group("Datasets.")
 
@@ -140,7 +140,7 @@ def _text(value: Any) -> str | None:
 def show(context: typer.Context, name: Name, form: Form = None) -> None:
     """Show everything about a dataset but its data."""
     from odfpy.chain.encoding import snapshot_document
-    from odfpy.coordinator.config import Config
+    from odfpy.coordinator.storage.config import Config
     from odfpy.data.primary_key import primary_key_of
     from odfpy.serving.visibility import visibility_of
 

@@ -15,8 +15,8 @@ from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
-    from odfpy.coordinator.branches import BranchDiff
-    from odfpy.coordinator.compare import Comparison, RowChange
+    from odfpy.coordinator.branches.branches import BranchDiff
+    from odfpy.coordinator.reading.compare import Comparison, RowChange
 
 commands = group("Differences.")
 
@@ -91,7 +91,7 @@ def diff(
 
 
 def _staged(session: Session, output: Output, name: str, branch: str, limit: int) -> bool:
-    from odfpy.coordinator.references import NoSuchReference
+    from odfpy.coordinator.storage.references import NoSuchReference
 
     try:
         found = session.workspace.diff(name, branch)

@@ -14,7 +14,7 @@ from odfpy.cli.results import plural
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.export import Exported
+    from odfpy.coordinator.reading.export import Exported
     from odfpy.data.row_files import RowFileOptions
 
 commands = group("Data out, as files.")
@@ -97,7 +97,7 @@ def export(
     session = session_of(context)
     output = session.output_as(output_form)
     if verify is not None:
-        from odfpy.coordinator.export import check_export
+        from odfpy.coordinator.reading.export import check_export
 
         if name is not None or to is not None or query is not None:
             raise UsageError("--verify goes alone", hint="odf export --verify PATH")

@@ -26,10 +26,10 @@ from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
-    from odfpy.coordinator.compact import CompactOptions, CompactResult
-    from odfpy.coordinator.gc import GcReport
-    from odfpy.coordinator.reset import ResetResult
-    from odfpy.coordinator.rewriting import Downstream
+    from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
+    from odfpy.coordinator.maintenance.gc import GcReport
+    from odfpy.coordinator.maintenance.reset import ResetResult
+    from odfpy.coordinator.storage.rewriting import Downstream
 
 commands = group("Housekeeping.")
 
@@ -207,7 +207,7 @@ def _tell_compacted(results: list[CompactResult], output: Output, dry_run: bool)
 
 
 def _compact_options(records: str | None, size: str | None, keep_metadata_only: bool) -> CompactOptions:
-    from odfpy.coordinator.compact import CompactOptions
+    from odfpy.coordinator.maintenance.compact import CompactOptions
 
     default = CompactOptions()
     return CompactOptions(

@@ -17,7 +17,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.output import Output
     from odfpy.cli.session import Session
-    from odfpy.coordinator.results import PullResult
+    from odfpy.coordinator.storage.results import PullResult
 
 commands = group("Data in.")
 

@@ -14,8 +14,8 @@ from odfpy.cli.terminal import paint
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.results import LineageNode
-    from odfpy.coordinator.source_report import SourceReport
+    from odfpy.coordinator.ingest.source_report import SourceReport
+    from odfpy.coordinator.storage.results import LineageNode
     from odfpy.data.watermark import WatermarkPolicy
 
 app = group("Look into a dataset.")
@@ -69,7 +69,7 @@ def lineage(
     output = session.output_as(None if drawing else form)
     tree = session.workspace.lineage(name)
     if drawing in ("dot", "html"):
-        from odfpy.coordinator.lineage_graph import lineage_graph
+        from odfpy.coordinator.lineage.lineage_graph import lineage_graph
         from odfpy.provenance.graph import dot, html
 
         output.text((dot if drawing == "dot" else html)(lineage_graph(tree)))

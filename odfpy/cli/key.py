@@ -13,8 +13,8 @@ from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound, named
 if TYPE_CHECKING:
     from odfpy.chain.revocations import Reason
     from odfpy.cli.session import Session
-    from odfpy.coordinator.keys import UserKeys
-    from odfpy.coordinator.revoked_keys import Revoked
+    from odfpy.coordinator.storage.keys import UserKeys
+    from odfpy.coordinator.storage.revoked_keys import Revoked
     from odfpy.data.timestamp import Timestamp
 
 app = group("Keys: yours, which signs what you commit, and those of others under names.")
@@ -22,7 +22,7 @@ app = group("Keys: yours, which signs what you commit, and those of others under
 
 def complete_keys() -> Iterable[tuple[str, str]]:
     """Names of trusted keys, for the shell's completion."""
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
 
     return [(item.name, str(item.key)) for item in UserKeys().trusted]
 
@@ -53,7 +53,7 @@ def show(
     form: Form = None,
 ) -> None:
     """Print a public key, to give it to others; yours is made when it is first needed."""
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
 
     output = session_of(context).output_as(form)
     key = str(UserKeys().find(name))
@@ -66,7 +66,7 @@ def show(
 @command(app, "odf key list", "odf key list -o json", name="list")
 def list_(context: typer.Context, form: Form = None) -> None:
     """List your key and those that you trust."""
-    from odfpy.coordinator.keys import ME, UserKeys
+    from odfpy.coordinator.storage.keys import ME, UserKeys
 
     keys = UserKeys()
     own = keys.known()
@@ -87,7 +87,7 @@ def trust(
     key: Annotated[str, typer.Argument(help="The key, as its holder's `odf key show` prints it.", metavar="KEY")],
 ) -> None:
     """Give somebody's key a name, by which `signatures.require` can ask for it."""
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.dataset.identity import ActorId
 
     item = UserKeys().trust(name, ActorId.parse(key))
@@ -97,7 +97,7 @@ def trust(
 @command(app, "odf key untrust alice")
 def untrust(context: typer.Context, name: KnownName) -> None:
     """Forget somebody's key."""
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
 
     item = UserKeys().untrust(name)
     session_of(context).output.say(f"Forgot {item.name} ({item.key})")
@@ -185,8 +185,8 @@ def _time(text: str) -> Timestamp:
 
 
 def _say(session: Session, name: str, reason: Reason, dataset: str | None, expires: Timestamp | None) -> Revoked:
-    from odfpy.coordinator.keys import ME, OWNER, UserKeys
-    from odfpy.coordinator.revoked_keys import say
+    from odfpy.coordinator.storage.keys import ME, OWNER, UserKeys
+    from odfpy.coordinator.storage.revoked_keys import say
     from odfpy.dataset.identity import ActorId
 
     keys = UserKeys()

@@ -33,7 +33,7 @@ from odfpy.repository.clock import ahead
 from odfpy.visible import visible
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.signers import BlockSigners
+    from odfpy.coordinator.storage.signers import BlockSigners
 
 commands = group("History.")
 

@@ -11,7 +11,7 @@ from odfpy.cli.output import Output, sized
 from odfpy.visible import visible
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.results import Progress
+    from odfpy.coordinator.storage.results import Progress
 
 _REDRAW = 0.1
 """Seconds between two updates of the same step; people cannot read faster."""

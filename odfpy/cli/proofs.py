@@ -36,7 +36,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
         NotReproducible: of this query there is no proof.
         OdfError: as the engine says; no file is written then.
     """
-    from odfpy.coordinator.keys import answer_key
+    from odfpy.coordinator.storage.keys import answer_key
     from odfpy.engine.control import Control
     from odfpy.query.dialects import dialect_named
     from odfpy.query.request import MOST_ROWS, Include, Request
@@ -82,7 +82,7 @@ def verify_result(
     form: Form = None,
 ) -> None:
     """Check an answer with a proof, whether it is what was signed, and comes out again."""
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.query.verification import CommittedAnswer, verify_answer
 
     session = session_of(context)

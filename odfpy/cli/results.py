@@ -12,7 +12,7 @@ from odfpy.cli.terminal import paint
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
-    from odfpy.coordinator.results import PullResult
+    from odfpy.coordinator.storage.results import PullResult
     from odfpy.data.data_warning import DataWarning
 
 # What became of the rows of an input, in the words of a person.

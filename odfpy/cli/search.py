@@ -33,7 +33,7 @@ def search(
     form: Form = None,
 ) -> int:
     """Look for datasets in repositories, by what they are called and say of themselves; without TEXT, list all."""
-    from odfpy.coordinator.search import search_repositories
+    from odfpy.coordinator.transfer.search import search_repositories
 
     session = session_of(context)
     output = session.output_as(form)

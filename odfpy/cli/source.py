@@ -12,8 +12,8 @@ from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
-    from odfpy.coordinator.results import PullResult
-    from odfpy.coordinator.source_actions import KnownSource
+    from odfpy.coordinator.ingest.source_actions import KnownSource
+    from odfpy.coordinator.storage.results import PullResult
 
 PullAgain: TypeAlias = "Callable[[list[str]], Iterable[PullResult]]"
 
@@ -70,7 +70,7 @@ def asking(session: Session, results: Iterable[PullResult], again: PullAgain) ->
         results: of the pull.
         again: pulls datasets once more: those that were approved, and those that had waited for them.
     """
-    from odfpy.coordinator.approvals import SourceNotApproved
+    from odfpy.coordinator.storage.approvals import SourceNotApproved
 
     held: list[PullResult] = []
     for result in results:

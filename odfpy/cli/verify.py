@@ -16,7 +16,7 @@ from odfpy.cli.terminal import paint
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.results import BatchComparison, Finding, VerifyReport
+    from odfpy.coordinator.storage.results import BatchComparison, Finding, VerifyReport
 
 commands = group("Verification.")
 
@@ -90,7 +90,7 @@ def verify(
 
 
 def _print(report: VerifyReport, output: Output) -> None:
-    from odfpy.coordinator.keys import UserKeys
+    from odfpy.coordinator.storage.keys import UserKeys
 
     verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
     looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]

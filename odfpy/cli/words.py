@@ -90,7 +90,7 @@ class Words:
         return [*tables, *columns, *(keywords if word else ())]
 
     def _datasets(self) -> list[str]:
-        from odfpy.coordinator.names_at_hand import dataset_names
+        from odfpy.coordinator.storage.names_at_hand import dataset_names
 
         return [name for name, _ in dataset_names(self.workspace.root)]
 

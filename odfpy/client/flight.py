@@ -35,7 +35,7 @@ from odfpy.repository.login import LoginRefused
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.coordinator.results import LineageNode
+    from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
 
 _DIALECT: Final = "adbc.flight.sql.rpc.call_header.odf-dialect"

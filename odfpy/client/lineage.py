@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from odfpy.coordinator.results import LineageNode
+from odfpy.coordinator.storage.results import LineageNode
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,7 +44,7 @@ class Lineage:
             waiting += [(f"{indent}  ", item) for item in reversed(node.inputs)]
 
     def _repr_html_(self) -> str:
-        from odfpy.coordinator.lineage_graph import lineage_graph
+        from odfpy.coordinator.lineage.lineage_graph import lineage_graph
         from odfpy.provenance.graph import svg
 
         return svg(lineage_graph(self.node))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from odfpy.client.moments import Moment, moment_word
 from odfpy.client.source import Facts, Stream
-from odfpy.coordinator.results import DatasetSummary, LineageNode
+from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
 from odfpy.query.lying import LyingRows, lying_rows

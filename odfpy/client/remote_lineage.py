@@ -8,8 +8,8 @@ from urllib.parse import quote
 from odfpy.chain.events import SetTransform
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.client.source import Facts
-from odfpy.coordinator.lineage_tree import LineageTrees
-from odfpy.coordinator.results import DatasetHandle, LineageNode
+from odfpy.coordinator.lineage.lineage_tree import LineageTrees
+from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

@@ -37,7 +37,7 @@ from odfpy.repository.login import LoginRefused
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.coordinator.results import LineageNode
+    from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
 
 _T = TypeVar("_T")

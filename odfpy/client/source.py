@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.client.moments import Moment
-    from odfpy.coordinator.results import LineageNode
+    from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
     from odfpy.query.lying import LyingRows
 

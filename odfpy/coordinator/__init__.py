@@ -1,0 +1,14 @@
+"""The coordinator: what a workspace can do, and in which order. `workspace` is where to begin.
+
+    storage      the folder of a workspace, its datasets, keys and signatures
+    lineage      who is derived from whom
+    ingest       outside data on its way into root datasets
+    transform    runs of derivatives
+    transfer     copies in other places
+    branches     what is staged beside a head
+    reading      rows, comparisons, exports
+    provenance   rows followed to what they are made of
+    maintenance  verification, repair, clean-up
+
+Rooms import only what stands above them (`ROOMS` in the architecture test); the modules beside them tie them together.
+"""

@@ -3,8 +3,8 @@
 1. read the manifests (`odfpy.coordinator.manifests`)
 2. put them in dependency order, whatever the order of the files
 3. resolve inputs to ids, normalize queries
-4. let the engine look at each query (`odfpy.coordinator.checks`): what it cannot process is refused here, not at the
-   first pull
+4. let the engine look at each query (`odfpy.coordinator.transform.checks`): what it cannot process is refused here, not
+   at the first pull
 5. make the dataset in a scratch folder, with every chain rule checked
 6. move it into the workspace in one step
 """
@@ -35,14 +35,14 @@ from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.approvals import Source, runs_something
-from odfpy.coordinator.clock import warnings_of_last_block
-from odfpy.coordinator.commit import commit_time
-from odfpy.coordinator.graph import DependencyOrder, circle_error
-from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.results import AddOutcome, AddResult, DatasetHandle
-from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.transform import with_version
+from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.approvals import Source, runs_something
+from odfpy.coordinator.storage.clock import warnings_of_last_block
+from odfpy.coordinator.storage.commit import commit_time
+from odfpy.coordinator.storage.results import AddOutcome, AddResult, DatasetHandle
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.run import with_version
 from odfpy.data.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
@@ -270,7 +270,7 @@ def _spoken_aloud(state: ChainState, root: Path) -> tuple[str, ...]:
     source = state.polling_source
     if source is None:
         return ()
-    from odfpy.coordinator.source_actions import actions_of
+    from odfpy.coordinator.ingest.source_actions import actions_of
 
     remarks = [f"each pull {action.text}" for action in actions_of(source, root) if action.reaches_out]
     if isinstance(source.fetch, FetchContainer) and any("${{" in text for text in source.fetch.args or ()):

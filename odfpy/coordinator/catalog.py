@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.block import DatasetSnapshot, HashedBlock
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary, LineageNode
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import IntegrityError, OdfError, UsageError
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from odfpy.chain.references import ReferenceKind
     from odfpy.coordinator.add import Planned
-    from odfpy.coordinator.branches import BranchDiff, MergeResult
-    from odfpy.coordinator.config import Config
-    from odfpy.coordinator.graph import DependencyCycle
-    from odfpy.coordinator.references import Reference
-    from odfpy.coordinator.signers import Signers
-    from odfpy.coordinator.source_actions import KnownSource
-    from odfpy.coordinator.source_report import SourceReport
+    from odfpy.coordinator.branches.branches import BranchDiff, MergeResult
+    from odfpy.coordinator.ingest.source_actions import KnownSource
+    from odfpy.coordinator.ingest.source_report import SourceReport
+    from odfpy.coordinator.lineage.graph import DependencyCycle
+    from odfpy.coordinator.storage.config import Config
+    from odfpy.coordinator.storage.references import Reference
+    from odfpy.coordinator.storage.signers import Signers
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
     from odfpy.provenance.model import Provenance
@@ -57,8 +57,8 @@ class Catalog:
     @cached_property
     def config(self) -> Config:
         """Settings, from this workspace, the folders above it, the user, and defaults."""
-        from odfpy.coordinator.config import Config
-        from odfpy.coordinator.transfer_limits import put_in_force
+        from odfpy.coordinator.storage.config import Config
+        from odfpy.coordinator.transfer.transfer_limits import put_in_force
 
         return put_in_force(Config.load(self.root))
 
@@ -68,14 +68,14 @@ class Catalog:
         Raises:
             UsageError: the dataset is derivative, or a copy, and has none.
         """
-        from odfpy.coordinator.watermarks import settings_of
+        from odfpy.coordinator.ingest.watermarks import settings_of
 
         return settings_of(self.storage.get(ref))
 
     @cached_property
     def engines(self) -> EngineRegistry:
         """The engines that queries can name."""
-        from odfpy.coordinator.engines import engine_registry
+        from odfpy.coordinator.transform.engines import engine_registry
 
         return engine_registry(self.storage, self.config)
 
@@ -133,13 +133,13 @@ class Catalog:
 
     def signers(self, ref: str) -> Signers:
         """Looks up who has signed the blocks of a dataset."""
-        from odfpy.coordinator.signers import Signers
+        from odfpy.coordinator.storage.signers import Signers
 
         return Signers(self.storage.look(ref))
 
     def references(self, ref: str, kind: ReferenceKind) -> list[Reference]:
         """The branches or tags of a dataset, in the order of their names."""
-        from odfpy.coordinator.references import references
+        from odfpy.coordinator.storage.references import references
 
         return list(references(self.storage.get(ref), kind))
 
@@ -156,7 +156,7 @@ class Catalog:
             AlreadyExists: there is one of that name, elsewhere.
             BlockNotFound, InvalidValue: no such block, or not a name.
         """
-        from odfpy.coordinator.references import create
+        from odfpy.coordinator.storage.references import create
 
         with self.storage.get(ref).writing() as dataset:
             return create(dataset, kind, name, block)
@@ -167,7 +167,7 @@ class Catalog:
         Raises:
             NoSuchReference: with a suggestion.
         """
-        from odfpy.coordinator.references import delete
+        from odfpy.coordinator.storage.references import delete
 
         with self.storage.get(ref).writing() as dataset:
             return delete(dataset, kind, name)
@@ -178,13 +178,13 @@ class Catalog:
         Raises:
             NoSuchReference: with a suggestion.
         """
-        from odfpy.coordinator.branches import diff
+        from odfpy.coordinator.branches.branches import diff
 
         return diff(self.storage.get(ref), branch)
 
     def staged_rows(self, found: BranchDiff, limit: int) -> pa.Table:
         """The first rows that a branch would add."""
-        from odfpy.coordinator.branches import staged_rows
+        from odfpy.coordinator.branches.branches import staged_rows
 
         return staged_rows(self.storage.get(found.handle.id), found, limit)
 
@@ -200,7 +200,7 @@ class Catalog:
             MergeConflict: they cannot be applied again; nothing has changed.
             NoSuchReference: with a suggestion.
         """
-        from odfpy.coordinator.branches import merge
+        from odfpy.coordinator.branches.branches import merge
 
         with self.storage.get(ref).writing() as dataset:
             return merge(dataset, branch, fast_forward_only=fast_forward_only)
@@ -236,8 +236,8 @@ class Catalog:
         Raises:
             UsageError: the dataset is derivative.
         """
-        from odfpy.coordinator.remotes import Remotes
-        from odfpy.coordinator.source_report import source_report
+        from odfpy.coordinator.ingest.source_report import source_report
+        from odfpy.coordinator.transfer.remotes import Remotes
 
         dataset = self.storage.get(ref)
         aliases = Remotes.aliases(dataset).list("pull")
@@ -249,7 +249,7 @@ class Catalog:
         Raises:
             UsageError: the dataset is not derivative.
         """
-        from odfpy.coordinator.analysis import analyze
+        from odfpy.coordinator.transform.analysis import analyze
 
         dataset = self.storage.get(ref)
         if dataset.state.set_transform is None:
@@ -273,7 +273,7 @@ class Catalog:
             UnknownProvenance: it cannot be told.
             DatasetNotFound, InputDiverged: an input is not in the workspace, or not as it was.
         """
-        from odfpy.coordinator.provenance import row_provenance
+        from odfpy.coordinator.provenance.trace import row_provenance
 
         return row_provenance(self, ref, offset, column=column, depth=depth, check=check)
 
@@ -342,7 +342,7 @@ class Catalog:
         Raises:
             UsageError, NotFound: a reference makes no sense.
         """
-        from odfpy.coordinator.source_actions import known_sources
+        from odfpy.coordinator.ingest.source_actions import known_sources
 
         datasets = self.storage.match(list(refs)) if refs else self.storage.scan()[0]
         return [known for dataset in datasets for known in known_sources(dataset)]
@@ -353,7 +353,7 @@ class Catalog:
         Raises:
             NotFound: there is no such dataset.
         """
-        from odfpy.coordinator.approvals import sources_of
+        from odfpy.coordinator.storage.approvals import sources_of
 
         dataset = self.storage.get(ref)
         self.storage.approvals.approve(dataset.handle.id, sources_of(dataset))
@@ -375,7 +375,7 @@ class Catalog:
         return self.storage.get(dataset_id).state
 
     def _check(self, state: ChainState, planned: Planned) -> tuple[str, ...]:
-        from odfpy.coordinator.checks import check_sources, check_transform
+        from odfpy.coordinator.transform.checks import check_sources, check_transform
 
         if state.set_transform is None:
             return check_sources(state, self.engines, self.storage)

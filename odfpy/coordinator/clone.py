@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from odfpy.coordinator.results import ProgressSink, PullResult
+from odfpy.coordinator.storage.results import ProgressSink, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import is_url
 from odfpy.errors import AlreadyExists, InvalidValue, WorkspaceNotFound

@@ -17,17 +17,17 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.chain.state import new_data_of
-from odfpy.coordinator.approvals import SourceNotApproved
-from odfpy.coordinator.clock import SourceClock
-from odfpy.coordinator.folder_memory import FolderMemory
-from odfpy.coordinator.intervals import InputDiverged, InputInterval, new_intervals
-from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.ingest.folder_memory import FolderMemory
+from odfpy.coordinator.ingest.snapshots import warnings_ahead
+from odfpy.coordinator.ingest.watermarks import FOLLOWS, idle_watermark
+from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.pull import Puller, failed_inputs, fetched_folder, is_asked
-from odfpy.coordinator.results import DamagedDataset, Progress
-from odfpy.coordinator.snapshots import warnings_ahead
-from odfpy.coordinator.storage import StoredDataset
-from odfpy.coordinator.transform import require_transform
-from odfpy.coordinator.watermarks import FOLLOWS, idle_watermark
+from odfpy.coordinator.storage.approvals import SourceNotApproved
+from odfpy.coordinator.storage.clock import SourceClock
+from odfpy.coordinator.storage.results import DamagedDataset, Progress
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
+from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from odfpy.coordinator.results import PullOutcome, PullResult
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.catalog import Catalog
-from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.results import DatasetHandle, ProgressSink, silent
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.results import DatasetHandle, ProgressSink, silent
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.batch import Batch
-    from odfpy.coordinator.compact import CompactOptions, CompactResult
-    from odfpy.coordinator.gc import GcReport
-    from odfpy.coordinator.repair import Repair
-    from odfpy.coordinator.reset import ResetResult
-    from odfpy.coordinator.results import VerifyReport
+    from odfpy.coordinator.maintenance.batch import Batch
+    from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
+    from odfpy.coordinator.maintenance.gc import GcReport
+    from odfpy.coordinator.maintenance.repair import Repair
+    from odfpy.coordinator.maintenance.reset import ResetResult
+    from odfpy.coordinator.storage.results import VerifyReport
     from odfpy.data.duration import Duration
 
 
@@ -70,9 +70,9 @@ class Housekeeping(Catalog):
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
             UsageError: what is asked for does not go together.
         """
-        from odfpy.coordinator.fsck import with_files
-        from odfpy.coordinator.lost_names import restore_names
-        from odfpy.coordinator.verify import verify, with_circle
+        from odfpy.coordinator.maintenance.fsck import with_files
+        from odfpy.coordinator.maintenance.verify import verify, with_circle
+        from odfpy.coordinator.storage.lost_names import restore_names
 
         check_choice("verify", refs, all=all)
         if integrity_only and against_batch:
@@ -110,7 +110,7 @@ class Housekeeping(Catalog):
 
     def _with_batch(self, reports: Callable[[Batch | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
         """Reports with second opinions; the engine that gives them ends with the last one."""
-        from odfpy.coordinator.batch import Batch
+        from odfpy.coordinator.maintenance.batch import Batch
 
         batch = Batch(self.storage, self.config)
         try:
@@ -119,8 +119,8 @@ class Housekeeping(Catalog):
             batch.close()
 
     def _repaired(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
-        from odfpy.coordinator.remotes import Remotes
-        from odfpy.coordinator.repair import Repair
+        from odfpy.coordinator.maintenance.repair import Repair
+        from odfpy.coordinator.transfer.remotes import Remotes
 
         with self.storage.get(dataset.handle.id).writing() as locked:
             repair = Repair(locked, Remotes(self.storage), progress)
@@ -148,7 +148,7 @@ class Housekeeping(Catalog):
         Yields:
             One report a dataset, and one without a name for the rest; one that failed has `error` set.
         """
-        from odfpy.coordinator.gc import GarbageCollector, GcOptions, GcReport
+        from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
 
         datasets, nameless = (self.storage.match(list(refs)), []) if refs else self.storage.scan()
         options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run)
@@ -181,16 +181,16 @@ class Housekeeping(Catalog):
             UsageError: nothing can be removed there from here.
             DatasetNotFound: a name or pattern fits nothing.
         """
-        from odfpy.coordinator.remotes import Remotes
-        from odfpy.coordinator.repository_gc import GOOD_WHILE, RepositoryGarbage
-        from odfpy.coordinator.search import place_of
+        from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
+        from odfpy.coordinator.transfer.remotes import Remotes
+        from odfpy.coordinator.transfer.search import place_of
 
         _, url = place_of(Remotes(self.storage).registry, place)
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
         """What `compact` would do; nothing is changed or locked."""
-        from odfpy.coordinator.compact import CompactOptions, plan_compaction
+        from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
 
         return plan_compaction(self.storage.get(ref), options or CompactOptions())
 
@@ -203,14 +203,14 @@ class Housekeeping(Catalog):
             UsageError: the dataset is derivative, and not only its metadata is to be kept.
             OdfError: something is damaged; nothing has changed.
         """
-        from odfpy.coordinator.compact import CompactOptions, compact
+        from odfpy.coordinator.maintenance.compact import CompactOptions, compact
 
         with self.storage.get(ref).writing() as dataset:
             return compact(dataset, options or CompactOptions(), progress)
 
     def plan_reset(self, ref: str, block: str) -> ResetResult:
         """What `reset` would do; nothing is changed or locked."""
-        from odfpy.coordinator.reset import plan_reset
+        from odfpy.coordinator.maintenance.reset import plan_reset
 
         return plan_reset(self.storage.get(ref), block)
 
@@ -224,7 +224,7 @@ class Housekeeping(Catalog):
         Raises:
             BlockNotFound, UsageError: it is not in the history, or several are meant.
         """
-        from odfpy.coordinator.reset import reset
+        from odfpy.coordinator.maintenance.reset import reset
 
         with self.storage.get(ref).writing() as dataset:
             return reset(dataset, block)

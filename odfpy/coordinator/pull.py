@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
-from odfpy.coordinator.allowed import NOTHING, Allowed
-from odfpy.coordinator.anew import bring_up_to_date
-from odfpy.coordinator.approvals import SourceNotApproved
-from odfpy.coordinator.circles import is_copy
-from odfpy.coordinator.clock import SourceClock
-from odfpy.coordinator.commit import timed, unchanged
-from odfpy.coordinator.folder_memory import FolderMemory, saving
-from odfpy.coordinator.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
-from odfpy.coordinator.lineage import Lineage
-from odfpy.coordinator.references import staging, without
-from odfpy.coordinator.remotes import Remotes, Taking
-from odfpy.coordinator.results import Progress, ProgressSink, PullOutcome, PullResult
-from odfpy.coordinator.storage import Storage, StoredDataset
-from odfpy.coordinator.watermarks import after_looking, idle_watermark
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.folder_memory import FolderMemory, saving
+from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
+from odfpy.coordinator.ingest.watermarks import after_looking, idle_watermark
+from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.approvals import SourceNotApproved
+from odfpy.coordinator.storage.clock import SourceClock
+from odfpy.coordinator.storage.commit import timed, unchanged
+from odfpy.coordinator.storage.references import staging, without
+from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.remotes import Remotes, Taking
+from odfpy.coordinator.transform.rebuild import bring_up_to_date
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.allowed import NOTHING, Allowed
-from odfpy.coordinator.config import Config
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.source_options import source_options
 from odfpy.coordinator.pull import PullOptions
-from odfpy.coordinator.source_options import source_options
+from odfpy.coordinator.storage.config import Config
 from odfpy.dataset.names import DatasetAlias
 from odfpy.ingest.archive import UnpackLimits
 

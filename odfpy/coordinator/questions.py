@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.housekeeping import Housekeeping
-from odfpy.coordinator.results import ProgressSink, silent
+from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.coordinator.compare import Comparison
-    from odfpy.coordinator.export import Exported
+    from odfpy.coordinator.reading.compare import Comparison
+    from odfpy.coordinator.reading.export import Exported
     from odfpy.data.row_files import RowFileOptions
     from odfpy.query.question import Query
     from odfpy.query.service import QueryService
@@ -27,7 +27,7 @@ class Questions(Housekeeping):
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
         """The last rows of a dataset, oldest first, with their system columns."""
-        from odfpy.coordinator.read import tail
+        from odfpy.coordinator.reading.read import tail
 
         return tail(self.storage.look(ref), num_records, skip)
 
@@ -47,7 +47,7 @@ class Questions(Housekeeping):
     @cached_property
     def query_service(self) -> QueryService:
         """Answers SQL over the datasets, in pieces as they are made."""
-        from odfpy.coordinator.read import WorkspaceCatalogue
+        from odfpy.coordinator.reading.read import WorkspaceCatalogue
         from odfpy.query.service import QueryService
 
         return QueryService(WorkspaceCatalogue(self.storage), self.engines)
@@ -88,9 +88,9 @@ class Questions(Housekeeping):
             AlreadyExists: something is there.
             CannotExport: the format has no such columns.
         """
-        from odfpy.coordinator.export import ExportOptions, export
-        from odfpy.coordinator.export_place import Place
-        from odfpy.coordinator.projections import moment, table_of
+        from odfpy.coordinator.reading.export import ExportOptions, export
+        from odfpy.coordinator.reading.export_place import Place
+        from odfpy.coordinator.reading.projections import moment, table_of
         from odfpy.data.row_files import RowFileOptions
         from odfpy.query.dialects import dialect_named
         from odfpy.query.service import Query
@@ -146,6 +146,6 @@ class Questions(Housekeeping):
         Raises:
             BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is none.
         """
-        from odfpy.coordinator.compare import compare
+        from odfpy.coordinator.reading.compare import compare
 
         return compare(self.storage, self.query_service, ref, old, new, key)

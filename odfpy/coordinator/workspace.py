@@ -20,25 +20,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.allowed import NOTHING, Allowed
-from odfpy.coordinator.commit import timed
 from odfpy.coordinator.housekeeping import check_choice
-from odfpy.coordinator.lineage import Lineage
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.questions import Questions
-from odfpy.coordinator.results import (
+from odfpy.coordinator.storage.commit import timed
+from odfpy.coordinator.storage.results import (
     DamagedDataset,
     ProgressSink,
     PullOutcome,
     PullResult,
     silent,
 )
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PullPlan
     from odfpy.coordinator.pull import Puller
-    from odfpy.coordinator.remotes import Remotes
+    from odfpy.coordinator.transfer.remotes import Remotes
     from odfpy.data.timestamp import Timestamp
     from odfpy.engine.messages import Status
     from odfpy.repository.registry import RepositoryRegistry
@@ -86,7 +86,7 @@ class Workspace(Questions):
     @cached_property
     def remotes(self) -> Remotes:
         """Transfers to and from other places."""
-        from odfpy.coordinator.remotes import Remotes
+        from odfpy.coordinator.transfer.remotes import Remotes
 
         return Remotes(self.storage)
 
@@ -220,7 +220,7 @@ class Workspace(Questions):
     def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
         """What to pull, and what cannot even be named."""
         if not all:
-            from odfpy.coordinator.remote_patterns import expanded
+            from odfpy.coordinator.transfer.remote_patterns import expanded
 
             return list(expanded(refs, self.storage, self.repositories)), []
         named, nameless = self.storage.scan()
@@ -233,7 +233,7 @@ class Workspace(Questions):
             UsageError: the dataset is derivative, or a copy: its watermark follows from others.
             WatermarkWentBack: the watermark is later already.
         """
-        from odfpy.coordinator.watermarks import set_watermark
+        from odfpy.coordinator.ingest.watermarks import set_watermark
 
         with self.storage.get(ref).writing() as dataset:
             return set_watermark(dataset, watermark)
@@ -267,7 +267,7 @@ class Workspace(Questions):
         Raises:
             OdfError: the file at fault was not taken in, nor any after it.
         """
-        from odfpy.coordinator.push_ingest import ingest
+        from odfpy.coordinator.ingest.push_ingest import ingest
 
         return ingest(
             self.storage,
@@ -314,7 +314,7 @@ class Workspace(Questions):
         Yields:
             One result for each file; one that failed has `error` set, and is left alone until it changes.
         """
-        from odfpy.coordinator.watch import INTERVAL, SETTLE, Watch
+        from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, Watch
 
         return Watch(
             storage=self.storage,
@@ -362,7 +362,7 @@ class Workspace(Questions):
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
-        from odfpy.coordinator.references import has_reference, require_in_one, without
+        from odfpy.coordinator.storage.references import has_reference, require_in_one, without
 
         check_choice("push", refs, all=all)
         datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])

@@ -1,4 +1,4 @@
-"""What the query service needs to know of a workspace; `odfpy.coordinator.read` has it."""
+"""What the query service needs to know of a workspace; `odfpy.coordinator.reading.read` has it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
 from odfpy.serving.datasets import ServedDatasets

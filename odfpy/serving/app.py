@@ -19,7 +19,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
 
-from odfpy.coordinator.keys import answer_key
+from odfpy.coordinator.storage.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
 from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_ingest, rest_query, simple, smart

@@ -22,8 +22,8 @@ from odfpy.chain.ref_store import HEAD as HEAD_NAME
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.revocations import key_of, walk_back
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
-from odfpy.coordinator.keys import UserKeys
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from odfpy import __version__
 from odfpy.chain.events import SetInfo
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.errors import OdfError
 from odfpy.repository.listing import speaks_of
 from odfpy.repository.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import OdfError
 

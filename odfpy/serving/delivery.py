@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.errors import InvalidValue, OdfError, TransferError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odfpy.coordinator.engines import why_unconfined
+from odfpy.coordinator.transform.engines import why_unconfined
 from odfpy.serving.tokens import Scope
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Header, HTTPException, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
 from odfpy.serving.access import AnyCaller, Caller, Readable, is_readable

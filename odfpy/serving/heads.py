@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfpy.chain.ref_store import HEAD
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
 

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.repository.smart_transfer.signed_urls import KINDS
 from odfpy.serving.access import bearer_of, find_caller, unauthorized
 from odfpy.serving.budget import MemoryBudget, OverBudget, Reservation, Who, weight_of_json

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
-from odfpy.coordinator.locks import writer_lock
-from odfpy.coordinator.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from odfpy import __version__
 from odfpy.codec.tree import to_tree
-from odfpy.coordinator.read import tail_scan
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.reading.read import tail_scan
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.arrow import to_arrow
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema

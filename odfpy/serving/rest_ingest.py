@@ -17,8 +17,8 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import ClientDisconnect
 
-from odfpy.coordinator.ingest_once import Ingest, Ingested, KeyUsedAlready, ingest_once
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.ingest.idempotency import Ingest, Ingested, KeyUsedAlready, ingest_once
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetLocked, IngestError, InvalidValue, OdfError

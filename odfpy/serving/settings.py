@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from odfpy.coordinator.config import SETTINGS, Config
+from odfpy.coordinator.storage.config import SETTINGS, Config
 from odfpy.errors import UsageError
 from odfpy.http.url import parse_url, without_user
 

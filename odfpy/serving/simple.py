@@ -24,7 +24,7 @@ from odfpy.chain.revocations import FOLDER as REVOCATIONS
 from odfpy.chain.revocations import key_of
 from odfpy.chain.revocations import path_of as revocations_of
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of, signed_block_of
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
 from odfpy.repository.http import MOST_SIDE_FILES, SIDE_FILES

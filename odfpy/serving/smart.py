@@ -24,8 +24,8 @@ from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect, HTTPConnection
 
 from odfpy.chain.object_store import ObjectTooLarge
-from odfpy.coordinator.keys import UserKeys
-from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfpy.coordinator.references import BlockNotFound, find_block
-from odfpy.coordinator.slices import schema_file
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.references import BlockNotFound, find_block
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odfpy.chain.ref_store import HEAD
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, UsageError, did_you_mean
 from odfpy.files import replace_file

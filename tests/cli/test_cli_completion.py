@@ -16,7 +16,7 @@ from support.terminal import REPOSITORY, environment, program_at_terminal
 
 from odfpy.cli.commands import COMMANDS
 from odfpy.cli.completion import SHELLS
-from odfpy.coordinator.config import DATASET_SETTINGS, SETTINGS
+from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:

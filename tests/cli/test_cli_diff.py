@@ -13,7 +13,7 @@ from support.workspaces import feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData
-from odfpy.coordinator.compare import Change, RowChange
+from odfpy.coordinator.reading.compare import Change, RowChange
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pytest
 from pyarrow.dataset import dataset
 from support.terminal import PATIENCE, environment, start, wait_until_interruptible
 
-from odfpy.coordinator.export_place import WORKSHOP
+from odfpy.coordinator.reading.export_place import WORKSHOP
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:

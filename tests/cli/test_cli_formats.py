@@ -12,7 +12,7 @@ import pytest
 
 from odfpy.cli.output import Format, Output
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.config import SETTINGS
+from odfpy.coordinator.storage.config import SETTINGS
 
 if TYPE_CHECKING:
     from cli.conftest import Odf

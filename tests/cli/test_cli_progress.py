@@ -11,7 +11,7 @@ from support.static_server import static_server
 from support.terminal import PATIENCE, start, terminal
 
 from odfpy.cli.progress import ProgressLine, described
-from odfpy.coordinator.results import Progress
+from odfpy.coordinator.storage.results import Progress
 from odfpy.coordinator.workspace import Workspace
 
 MEBI = 1 << 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.workspaces import derivative, feed, root, workspace_with
 
-from odfpy.coordinator.results import DatasetHandle, LineageNode
+from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.dataset.kind import DatasetKind

@@ -12,7 +12,7 @@ from support.workspaces import feed, root, workspace_with
 import odfpy
 from odfpy.chain.references import ReferenceKind
 from odfpy.client.connection import Connection
-from odfpy.coordinator.compact import CompactOptions
+from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import NotFound, NotYetThen, UsageError
 

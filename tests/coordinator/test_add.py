@@ -10,8 +10,8 @@ from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import SetTransform
-from odfpy.coordinator.graph import DependencyCycle
-from odfpy.coordinator.results import AddOutcome
+from odfpy.coordinator.lineage.graph import DependencyCycle
+from odfpy.coordinator.storage.results import AddOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import (
     AlreadyExists,

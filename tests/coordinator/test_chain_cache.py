@@ -16,7 +16,7 @@ from odfpy.chain.metadata_chain import sum_up
 from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_reader, flatbuffers_writer
 from odfpy.codec.shape import OneOf, Record, Sequence, Shape, fields_of
-from odfpy.coordinator.chain_cache import FORMAT, WALK, summed_up
+from odfpy.coordinator.storage.chain_cache import FORMAT, WALK, summed_up
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
 

@@ -16,9 +16,9 @@ from support.workspaces import derivative, feed, root, workspace_with
 from odfpy.chain.encoding import load_snapshots
 from odfpy.client.lineage import Lineage as ShownLineage
 from odfpy.coordinator.dry_run import Expectation
-from odfpy.coordinator.graph import DependencyCycle
-from odfpy.coordinator.lineage_graph import lineage_graph
-from odfpy.coordinator.results import AddOutcome, PullOutcome, PullResult
+from odfpy.coordinator.lineage.graph import DependencyCycle
+from odfpy.coordinator.lineage.lineage_graph import lineage_graph
+from odfpy.coordinator.storage.results import AddOutcome, PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists
 from odfpy.provenance.graph import dot

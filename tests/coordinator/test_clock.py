@@ -14,8 +14,8 @@ from support.static_server import StaticServer, static_server
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.clock import ClockAhead
-from odfpy.coordinator.results import PullOutcome, PullResult, Severity
+from odfpy.coordinator.storage.clock import ClockAhead
+from odfpy.coordinator.storage.results import PullOutcome, PullResult, Severity
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp

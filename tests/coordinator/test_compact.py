@@ -20,9 +20,9 @@ from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.compact import CompactOptions
-from odfpy.coordinator.storage import StoredDataset
-from odfpy.coordinator.watched_folder import STATE_KIND, FileStamp
+from odfpy.coordinator.ingest.watched_folder import STATE_KIND, FileStamp
+from odfpy.coordinator.maintenance.compact import CompactOptions
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.arrow import to_arrow
 from odfpy.data.schema import DataField, DataSchema, Int64, Option, String

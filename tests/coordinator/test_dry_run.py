@@ -13,7 +13,7 @@ from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.dry_run import Expectation, PlannedInput, PullPlan
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, FetchError, UsageError
 

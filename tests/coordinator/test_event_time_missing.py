@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullResult
+from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp

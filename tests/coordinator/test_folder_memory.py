@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.workspaces import FOLDER, workspace_with
 
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
 

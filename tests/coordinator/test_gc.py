@@ -10,12 +10,12 @@ import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.events import AddData, Checkpoint
-from odfpy.coordinator.commit import commit_time
-from odfpy.coordinator.gc import GcReport
-from odfpy.coordinator.locks import writer_lock
-from odfpy.coordinator.reachable import Garbage, reached
-from odfpy.coordinator.results import Severity
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.maintenance.gc import GcReport
+from odfpy.coordinator.maintenance.reachable import Garbage, reached
+from odfpy.coordinator.storage.commit import commit_time
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.results import Severity
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetLocked

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.coordinator.graph import DependencyOrder, circle_error
+from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
 
 Inputs = Mapping[str, str]
 """What each node is derived from, a letter a node."""

@@ -12,7 +12,7 @@ import pytest
 from support.shapefiles import archive
 from support.workspaces import root, workspace_with
 
-from odfpy.coordinator.push_ingest import INPUT_FORMATS
+from odfpy.coordinator.ingest.push_ingest import INPUT_FORMATS
 
 ROW = {"event_time": "2024-01-01T00:00:00Z", "id": 7, "name": "a"}
 FEATURE = {"type": "Feature", "properties": ROW, "geometry": None}

@@ -11,8 +11,8 @@ from support.workspaces import feed, root, rows, workspace_with
 
 from odfpy.chain.events import AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
-from odfpy.coordinator.config import Config
-from odfpy.coordinator.lanes import choose_lane
+from odfpy.coordinator.ingest.lanes import choose_lane
+from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import BadValue, UsageError

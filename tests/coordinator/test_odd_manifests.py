@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import AddOutcome, AddResult
+from odfpy.coordinator.storage.results import AddOutcome, AddResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, EngineNotFound
 

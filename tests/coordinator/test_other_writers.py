@@ -11,7 +11,7 @@ from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
-from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data import schema as odf
 from odfpy.data.arrow import to_arrow

@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import copy_of, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.rules import WatermarkWentBack
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, UsageError

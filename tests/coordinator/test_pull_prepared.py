@@ -7,7 +7,7 @@ from pathlib import Path
 from support.preparing import zipped
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import AddResult, PullOutcome
+from odfpy.coordinator.storage.results import AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
 
 SOURCE = """

@@ -11,7 +11,7 @@ import pytest
 from support.static_server import StaticServer, cut_after, send, static_server
 from support.workspaces import rows, workspace_with
 
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 
 MANIFEST = """

@@ -18,7 +18,7 @@ from support.fixtures import CASES
 from odfpy.chain.block import DatasetSnapshot
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError

@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import AddOutcome, AddResult, PullOutcome
+from odfpy.coordinator.storage.results import AddOutcome, AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import IngestError, InvalidQuery, OdfError, SchemaError
 

@@ -16,8 +16,8 @@ from support.small_datasets import add_slice, contents, image, make_dataset, say
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.gc import GcReport
-from odfpy.coordinator.repository_gc import GOOD_WHILE, RepositoryGarbage
+from odfpy.coordinator.maintenance.gc import GcReport
+from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import ZERO, Duration
 from odfpy.data.multihash import Multihash

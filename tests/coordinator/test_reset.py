@@ -10,7 +10,7 @@ from support.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import read_head_signatures
-from odfpy.coordinator.references import BlockNotFound
+from odfpy.coordinator.storage.references import BlockNotFound
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, UsageError
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.workspaces import root, workspace_with
 
-from odfpy.coordinator.ingest_once import Ingest, ingest_once
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.errors import HeaderMissing, TooManyRetractions, UsageError

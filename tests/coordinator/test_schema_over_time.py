@@ -13,7 +13,7 @@ import pytest
 from support.grown import FIRST, MANIFEST, SECOND, data_of, expected, grown, table
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.arrow import to_arrow
 from odfpy.errors import SchemaError

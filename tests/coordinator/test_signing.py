@@ -18,8 +18,8 @@ from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import HEAD_PATH, SignatureReport, path_of, read_head_signatures, read_signatures
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.keys import UnusableKey, UserKeys, required_signers
-from odfpy.coordinator.results import AddOutcome
+from odfpy.coordinator.storage.keys import UnusableKey, UserKeys, required_signers
+from odfpy.coordinator.storage.results import AddOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import ActorId, KeyPair
 from odfpy.errors import MalformedManifest

@@ -6,7 +6,7 @@ import pytest
 from support.events import add, day, unchecked
 
 from odfpy.chain.slices import newest_blocks, slices_of
-from odfpy.coordinator.slices import watermark_times
+from odfpy.coordinator.transform.slices import watermark_times
 
 BLOCKS = unchecked(
     [

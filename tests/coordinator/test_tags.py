@@ -9,7 +9,7 @@ from support.workspaces import feed, root, rows, workspace_with
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.references import BlockNotFound, NoSuchReference
+from odfpy.coordinator.storage.references import BlockNotFound, NoSuchReference
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
 from odfpy.repository.reference_transfer import ReferenceNotThere

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odfpy.coordinator.config import SETTINGS, Config
-from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.storage.config import SETTINGS, Config
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.template import lay_down
 from odfpy.errors import AlreadyExists, NotFound, OdfError
 

@@ -13,8 +13,8 @@ from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.slices import slices_of
-from odfpy.coordinator.results import Finding, Severity
-from odfpy.coordinator.transform import transform_dataset
+from odfpy.coordinator.storage.results import Finding, Severity
+from odfpy.coordinator.transform.run import transform_dataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.datafusion.engine import DataFusionEngine

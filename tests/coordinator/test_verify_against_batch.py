@@ -19,9 +19,9 @@ from support.workspaces import derivative, feed, root, workspace_with
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.coordinator.batch import Batch
-from odfpy.coordinator.results import Severity
-from odfpy.coordinator.verify import verify
+from odfpy.coordinator.maintenance.batch import Batch
+from odfpy.coordinator.maintenance.verify import verify
+from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slice_writer import SliceWriter
 from odfpy.engine.client import SparkEngine

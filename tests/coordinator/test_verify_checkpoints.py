@@ -12,7 +12,7 @@ import pytest
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.cli.app import run
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.contract import TransformRequest, TransformResponse
 from odfpy.engine.datafusion.engine import DataFusionEngine

@@ -13,7 +13,7 @@ import pytest
 from support.leases import has_leases
 from support.workspaces import root, rows, workspace_with
 
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import BadValue, DatasetLocked, IngestError, OdfError, UsageError
 
@@ -125,7 +125,7 @@ def test_a_changed_file_is_refused_where_its_rows_would_come_twice(workspace: Wo
 
 
 def test_another_writer_is_waited_for(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odfpy.coordinator.watch.RETRY", 0.0)
+    monkeypatch.setattr("odfpy.coordinator.ingest.watch.RETRY", 0.0)
     put(workspace, "a.ndjson", 1)
     other = workspace.storage.get("ledger").writing()
     other.__enter__()

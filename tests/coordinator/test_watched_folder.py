@@ -7,7 +7,7 @@ from pathlib import Path
 from support.leases import has_leases
 
 from odfpy.chain.events import SourceState
-from odfpy.coordinator.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
+from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
 from odfpy.data.timestamp import Timestamp
 
 

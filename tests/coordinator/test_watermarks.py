@@ -20,7 +20,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData
 from odfpy.chain.rules import WatermarkWentBack
 from odfpy.coordinator.dry_run import Expectation
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp

@@ -11,8 +11,8 @@ import pytest
 from support.workspaces import derivative, feed, root, rows, workspace_with
 
 import odfpy
-from odfpy.coordinator.config import Config
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import (
     AlreadyExists,

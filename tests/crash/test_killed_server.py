@@ -27,7 +27,7 @@ MOST = 1
 
 _PROGRAM = """
 import json
-import odfpy.coordinator.storage, odfpy.coordinator.signing
+import odfpy.coordinator.storage.storage, odfpy.coordinator.storage.signing
 from pathlib import Path
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.server import DatasetServer, listen

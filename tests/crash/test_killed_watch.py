@@ -17,7 +17,7 @@ KILLS, FILES = 12, 3
 PROGRAM = """
 import os, signal, sys
 import duckdb, pyarrow, pyarrow.compute, pyarrow.parquet
-import odfpy.coordinator.watch, odfpy.ingest.pipeline, odfpy.ingest.read, odfpy.ingest.preprocess
+import odfpy.coordinator.ingest.watch, odfpy.ingest.pipeline, odfpy.ingest.read, odfpy.ingest.preprocess
 from odfpy.coordinator.workspace import Workspace
 
 def take_in(root, seconds):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.coordinator.config import Config
+from odfpy.coordinator.storage.config import Config
 from odfpy.engine.java import find_java
 from odfpy.engine.launch import scrubbed_environment
 from odfpy.engine.settings import EngineSettings

@@ -7,7 +7,7 @@ from support.spark_here import in_place
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.primary_key import primary_key_of
 

@@ -11,7 +11,7 @@ from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
-from odfpy.coordinator.results import PullResult
+from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import InvalidQuery
 

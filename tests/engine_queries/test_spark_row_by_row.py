@@ -27,7 +27,7 @@ from support.engine_requests import (
 from support.grown import data_of, expected, grown
 
 from odfpy.chain.slices import slice_paths, slices_of
-from odfpy.coordinator.slices import schema_file
+from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import (
     SqlRequest,

@@ -18,7 +18,7 @@ from support.workspaces import feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
-from odfpy.coordinator.results import AddOutcome, AddResult, PullOutcome
+from odfpy.coordinator.storage.results import AddOutcome, AddResult, PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, SchemaError
 

@@ -9,7 +9,7 @@ import pytest
 from support.workspaces import feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.state.database import database

@@ -10,8 +10,8 @@ from support.serving import serving
 from support.workspaces import FOLDER, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.approvals import SourceNotApproved
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.approvals import SourceNotApproved
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.tokens import Scope, Tokens
 

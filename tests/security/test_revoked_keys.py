@@ -45,8 +45,8 @@ from odfpy.chain.signatures import (
 )
 from odfpy.chain.state import ChainState
 from odfpy.cli.app import run
-from odfpy.coordinator.keys import UserKeys
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -417,7 +417,7 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
 def test_an_operator_revokes_a_key_for_the_own_node(node: Node, there: DatasetLayout) -> None:
     send_dataset(there, node.url)
     me = UserKeys().own()
-    from odfpy.coordinator.revoked_keys import say as say_of
+    from odfpy.coordinator.storage.revoked_keys import say as say_of
 
     say_of(node.workspace.storage, ALICE.actor, Reason.COMPROMISED, holder=None, me=me)
     say(there, "three")
@@ -538,7 +538,7 @@ def test_an_expired_key_of_one_s_own_signs_no_more(workspace: Workspace, monkeyp
     side = workspace.storage.get(NAME).layout.side
     assert len(honoured_in(side, workspace.storage.get(NAME).handle.id, [key])) == 1
     now = Timestamp.parse("2999-02-01T00:00:00Z")
-    monkeypatch.setattr("odfpy.coordinator.signing.Timestamp.now", lambda: now)
+    monkeypatch.setattr("odfpy.coordinator.storage.signing.Timestamp.now", lambda: now)
     result = feed(Workspace.open(workspace.root), NAME, "3 c")
     assert [note.partition("\n")[0] for note in result.notes] == [
         "not signed by you: the key expired at 2999-01-01T00:00:00Z"
@@ -600,7 +600,7 @@ def test_the_list_of_revoked_keys_is_believed_only_as_it_was_signed(tmp_path: Pa
 
 
 def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_path: Path) -> None:
-    from odfpy.coordinator import revoked_keys
+    from odfpy.coordinator.storage.storage import revoked_keys
 
     file = revoked_keys.RevokedKeysFile()
     true = KeyRevocation.made_by(ALICE, ALICE.actor, Reason.COMPROMISED, TIME)

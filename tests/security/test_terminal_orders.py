@@ -19,7 +19,7 @@ from odfpy.cli.output import Format, Output, Verbosity
 from odfpy.cli.progress import ProgressLine
 from odfpy.cli.terminal import paint, put
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.results import Progress
+from odfpy.coordinator.storage.results import Progress
 from odfpy.data.text_table import lines_of
 from odfpy.errors import OdfError
 from odfpy.serving.logs import JsonFormatter

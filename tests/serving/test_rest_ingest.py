@@ -19,7 +19,7 @@ from support.shapefiles import archive
 from support.workspaces import root, rows, workspace_with
 
 from odfpy.chain.ref_store import LocalRefStore
-from odfpy.coordinator.ingest_once import Ingest, ingest_once
+from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.server import DatasetServer
 from odfpy.serving.tokens import Scope, Tokens

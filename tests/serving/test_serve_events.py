@@ -23,8 +23,8 @@ from support.static_server import send, static_server
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.follow import Follow, Pace
-from odfpy.coordinator.results import PullResult
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.results import PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import TransferError, UsageError
 from odfpy.repository.events import NoEvents, heads_told

@@ -20,7 +20,7 @@ from support.serving import PATIENCE, ask, put, workspace_at
 from support.small_datasets import add_slice, image
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.credentials import Credentials
 from odfpy.repository.exchange import send_dataset

@@ -19,7 +19,7 @@ from support.small_datasets import add_slice, image, say
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash

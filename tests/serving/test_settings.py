@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.serving import workspace_at
 
-from odfpy.coordinator.config import SETTINGS
+from odfpy.coordinator.storage.config import SETTINGS
 from odfpy.errors import UsageError
 from odfpy.serving.settings import ServeSettings
 

@@ -8,7 +8,7 @@ from odfpy.chain.events import Seed, SetTransform, TransformInput
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.commit import commit_time
+from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DID_ODF_PREFIX, KeyPair

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullResult
+from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from support.small_datasets import add_slice, dataset_id, make_dataset
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.serving.server import DatasetServer, listen

@@ -12,9 +12,9 @@ from support.forking import ForkingProcess
 
 _PROGRAM = """
 import json
-import odfpy.coordinator.gc, odfpy.coordinator.compact, odfpy.coordinator.reset, odfpy.coordinator.repair
-import odfpy.coordinator.anew, odfpy.coordinator.pull, odfpy.coordinator.verify, odfpy.coordinator.fsck
-import odfpy.data.slice, odfpy.data.slice_writer, odfpy.engine.datafusion.engine, odfpy.coordinator.signing
+import odfpy.coordinator.maintenance.gc, odfpy.coordinator.maintenance.compact, odfpy.coordinator.maintenance.reset, odfpy.coordinator.maintenance.repair
+import odfpy.coordinator.transform.rebuild, odfpy.coordinator.pull, odfpy.coordinator.maintenance.verify, odfpy.coordinator.maintenance.fsck
+import odfpy.data.slice, odfpy.data.slice_writer, odfpy.engine.datafusion.engine, odfpy.coordinator.storage.signing
 from odfpy.coordinator.workspace import Workspace
 
 def run(line):

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.fixtures import KAMU
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.coordinator.results import PullResult
+from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 
 ROOT = """

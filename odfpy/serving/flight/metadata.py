@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from odfpy.coordinator.storage import StoredDataset
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.slice import slice_schema
 from odfpy.errors import OdfError
 from odfpy.serving.flight.like import Like

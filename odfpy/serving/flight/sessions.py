@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import pyarrow.flight as fl
 
-from odfpy.coordinator.storage import Storage
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.query.dialects import DIALECTS
 from odfpy.serving.access import Caller, find_caller
 from odfpy.serving.flight.errors import Unauthenticated, told

@@ -17,7 +17,7 @@ from support.workspaces import workspace_with
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import EnvVar, FetchContainer
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.errors import FetchError, InvalidValue
 from odfpy.ingest.fetch import FetchContext, SourceOptions, fetch
 from odfpy.ingest.source_state import etag_state, last_modified_state

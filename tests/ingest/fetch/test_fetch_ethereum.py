@@ -17,7 +17,7 @@ from support.workspaces import workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.sources import FetchEthereumLogs
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, InvalidValue

@@ -24,7 +24,7 @@ from support.workspaces import workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.sources import FetchMqtt, MqttQos, MqttTopicSubscription
-from odfpy.coordinator.results import PullOutcome
+from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import FetchError, InvalidValue
 from odfpy.ingest.fetch import FetchContext, FetchedFile, SourceOptions, fetch

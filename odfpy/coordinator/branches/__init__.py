@@ -1,0 +1,1 @@
+"""What is staged beside the head of a dataset, and how it gets there: branches, merges and rebases."""

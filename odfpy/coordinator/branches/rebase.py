@@ -1,0 +1,163 @@
+"""Moving a branch onto a head that has moved on: its events are applied again, where that means the same there.
+
+What both sides have since they parted must not be about the same: not the same key, not the state of the same source,
+not the same piece of metadata. Rows get other offsets and the time of the new commit, so their slices are written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    DataSlice,
+    DisablePushSource,
+    ExecuteTransform,
+    MetadataEvent,
+    OffsetInterval,
+)
+from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.branches.branches import BranchDiff, MergeConflict, rows_of, touched_keys
+from odfpy.coordinator.storage.commit import commit_time
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InternalError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.data.schema import DataSchema
+
+
+def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
+    """Move a branch onto the head; the caller holds the dataset's lock.
+
+    Args:
+        dataset: seen from its head.
+        found: what branch and head have since they parted.
+
+    Raises:
+        MergeConflict: both are about the same; nothing has changed.
+    """
+    _check(dataset, found)
+    state = dataset.chain.state(found.head)
+    time = commit_time(state)
+    new = NewBlocks(state)
+    with dataset.storage.scratch() as scratch:
+        files: list[tuple[Path, Multihash]] = []
+        for hashed in found.blocks:
+            event = hashed.block.event
+            if isinstance(event, AddData):
+                path = scratch / f"slice-{len(files)}"
+                event = _again(dataset, new.state, hashed, event, path, time)
+                if event.new_data is not None:
+                    files.append((path, event.new_data.physical_hash))
+            with suppress(NoOpEvent):  # the head says so already
+                new.add(event, time)
+        for path, name in files:
+            dataset.layout.data.insert_file(path, name)
+        dataset.on(found.branch).chain.commit(new, replacing=found.tip)
+
+
+def _check(dataset: StoredDataset, found: BranchDiff) -> None:
+    ours, theirs = found.blocks, found.head_blocks
+    if any(isinstance(hashed.block.event, ExecuteTransform) for hashed in ours):
+        raise _conflict(
+            found,
+            "its rows are those of a query over the inputs as they were",
+            "Drop the branch and pull again: the query gives the same rows on top of the head.",
+        )
+    said, said_there = _said(ours), _said(theirs)
+    for thing, event in said.items():
+        if said_there.get(thing, event) != event:
+            raise _conflict(found, f"both have changed {thing}", "Drop the branch, and make its changes again.")
+    keys = dataset.state.primary_key
+    if keys is None:
+        return
+    common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys).keys())
+    if common:
+        some = "; ".join(common[:5]) + ("; ..." if len(common) > 5 else "")
+        raise _conflict(
+            found,
+            f"both have rows of the same keys ({', '.join(keys)}): {some}",
+            "Drop the branch, and ingest its files again: they are then merged with what the head has.",
+        )
+
+
+def _said(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
+    """What some blocks say last of each thing that can be said once: metadata, and how far sources are taken in."""
+    said: dict[str, MetadataEvent | str] = {}
+    for hashed in blocks:
+        event = hashed.block.event
+        if isinstance(event, AddData):
+            if event.new_source_state is not None:
+                name = event.new_source_state.source_name
+                said[f"how far the source {name} is taken in"] = str(event.new_source_state)
+        elif isinstance(event, (AddPushSource, DisablePushSource)):
+            said[f"the source {event.source_name}"] = event
+        else:
+            said[type(event).__name__] = event
+    return said
+
+
+def _conflict(found: BranchDiff, why: str, hint: str) -> MergeConflict:
+    return MergeConflict(
+        f"{found.handle}: {found.branch} cannot be applied again on the head, which has moved on: {why}",
+        hint=hint,
+    )
+
+
+def _again(
+    dataset: StoredDataset, state: ChainState, hashed: HashedBlock, event: AddData, path: Path, time: Timestamp
+) -> AddData:
+    """An event with its rows after those of a state."""
+    marks = [mark for mark in (state.watermark, event.new_watermark) if mark is not None]
+    return replace(
+        event,
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_data=None if event.new_data is None else _moved_slice(dataset, state, hashed, path, time),
+        new_watermark=max(marks, default=None),
+    )
+
+
+def _moved_slice(
+    dataset: StoredDataset, state: ChainState, hashed: HashedBlock, path: Path, time: Timestamp
+) -> DataSlice:
+    """The rows of a block in a slice of their own, with the offsets that follow a state."""
+    from odfpy.data.arrow import to_arrow
+    from odfpy.data.fit import fit_table
+    from odfpy.data.slice_writer import SliceWriter
+    from odfpy.data.system_columns import system_columns_first
+
+    if state.schema is None:
+        raise InternalError(f"{dataset.handle} has rows before it has a schema")
+    schema: DataSchema = system_columns_first(state.schema, state.vocab)
+    (rows,) = rows_of(dataset, [hashed])
+    with SliceWriter(path, schema, state.vocab) as writer:
+        writer.write(_renumbered(fit_table(rows, to_arrow(schema)), state, time))
+        info = writer.finish()
+    interval = OffsetInterval(info.offset_start, info.offset_end)
+    return DataSlice(info.logical_hash, info.physical_hash, interval, info.size)
+
+
+def _renumbered(rows: pa.Table, state: ChainState, time: Timestamp) -> pa.Table:
+    import pyarrow as pa
+
+    vocab = state.vocab
+    for name, values in (
+        (vocab.offset_column, pa.array(range(state.next_offset, state.next_offset + rows.num_rows), pa.int64())),
+        (vocab.system_time_column, pa.array([time.floor_millis().millis] * rows.num_rows, pa.timestamp("ms", "UTC"))),
+    ):
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, rows.schema.field(at), values.cast(rows.schema.field(at).type))
+    return rows

@@ -1,0 +1,190 @@
+"""Files of a folder that a pull passes over: they come too late in the order, or have changed since they were taken in.
+
+The source state of `FilesGlob` is the name of the last file, so that a file whose name comes before it is left out, and
+one that changes is not looked at again. Neither is wrong, but neither should go without a word. Which names have been
+taken in is read off the chain. What was in them is remembered in the cache of the dataset, `taken-in.json`, by size,
+time of modification and hash; where that is lost, the files are remembered as they are then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.chain.events import AddData
+from odfpy.chain.sources import FetchFilesGlob
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, counted
+from odfpy.data.multihash import BLAKE3, Multihash
+from odfpy.errors import OdfError
+from odfpy.files import replace_file
+
+if TYPE_CHECKING:
+    from odfpy.ingest.fetch import FetchContext
+    from odfpy.ingest.fetch.files_glob import FolderFile
+
+_FILE: Final = "taken-in.json"
+_AGAIN: Final = "`odf pull --force` takes in all files again"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was in a file.
+
+    Attributes:
+        size: bytes.
+        modified: when it was last modified, in nanoseconds since 1970.
+        digest: hash of the bytes; None of a file that was not read then.
+    """
+
+    size: int
+    modified: int
+    digest: str | None = None
+
+
+@dataclass
+class FolderMemory:
+    """The files of one source that have been taken in.
+
+    Attributes:
+        dataset: it belongs to; whoever saves holds its lock.
+        step: how files are found.
+        head: the last block whose source state is among the names.
+        names: of the files, as the chain has them.
+        contents: by name, as far as these are known.
+    """
+
+    dataset: StoredDataset
+    step: FetchFilesGlob
+    head: str | None = None
+    names: set[str] = field(default_factory=set)
+    contents: dict[str, Content] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
+        """What is remembered; nothing where that is damaged, or of another folder."""
+        memory = cls(dataset, step)
+        try:
+            tree = json.loads((dataset.cache / _FILE).read_bytes())
+            if tree["path"] == step.path:
+                memory.contents = {name: Content(**values) for name, values in tree["contents"].items()}
+                memory.names = set(map(str, tree["names"]))
+                memory.head = tree["head"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(dataset, step)
+        return memory
+
+    def take_in(self, name: str, path: Path) -> None:
+        """Remember what is in a file that has been taken in."""
+        try:
+            self.contents[name] = _content(path, _digest(path))
+        except OSError:  # it is gone: what comes under its name is as good as new
+            self.contents.pop(name, None)
+
+    def warnings(self, context: FetchContext) -> tuple[DataWarning, ...]:
+        """What to say of the files that are passed over.
+
+        Args:
+            context: of a fetch; its state says how far the source has been taken in.
+
+        Raises:
+            FetchError, InvalidValue: as for a fetch.
+        """
+        from odfpy.ingest.fetch.files_glob import files_taken_in
+        from odfpy.ingest.source_state import known_etag
+
+        last = known_etag(context.state)
+        if last is None:
+            return ()
+        self._catch_up()
+        passed = files_taken_in(self.step, context, last)
+        left_out = [file.name for file in passed if file.name not in self.names]
+        changed = [file.name for file in passed if file.name in self.names and self._has_changed(file)]
+        return (*_left_out(left_out, last), *_changed(changed))
+
+    def save(self) -> None:
+        """Keep what is remembered. If that fails, the files are remembered as they are next time."""
+        with suppress(OSError, OdfError):
+            self._catch_up()
+            self.dataset.cache.mkdir(parents=True, exist_ok=True)
+            replace_file(self.dataset.cache / _FILE, json.dumps(self._tree()).encode())
+
+    def _tree(self) -> dict[str, Any]:
+        return {
+            "path": self.step.path,
+            "head": self.head,
+            "names": sorted(self.names),
+            "contents": {name: asdict(content) for name, content in sorted(self.contents.items())},
+        }
+
+    def _catch_up(self) -> None:
+        """Add the names that the chain has and the memory lacks."""
+        head = self.dataset.reloaded().state.head
+        if head is None or str(head) == self.head:
+            return
+        names = set()
+        for hashed in self.dataset.chain.iter_blocks(head):
+            if str(hashed.hash) == self.head:
+                names |= self.names
+                break
+            event = hashed.block.event
+            if isinstance(event, AddData) and event.new_source_state is not None:
+                names.add(event.new_source_state.value)
+        self.names, self.head = names, str(head)
+
+    def _has_changed(self, file: FolderFile) -> bool:
+        """Whether a file is not what it was; one that nothing is known of is from now on what it is."""
+        known = self.contents.get(file.name)
+        try:
+            now = _content(file.path)
+            if known is None or (known.size, known.modified) == (now.size, now.modified):
+                self.contents.setdefault(file.name, now)
+                return False
+            if known.digest is None or known.size != now.size or _digest(file.path) != known.digest:
+                return True
+        except OSError:  # it is gone in the meantime
+            return False
+        self.contents[file.name] = Content(now.size, now.modified, known.digest)  # only touched
+        return False
+
+
+@contextmanager
+def saving(memory: FolderMemory | None) -> Iterator[None]:
+    """Keep what a pull has learned of files, however it ends."""
+    try:
+        yield
+    finally:
+        if memory is not None:
+            memory.save()
+
+
+def _content(path: Path, digest: str | None = None) -> Content:
+    status = path.stat()
+    return Content(status.st_size, status.st_mtime_ns, digest)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return str(Multihash.of_stream(file, BLAKE3))
+
+
+def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
+    if names:
+        is_one = len(names) == 1
+        what = (
+            f"{counted(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last one taken in, and"
+        )
+        message = f"{what} {'is' if is_one else 'are'} left out; {_AGAIN}"
+        yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MOST_EXAMPLES]))
+
+
+def _changed(names: list[str]) -> Iterable[DataWarning]:
+    if names:
+        has, is_ = ("has", "is") if len(names) == 1 else ("have", "are")
+        what = f"{counted(len(names), 'file')} {has} changed since being taken in"
+        message = f"{what}, and {is_} not taken in again; {_AGAIN}"
+        yield DataWarning(WarningKind.CHANGED, message, len(names), tuple(names[:MOST_EXAMPLES]))

@@ -1,0 +1,172 @@
+"""An ingest that others ask for by a key of theirs: repeated with the same key, it is not done again.
+
+    .odf/datasets/<id>/info/ingests/<sha256 of the key>.yaml      what came with the key, and the block that it made
+
+The file is written when the block is known, before the head moves: after a crash, the block is in the history or it is
+not, and so is the ingest. Two at once are kept apart by the dataset's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
+from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
+from odfpy.coordinator.ingest.push_ingest import with_format
+from odfpy.coordinator.ingest.watermarks import after_looking
+from odfpy.coordinator.storage.results import PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import I64
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import UsageError
+from odfpy.repository.documents import load_document, save_document
+
+_KEPT = 10_000
+
+
+class KeyUsedAlready(UsageError, code="E725"):
+    """An idempotency key has come before with other data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of an ingest.
+
+    Attributes:
+        what: hash of what was ingested, and how.
+        old_head: the last block before.
+        new_head: the last block after.
+        num_records: new rows.
+        watermark: the watermark after.
+        is_done: whether the head is known to have moved.
+    """
+
+    what: str
+    old_head: Multihash | None
+    new_head: Multihash | None
+    num_records: I64
+    watermark: Timestamp | None
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """What is to be ingested.
+
+    Attributes:
+        path: the file.
+        digest: hash of its bytes.
+        name: what it is called in messages.
+        source_name: the push source, where there are several.
+        event_time: event time of rows that have none; the time of the ingest if None.
+        input_format: format of the input where it is not that of the source.
+    """
+
+    path: Path
+    digest: str
+    name: str
+    source_name: str | None = None
+    event_time: Timestamp | None = None
+    input_format: str | None = None
+
+    @property
+    def what(self) -> str:
+        """The same for the same data that is ingested in the same way."""
+        parts = (self.digest, self.source_name or "", str(self.event_time or ""), self.input_format or "")
+        return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def ingest_once(
+    dataset: StoredDataset, given: Ingest, key: str | None, engines: EngineRegistry
+) -> tuple[Ingested, bool]:
+    """Take a file in, unless that was done with this key; gives what became of it, and whether that was before.
+
+    Args:
+        dataset: where to.
+        given: the file.
+        key: whose repetition is to have no effect; None for none.
+        engines: for preprocessing.
+
+    Raises:
+        KeyUsedAlready: the key has come with something else.
+        DatasetLocked: somebody else is writing.
+        OdfError: nothing was committed.
+    """
+    with dataset.writing() as locked, dataset.storage.scratch() as scratch:
+        record = None if key is None else _record(dataset, key)
+        known = None if record is None else load_document(record, "Ingest", Ingested)
+        if known is not None and known.what != given.what:
+            raise KeyUsedAlready(
+                "This idempotency key has come before, with something else to ingest",
+                hint="Repeat the request as it was, or make another key.",
+            )
+        if known is not None and (known.is_done or _has(locked, known.new_head)):
+            return known, True
+        noted = _Noted(
+            locked.handle, locked.folder, locked.storage, note=lambda new: _keep(record, _of_blocks(given, new))
+        )
+        result = _take_in(noted, given, engines, scratch)
+        done = Ingested(
+            given.what, result.old_head, result.new_head, result.num_records, result.watermark, is_done=True
+        )
+        _keep(record, done)
+        return done, False
+
+
+def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scratch: Path) -> PullResult:
+    source = with_format(push_source(dataset, given.source_name), given.input_format)
+    event_time = given.event_time or Timestamp.now()
+    taken = SourceFile(given.path, given.name, event_time, is_dated=given.event_time is not None)
+    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch)
+    return result if result.num_records else after_looking(dataset, result)
+
+
+@dataclass(frozen=True)
+class _Noted(StoredDataset):
+    """A dataset that tells somebody of each commit before its head moves."""
+
+    note: Callable[[NewBlocks], None] = lambda _: None
+
+    @property
+    def chain(self) -> MetadataChain:
+        chain = super().chain
+        sign = chain.witness
+
+        def both(new: NewBlocks) -> None:
+            sign(new)
+            self.note(new)
+
+        return self.layout.witnessed(both)
+
+
+def _of_blocks(given: Ingest, new: NewBlocks) -> Ingested:
+    before, after = new.base, new.state
+    rows = after.num_records - before.num_records
+    return Ingested(given.what, before.head, after.head, rows, after.watermark, is_done=False)
+
+
+def _has(dataset: StoredDataset, block: Multihash | None) -> bool:
+    return any(hashed.hash == block for hashed in dataset.chain.iter_blocks())
+
+
+def _record(dataset: StoredDataset, key: str) -> Path:
+    name = hashlib.sha256(key.encode("utf-8", "backslashreplace")).hexdigest()
+    return dataset.folder / "info" / "ingests" / f"{name}.yaml"
+
+
+def _keep(record: Path | None, ingested: Ingested) -> None:
+    """Write a record, and remove the oldest where there are too many."""
+    if record is None:
+        return
+    save_document(record, "Ingest", ingested)
+    if not ingested.is_done:
+        return
+    known = list(record.parent.glob("[!.]*.yaml"))
+    if len(known) > _KEPT:
+        for path in sorted(known, key=lambda path: path.stat().st_mtime_ns)[: len(known) - _KEPT]:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,272 @@
+"""Taking outside data into a root dataset (ODF specification, "Ingestion").
+
+1. fetch     a file and the state of its source, or word that nothing is new   (pull only)
+2. read      bytes to typed rows
+3. preprocess  SQL over `input`
+4. merge     new rows against what the dataset has, and write slices
+5. commit    schema if it changed, slices, watermark and source state, in one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    DataSlice,
+    MetadataEvent,
+    OffsetInterval,
+    SetDataSchema,
+    SetPollingSource,
+    SourceState,
+)
+from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.event_times import warnings_of_first_rows
+from odfpy.coordinator.ingest.keyed_state import DatasetKeys
+from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
+from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
+from odfpy.coordinator.ingest.watermarks import policy_of
+from odfpy.coordinator.storage.clock import warnings_of_given_time
+from odfpy.coordinator.storage.commit import commit_events, commit_time
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import Progress, PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.watermark import WatermarkPolicy
+from odfpy.dataset.kind import DatasetKind
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from odfpy.ingest.pipeline import IngestedData, IngestStatistics
+    from odfpy.ingest.retractions import RetractionLimit
+
+DEFAULT_SOURCE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to take in.
+
+    Attributes:
+        path: where its bytes are.
+        name: what it is called in messages.
+        event_time: event time of rows that have none of their own.
+        state: the state of the source once the file has been taken in.
+        is_dated: whether a person has said which event time it is to be.
+    """
+
+    path: Path
+    name: str
+    event_time: Timestamp
+    state: SourceState | None = None
+    is_dated: bool = False
+
+
+def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
+    """The push source of that name, or the only one.
+
+    Raises:
+        UsageError: there is no such source, or several to choose from.
+        SourceNotApproved: it has a query that somebody else has set.
+    """
+    chosen = _push_source(dataset, name)
+    dataset.storage.approvals.require(dataset, chosen)
+    return chosen
+
+
+def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
+    sources = {source.source_name: source for source in dataset.state.push_sources}
+    if not sources:
+        pulls = f"`odf pull {dataset.handle}` brings it up to date."
+        if dataset.state.kind is DatasetKind.DERIVATIVE:
+            how, hint = "it is derived from other datasets", pulls
+        elif dataset.state.polling_source:
+            how, hint = "it is pulled, not pushed to", pulls
+        else:
+            how, hint = "it has no push source", "Add an AddPushSource event to its manifest, then `odf add --replace`."
+        raise UsageError(f"Nothing can be ingested into {dataset.handle}: {how}", hint=hint)
+    if name is None and len(sources) == 1:
+        return next(iter(sources.values()))
+    chosen = sources.get(name or DEFAULT_SOURCE)
+    if chosen is None:
+        names = ", ".join(sources)
+        raise UsageError(
+            f"{dataset.handle} has no push source {name or DEFAULT_SOURCE!r}; it has {names}",
+            hint=did_you_mean(name or "", sources, otherwise="Name one with --source-name."),
+        )
+    return chosen
+
+
+def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
+    """Tell how many rows of a file have been read, while it is taken in."""
+    from odfpy.ingest.read.progress import telling_rows
+
+    return telling_rows(lambda rows: progress(Progress(dataset, f"ingesting {file}", rows, None, "rows")))
+
+
+def ingest_file(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    scratch: Path,
+    allowed: Allowed = NOTHING,
+) -> PullResult:
+    """Steps 2 to 5 for one file; the caller holds the dataset's lock.
+
+    Raises:
+        TooManyRetractions: the file is a state that lacks more rows than it may, and that is not allowed.
+        OdfError: nothing was committed.
+    """
+    from odfpy.data.memory import bulk_memory
+
+    with bulk_memory(), _named(file.name):
+        return _ingest_file(dataset, source, file, engines, scratch, allowed)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Let errors of a file name it: readers, who know the line, do so by themselves, merges and schemas do not."""
+    try:
+        yield
+    except (IngestError, SchemaError) as error:
+        if name not in error.message:
+            error.message = f"{name}: {error.message}"
+        raise
+
+
+def _ingest_file(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    scratch: Path,
+    allowed: Allowed,
+) -> PullResult:
+    if source.preprocess is not None:
+        engines.expect(source.preprocess.engine)
+    limit = retraction_limit(dataset, source.merge, allowed)
+    require_whole(source, file.path, file.name)
+    policy = policy_of(dataset)
+    lane = choose_lane(Config.load(dataset.storage.root), dataset.state, source, file.path)
+    system_time = commit_time(dataset.state)
+    keys = DatasetKeys(dataset, source.merge)
+    if lane.is_spark:
+        what = (file.path, file.name, file.event_time)
+        ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time, limit)
+    else:
+        ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys, limit)
+    events = _events(dataset.state, ingested, file.state, policy)
+    written = {item.info.physical_hash: item.path for item in ingested.slices}
+    result = commit_events(dataset, dataset.state, events, system_time, written)
+    keys.extend(result.new_head, ingested.schema)
+    counts, odd = _told(ingested.statistics, source.merge)
+    warnings = (*result.warnings, *ingested.warnings)
+    if not dataset.state.num_records and not file.is_dated:
+        warnings += warnings_of_first_rows(source, ingested, dataset.state.vocab, file.event_time)
+    if not file.is_dated:
+        untimed = ingested.statistics.untimed
+        warnings += warnings_of_given_time(file.name, file.event_time, untimed, system_time)
+    return replace(result, counts=counts, warnings=warnings, notes=(*result.notes, *remarks, *odd), lane=str(lane))
+
+
+def _ingest_here(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: SourceFile,
+    engines: EngineRegistry,
+    out: Path,
+    system_time: Timestamp,
+    keys: DatasetKeys,
+    limit: RetractionLimit | None,
+) -> tuple[IngestedData, tuple[str, ...]]:
+    """The local lane: what is there to commit, and remarks for the person."""
+    from odfpy.ingest.pipeline import ingest_rows
+
+    state = dataset.state
+    rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines)
+    ingested = ingest_rows(
+        rows,
+        strategy=source.merge,
+        vocab=state.vocab,
+        schema=state.schema,
+        next_offset=state.next_offset,
+        system_time=system_time,
+        source_event_time=file.event_time,
+        watermark=state.watermark,
+        out=out,
+        state=keys.state,
+        limit=limit,
+    )
+    return ingested, remarks
+
+
+def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
+    """Record how far a source has been looked through without finding rows; the caller holds the dataset's lock."""
+    state = dataset.state
+    event = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=state.watermark,
+        new_source_state=source_state,
+    )
+    is_new = source_state is not None and source_state not in state.source_states
+    return commit_events(dataset, state, [event] if is_new else [], commit_time(state))
+
+
+def _events(
+    state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
+) -> list[MetadataEvent]:
+    changed = [SetDataSchema(schema=ingested.schema)] if ingested.schema_changed else []
+    return [*changed, *_data_events(state, ingested, source_state, policy)]
+
+
+def _data_events(
+    state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
+) -> list[AddData]:
+    """One event for each slice. Watermark and source state move with the last: before it, they are not true yet."""
+    infos = [item.info for item in ingested.slices]
+    greatest = [info.max_event_time for info in infos if info.max_event_time is not None]
+    last = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=policy.after_rows(state.watermark, greatest),
+        new_source_state=source_state,
+    )
+    if not infos:
+        return [last] if source_state is not None and source_state not in state.source_states else []
+    before = replace(last, new_watermark=state.watermark, new_source_state=None)
+    events = []
+    for info in infos:
+        interval = OffsetInterval(info.offset_start, info.offset_end)
+        data = DataSlice(info.logical_hash, info.physical_hash, interval, info.size)
+        event = last if info is infos[-1] else before
+        events.append(replace(event, prev_offset=info.offset_start - 1 if info.offset_start else None, new_data=data))
+    return events
+
+
+def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
+    """What became of the rows, and how many came late, and a remark where there is something odd about them."""
+    superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
+    counts = {
+        "read": statistics.read,
+        "appended": statistics.appended,
+        "corrected": statistics.corrected,
+        "retracted": statistics.retracted,
+        "unchanged": statistics.dropped - superseded,
+        "superseded": superseded,
+        "late": statistics.late,
+    }
+    if not isinstance(strategy, MergeLedger) or not statistics.repeated:
+        return counts, ()
+    many = statistics.repeated
+    rows = "1 row has the key of a row" if many == 1 else f"{many} rows have keys of rows"
+    return counts, (f"{rows} before it in the same input; a ledger keeps all of them",)

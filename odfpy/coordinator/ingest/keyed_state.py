@@ -1,0 +1,132 @@
+"""What merges look up in a dataset: the key index in its cache, bound to the head of its chain.
+
+The index is opened before a merge and extended after the commit. One that is missing or of no use is made again from
+the slices, one that is behind is extended with the slices it lacks; which these are is read off the chain, from its
+head back to the block that the index belongs to. If all that fails, the slices themselves are asked.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.chain.sources import MergeStrategy
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.errors import OdfError
+
+if TYPE_CHECKING:
+    from odfpy.state.current import KeyedState, ScannedState
+    from odfpy.state.indexed import IndexedState
+    from odfpy.state.key_index import IndexPurpose, KeyIndex
+
+
+class DatasetKeys:
+    """The keys of a dataset as one merge strategy looks them up; for the holder of the dataset's lock."""
+
+    def __init__(self, dataset: StoredDataset, strategy: MergeStrategy) -> None:
+        self._dataset = dataset
+        self._purpose = _purpose(dataset, strategy)
+        self._answering: IndexedState | None = None
+
+    def state(self, schema: DataSchema) -> KeyedState:
+        """The state at the head of the dataset.
+
+        Args:
+            schema: schema of the dataset, with what the new rows have added to it.
+
+        Raises:
+            OdfError: the slices have to be asked, and one is missing.
+        """
+        from odfpy.state.current import ScannedState
+
+        recorded = self._dataset.state.schema
+        if self._purpose is None or self._dataset.state.last_offset is None:
+            return ScannedState([], schema, self._dataset.state.vocab)  # nothing is looked up, or there is nothing
+        index = self._up_to_date(self._dataset.state.head, recorded)
+        if index is None:
+            return self._scanned(schema)
+        from odfpy.state.indexed import IndexedState
+
+        self._answering = IndexedState(index, schema, lambda: self._scanned(schema))
+        return self._answering
+
+    def extend(self, head: Multihash | None, schema: DataSchema | None) -> None:
+        """Take note of what has been committed. If that fails, the next merge sees to it.
+
+        Args:
+            head: the last block now.
+            schema: schema of the dataset now.
+        """
+        if self._purpose is None:
+            return
+        from odfpy.state.key_index import INDEX
+
+        if self._answering is not None and self._answering.has_failed:
+            (self._folder(self._purpose) / INDEX).unlink(missing_ok=True)
+        self._up_to_date(head, schema)
+
+    def _scanned(self, schema: DataSchema) -> ScannedState:
+        from odfpy.state.current import ScannedState
+
+        blocks = self._dataset.chain.in_order(self._dataset.state.head)
+        return ScannedState(
+            slice_paths(self._dataset.layout.data, slices_of(blocks)), schema, self._dataset.state.vocab
+        )
+
+    def _up_to_date(self, head: Multihash | None, schema: DataSchema | None) -> KeyIndex | None:
+        """The index with all slices up to a block, None if that cannot be had."""
+        if self._purpose is None or head is None or schema is None:
+            return None
+        from odfpy.state.key_index import KeyIndex
+        from odfpy.state.run_file import StateDamaged
+
+        nothing = KeyIndex(self._folder(self._purpose), self._purpose)
+        try:
+            try:
+                return self._caught_up(KeyIndex.open(nothing.folder, nothing.purpose), head, schema)
+            except StateDamaged:
+                return self._caught_up(nothing, head, schema)
+        except (OdfError, OSError, StateDamaged):
+            return None
+
+    def _caught_up(self, index: KeyIndex, head: Multihash, schema: DataSchema) -> KeyIndex:
+        """The index with the slices that it lacks.
+
+        Raises:
+            StateDamaged: it cannot be extended, or belongs to a block that is not in the chain.
+        """
+        from odfpy.state.run_file import StateDamaged
+
+        if index.token == str(head):
+            return index
+        blocks = []
+        for hashed in self._dataset.chain.iter_blocks(head):
+            if str(hashed.hash) == index.token:
+                break
+            blocks.append(hashed)
+        else:
+            if index.token is not None:
+                raise StateDamaged("The index belongs to another chain")
+        paths = slice_paths(self._dataset.layout.data, slices_of(reversed(blocks)))
+        return index.extended(paths, schema, str(head))
+
+    def _folder(self, purpose: IndexPurpose) -> Path:
+        digest = Multihash.of(json.dumps([purpose.keys, purpose.keeps_rows]).encode()).digest
+        return self._dataset.cache / "keys" / digest.hex()[:16]
+
+
+def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:
+    """What an index would be for, None for strategies that look nothing up."""
+    from odfpy.ingest.merge import StateNeed, merge_of
+    from odfpy.ingest.normalize import primary_key
+
+    need = merge_of(strategy).needs_state
+    if need is StateNeed.NOTHING:
+        return None
+    from odfpy.state.key_index import IndexPurpose  # it imports the database, which others do without
+
+    return IndexPurpose(primary_key(strategy), need is StateNeed.CURRENT_ROWS, dataset.state.vocab)

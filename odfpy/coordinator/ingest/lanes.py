@@ -1,0 +1,178 @@
+"""Where an ingest runs: in this process, or in the engine's worker; see the decision record "Two lanes".
+
+`auto` takes Spark where there is a cluster that shares the workspace's folder, and where input and state might not fit
+into the memory that an ingest may take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are
+merged and written here in less time than Spark takes to start tasks. The result is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.settings import EngineSettings
+from odfpy.errors import EngineError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.ingest.pipeline import IngestedData
+    from odfpy.ingest.retractions import RetractionLimit
+
+_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
+_TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
+"""How many bytes of memory a byte of a file takes at most, roughly, by what has been measured."""
+
+_PART_BYTES: Final = 64 << 20
+_SHUFFLE_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane, and why.
+
+    Attributes:
+        is_spark: whether it is the engine's worker.
+        reason: a few words for the person.
+    """
+
+    is_spark: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'spark' if self.is_spark else 'local'}: {self.reason}"
+
+
+def choose_lane(config: Config, state: ChainState, source: SetPollingSource | AddPushSource, path: Path) -> Lane:
+    """The lane for a file.
+
+    Args:
+        config: settings of the workspace.
+        state: of the dataset.
+        source: what the file is for.
+        path: the file, ready to be read.
+    """
+    chosen = config.get("ingest.lane")
+    if chosen != "auto":
+        return Lane(chosen == "spark", f"ingest.lane is {chosen}")
+    master = config.get("engine.master")
+    if EngineSettings(master=master).is_cluster:
+        if config.get("engine.storage") is not None:
+            return Lane(is_spark=False, reason="executors do not see the folder of the workspace (engine.storage)")
+        return Lane(is_spark=True, reason=f"the engine's master is {master}")
+    needed = path.stat().st_size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
+    if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
+        needed += state.data_bytes * _STATE_GROWS
+    limit = config.get("ingest.memory")
+    is_large = needed > _bytes_of(limit)
+    what = f"input and state may take {_shown(needed)}" if needed else "there is nothing to read"
+    return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({limit})")
+
+
+def ingest_by_spark(
+    dataset: StoredDataset,
+    source: SetPollingSource | AddPushSource,
+    file: tuple[Path, str, Timestamp],
+    engines: EngineRegistry,
+    scratch: Path,
+    system_time: Timestamp,
+    limit: RetractionLimit | None,
+) -> tuple[IngestedData, tuple[str, ...]]:
+    """Read, merge and write in the engine's worker; what is there to commit, and remarks for the person.
+
+    Args:
+        dataset: with its lock held.
+        source: how to read and to merge.
+        file: path, name in messages, and event time of rows that have none.
+        engines: of the workspace.
+        scratch: a folder for the slices.
+        system_time: of the commit.
+        limit: how much a snapshot may retract.
+
+    Raises:
+        OdfError: there is nothing to commit.
+    """
+    from odfpy.engine.client import SparkEngine
+    from odfpy.ingest.lanes.client import ingest_on_spark
+    from odfpy.ingest.lanes.request import LaneRequest
+
+    engine = engines.get("spark")
+    if not isinstance(engine, SparkEngine):
+        raise EngineError("The Spark lane needs the Spark engine", hint="odf config set ingest.lane local")
+    if engine.settings.is_cluster and engine.settings.storage is not None:
+        raise EngineError(
+            "The Spark lane needs a folder that executors share, and engine.storage says that they do not",
+            hint="odf config set ingest.lane auto",
+        )
+    path, name, event_time = file
+    state = dataset.state
+    slices: list[Path] = []
+    if not isinstance(source.merge, MergeAppend):
+        slices = slice_paths(dataset.layout.data, slices_of(dataset.chain.in_order(state.head)))
+    size = path.stat().st_size + (state.data_bytes if slices else 0)
+    request = LaneRequest(
+        read=source.read,
+        path=str(path.absolute()),
+        name=name,
+        strategy=source.merge,
+        vocab=state.vocab,
+        schema=state.schema,
+        slices=tuple(str(item.absolute()) for item in slices),
+        next_offset=state.next_offset,
+        system_time=system_time,
+        source_event_time=event_time,
+        watermark=state.watermark,
+        out=str(scratch.absolute() / "data"),
+        part_bytes=_PART_BYTES,
+        slice_rows=SLICE_ROWS,
+        partitions=2 + size // _SHUFFLE_BYTES,
+        one_machine=not engine.settings.is_cluster,
+        limit=limit,
+    )
+    if source.preprocess is None:
+        return ingest_on_spark(engine, request, scratch), ()
+    from odfpy.ingest.lanes.preprocessed import preprocessed
+
+    request, remarks = preprocessed(source.preprocess, request, engines, scratch.absolute())
+    return ingest_on_spark(engine, request, scratch), remarks
+
+
+def read_rows(
+    source: SetPollingSource | AddPushSource,
+    path: Path,
+    name: str,
+    vocab: DatasetVocabulary,
+    engines: EngineRegistry,
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """The rows of a file, read and preprocessed, and remarks for the person."""
+    from odfpy.ingest.normalize import coerce_inferred_event_time
+    from odfpy.ingest.preprocess import preprocess
+    from odfpy.ingest.read import read, schema_of
+
+    rows = read(source.read, path, name=name)
+    if schema_of(source.read) is None:
+        rows = coerce_inferred_event_time(rows, vocab)
+    return preprocess(source.preprocess, rows, engines)
+
+
+def _bytes_of(size: str) -> int:
+    """Bytes of a size such as `512m`."""
+    return int(size[:-1]) << _UNITS[size[-1].lower()]
+
+
+def _shown(size: int) -> str:
+    for unit, word in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {word}"
+    return f"{size / 1e3:.1f} kB"

@@ -1,0 +1,117 @@
+"""`odf ingest`: handing files or a stream to a push source."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from odfpy.chain.events import AddPushSource
+from odfpy.chain.sources import (
+    ReadCsv,
+    ReadEsriShapefile,
+    ReadGeoJson,
+    ReadJson,
+    ReadNdGeoJson,
+    ReadNdJson,
+    ReadParquet,
+    ReadStep,
+)
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.watermarks import after_looking
+from odfpy.coordinator.storage.references import staging
+from odfpy.coordinator.storage.results import Progress, PullResult
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
+
+INPUT_FORMATS: dict[str, type[ReadStep]] = {
+    "csv": ReadCsv,
+    "json": ReadJson,
+    "ndjson": ReadNdJson,
+    "geojson": ReadGeoJson,
+    "ndgeojson": ReadNdGeoJson,
+    "esrishapefile": ReadEsriShapefile,
+    "parquet": ReadParquet,
+}
+"""Names of formats that a person can choose, each with how it is read."""
+
+
+def ingest(
+    storage: Storage,
+    engines: EngineRegistry,
+    ref: str,
+    *,
+    files: Sequence[Path],
+    stdin: BinaryIO | None,
+    source_name: str | None,
+    event_time: Timestamp | None,
+    input_format: str | None,
+    branch: str | None = None,
+    allowed: Allowed = NOTHING,
+    progress: Callable[[Progress], None],
+) -> Iterator[PullResult]:
+    """Take in files, then a stream, one commit each; see `Workspace.ingest`."""
+    if not files and stdin is None:
+        raise UsageError("Nothing to ingest", hint="Name files, or hand in data with --stdin.")
+    for file in files:
+        if file.is_dir():
+            raise UsageError(f"{file} is a folder", hint="Name the files in it.")
+        if not file.exists():
+            raise NotFound(f"No such file: {file}")
+    with staging(storage.get(ref), branch).writing() as dataset, storage.scratch() as scratch:
+        source = with_format(push_source(dataset, source_name), input_format)
+        inputs = [(file, str(file)) for file in files]
+        if stdin is not None:
+            inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
+        has_rows = False
+        for number, (path, name) in enumerate(inputs):
+            progress(Progress(str(dataset.handle), f"ingesting {name}", number, len(inputs), "files"))
+            folder = scratch / f"commit-{number}"
+            folder.mkdir()
+            started = time.monotonic()
+            taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
+            with rows_told(progress, str(dataset.handle), name):
+                result = ingest_file(dataset.reloaded(), source, taken, engines, folder, allowed)
+            has_rows = has_rows or result.num_records > 0
+            if number == len(inputs) - 1 and not has_rows:
+                result = after_looking(dataset, result)
+            which = name if len(inputs) > 1 else None
+            yield replace(result, seconds=time.monotonic() - started, input=which)
+
+
+def _spool(stream: BinaryIO, path: Path) -> Path:
+    try:
+        with path.open("wb") as target:
+            shutil.copyfileobj(stream, target, 1 << 20)
+    except OSError as error:
+        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def with_format(source: AddPushSource, input_format: str | None) -> AddPushSource:
+    """The source with another read step for this input, which keeps the schema.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if input_format is None:
+        return source
+    wanted = INPUT_FORMATS.get(input_format.lower())
+    if wanted is None:
+        known = ", ".join(INPUT_FORMATS)
+        raise UsageError(
+            f"Unknown input format {input_format!r}",
+            hint=did_you_mean(input_format, INPUT_FORMATS, otherwise=f"One of: {known}"),
+        )
+    return source if isinstance(source.read, wanted) else replace(source, read=_converted(source.read, wanted))
+
+
+def _converted(read: ReadStep, wanted: type[ReadStep]) -> ReadStep:
+    converted = wanted(ddl_schema=read.ddl_schema, schema=read.schema)
+    return replace(converted, header=True) if isinstance(converted, ReadCsv) else converted

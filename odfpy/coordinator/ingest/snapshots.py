@@ -1,0 +1,73 @@
+"""What is asked of a snapshot before its rows are believed: what is not in it is retracted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.sources import MergeSnapshot, MergeStrategy, ReadCsv
+from odfpy.coordinator.ingest.allowed import Allowed
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.storage import StoredDataset
+
+if TYPE_CHECKING:
+    from odfpy.data.data_warning import DataWarning
+    from odfpy.ingest.fetch.preview import UpcomingInput
+    from odfpy.ingest.retractions import RetractionLimit
+
+
+def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: Allowed) -> RetractionLimit | None:
+    """How much one state may retract, None for strategies whose input says itself what ends.
+
+    Raises:
+        MalformedManifest: the settings of the dataset are damaged; the message names the file.
+    """
+    if not isinstance(strategy, MergeSnapshot):
+        return None
+    from odfpy.ingest.retractions import RetractionLimit
+
+    share: str = Config.of_dataset(dataset.folder).get("retractions.share")
+    return RetractionLimit(int(share.removesuffix("%")), allowed.retractions, str(dataset.handle))
+
+
+def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:
+    """See that a state in CSV has the header that its source speaks of.
+
+    Other strategies lose nothing by a file without one, and other formats say themselves where they end.
+
+    Raises:
+        HeaderMissing: it has none.
+        IngestError: it cannot be read.
+    """
+    if not isinstance(source.merge, MergeSnapshot) or not isinstance(source.read, ReadCsv):
+        return
+    from odfpy.ingest.read import schema_of
+    from odfpy.ingest.read.csv_header import require_header
+
+    require_header(source.read, schema_of(source.read), source.merge.primary_key, path, name)
+
+
+def warnings_ahead(
+    dataset: StoredDataset, source: SetPollingSource, inputs: Sequence[UpcomingInput]
+) -> tuple[DataWarning, ...]:
+    """What can be said of states before they are fetched: some have nothing in them.
+
+    Raises:
+        HeaderMissing: a file that is at hand has no header; a pull would say the same.
+    """
+    if not isinstance(source.merge, MergeSnapshot) or not dataset.state.num_records:
+        return ()
+    from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind
+
+    if not source.prepare:
+        for item in inputs:
+            if item.path is not None:
+                require_whole(source, item.path, item.name)
+    empty = tuple(item.name for item in inputs if item.size == 0)
+    if not empty:
+        return ()
+    what = f"{empty[0]} has nothing in it" if len(empty) == 1 else f"{len(empty)} inputs have nothing in them"
+    message = f"{what}: as a state, that retracts all rows that are there"
+    return (DataWarning(WarningKind.RETRACTIONS, message, None, empty[:MOST_EXAMPLES]),)

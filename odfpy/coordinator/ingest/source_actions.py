@@ -1,0 +1,123 @@
+"""What sources do on the machine of whoever pulls, in words: before anybody lets them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from odfpy.chain.events import SetPollingSource
+from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
+from odfpy.coordinator.storage.approvals import Source, sources_of
+from odfpy.coordinator.storage.results import DatasetHandle
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.ingest.prepare import commands_of
+from odfpy.ingest.templates import variables_of, without_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that a source does.
+
+    Attributes:
+        text: what, as a sentence without its subject: `runs the command ...`.
+        reaches_out: whether it runs a program, reads files outside of the workspace, or gives a variable away.
+    """
+
+    text: str
+    reaches_out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """A source of a dataset.
+
+    Attributes:
+        handle: the dataset.
+        name: of a push source; None for what is pulled from.
+        actions: what it does here.
+        is_approved: whether it may.
+    """
+
+    handle: DatasetHandle
+    name: str | None
+    actions: tuple[Action, ...]
+    is_approved: bool
+
+
+def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
+    """The sources of a dataset that are in force."""
+    for source in sources_of(dataset):
+        yield KnownSource(
+            handle=dataset.handle,
+            name=None if isinstance(source, SetPollingSource) else source.source_name,
+            actions=tuple(actions_of(source, dataset.storage.root)),
+            is_approved=dataset.storage.approvals.has(dataset.handle.id, source),
+        )
+
+
+def actions_of(source: Source, root: Path) -> Iterator[Action]:
+    """What a source does.
+
+    Args:
+        source: the source.
+        root: folder of the workspace, where paths start from.
+    """
+    if isinstance(source, SetPollingSource):
+        yield from _fetching(source.fetch, root)
+        for command in commands_of(source.prepare):
+            yield Action(f"runs the command {command}, in a sandbox where the system allows", reaches_out=True)
+    else:
+        yield Action("takes what `odf ingest` is handed", reaches_out=False)
+    if source.preprocess is not None:
+        yield Action(f"runs a query over each file, in {source.preprocess.engine}", reaches_out=False)
+
+
+def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
+    match fetch:
+        case FetchUrl():
+            yield from _of_url(fetch.url, root)
+            texts = [fetch.url, *(header.value for header in fetch.headers or ())]
+            yield from _given(texts, urlsplit(without_secrets(fetch.url)).netloc or "its place")
+        case FetchFilesGlob():
+            yield _of_files(fetch.path, root)
+            yield from _given([fetch.path], "a path")
+        case FetchContainer():
+            words = shlex.join([*(fetch.command or ()), *(fetch.args or ())])
+            yield Action(f"runs the image {fetch.image}{f' with {words}' if words else ''}", reaches_out=True)
+            named = [one.name for one in fetch.env or () if one.value is None]
+            texts = [fetch.image, words, *(one.value or "" for one in fetch.env or ())]
+            yield from _given([*texts, *(f"${{{{ env.{name} }}}}" for name in named)], "the image")
+        case FetchMqtt():
+            yield Action(f"listens to the broker {without_secrets(fetch.host)}, port {fetch.port}", reaches_out=False)
+            yield from _given([fetch.host, fetch.username or "", fetch.password or ""], without_secrets(fetch.host))
+        case FetchEthereumLogs():
+            url = fetch.node_url or "the node that is configured"
+            yield Action(f"asks {without_secrets(url)} for logs", reaches_out=False)
+            yield from _given([fetch.node_url or ""], urlsplit(without_secrets(url)).netloc or "the node")
+
+
+def _of_url(url: str, root: Path) -> Iterator[Action]:
+    shown = without_secrets(url)
+    if shown.lower().startswith("file:"):
+        yield _of_files(urlsplit(shown).path, root)
+    else:
+        yield Action(f"fetches {shown}", reaches_out=False)
+
+
+def _of_files(path: str, root: Path) -> Action:
+    """A pattern: what stands before its first wildcard is where it looks."""
+    plain = path.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
+    place = (root / plain).resolve()
+    leads_up = ".." in PurePosixPath(path[len(plain) :]).parts
+    is_inside = place.is_relative_to(root.resolve()) and "${{" not in path and not leads_up
+    where = "in the workspace" if is_inside else "outside of the workspace"
+    return Action(f"reads the files {path}, {where}", reaches_out=not is_inside)
+
+
+def _given(texts: list[str], to: str) -> Iterator[Action]:
+    names = sorted({name for text in texts for name in variables_of(text)})
+    if names:
+        yield Action(f"gives the environment variable {', '.join(names)} to {to}", reaches_out=True)

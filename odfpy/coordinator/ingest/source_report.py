@@ -1,0 +1,108 @@
+"""What is known of where a dataset's data comes from: its sources, how far they are taken in, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from odfpy.chain.events import AddData, AddPushSource, SetPollingSource, SourceState
+from odfpy.coordinator.ingest.watermarks import policy_of
+from odfpy.coordinator.storage.results import DatasetHandle
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.watermark import WatermarkPolicy
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import OdfError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCommit:
+    """One commit of data.
+
+    Attributes:
+        block: its hash.
+        sequence_number: its number.
+        system_time: when it was made.
+        num_records: rows, 0 where only the state or the watermark moved.
+        state: how far the source had been taken in then, such as an ETag or the name of a file.
+        watermark: watermark after.
+    """
+
+    block: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    num_records: int
+    state: SourceState | None
+    watermark: Timestamp | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """The sources of a root dataset.
+
+    Attributes:
+        handle: the dataset.
+        copied_from: where a copy is pulled from; its sources are then those of the original, and not used here.
+        polling_source: what `odf pull` takes data from.
+        push_sources: what `odf ingest` hands data to.
+        states: how far the sources have been taken in.
+        watermark_policy: how the watermark moves; None of a copy.
+        commits: the last commits of data, newest first.
+    """
+
+    handle: DatasetHandle
+    copied_from: str | None
+    polling_source: SetPollingSource | None
+    push_sources: tuple[AddPushSource, ...]
+    states: tuple[SourceState, ...]
+    watermark_policy: WatermarkPolicy | None
+    commits: tuple[SourceCommit, ...]
+
+
+def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str | None = None) -> SourceReport:
+    """Sources, states and the last commits of a root dataset.
+
+    Raises:
+        UsageError: the dataset is derivative.
+    """
+    state = dataset.state
+    if state.kind is DatasetKind.DERIVATIVE:
+        raise UsageError(
+            f"{dataset.handle} is derivative: it has inputs, not a source",
+            hint=f"`odf inspect lineage {dataset.handle}` shows them.",
+        )
+    return SourceReport(
+        handle=dataset.handle,
+        copied_from=copied_from,
+        polling_source=state.polling_source,
+        push_sources=state.push_sources,
+        states=state.source_states,
+        watermark_policy=policy_of(dataset) if copied_from is None else None,
+        commits=_commits(dataset, num_commits),
+    )
+
+
+def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
+    try:
+        found = ((hashed, hashed.block.event) for hashed in dataset.chain.iter_blocks())
+        commits = (
+            SourceCommit(
+                block=hashed.hash,
+                sequence_number=hashed.block.sequence_number,
+                system_time=hashed.block.system_time,
+                num_records=_rows(event),
+                state=event.new_source_state,
+                watermark=event.new_watermark,
+            )
+            for hashed, event in found
+            if isinstance(event, AddData)
+        )
+        return tuple(islice(commits, count))
+    except OdfError as error:
+        raise dataset.named(error) from error
+
+
+def _rows(event: AddData) -> int:
+    interval = event.new_data.offset_interval if event.new_data else None
+    return 0 if interval is None else interval.end - interval.start + 1

@@ -1,0 +1,165 @@
+"""`odf ingest --watch`: files of a folder are taken in as they come, each once.
+
+What has been taken in is recorded in the chain itself, as the source state of each commit: so it is never forgotten,
+and a file is not taken in twice, whenever the watch is killed. Files are neither moved nor changed.
+
+    1. look at the folder: which files are new, and complete?
+    2. take each in, in the order of names, with a commit of its own
+    3. a file that cannot be taken in is told of, and left alone until it changes
+    4. when there is nothing for a long time, the watermark may follow system time, if the dataset's settings say so
+    5. wait, and begin again
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odfpy.chain.events import AddData, AddPushSource
+from odfpy.chain.sources import MergeAppend, MergeChangelogStream
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.push_ingest import with_format
+from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
+from odfpy.coordinator.ingest.watermarks import idle_watermark, let_idle_follow
+from odfpy.coordinator.storage.results import Progress, PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import (
+    ConcurrentUpdate,
+    DatasetLocked,
+    EngineError,
+    EngineUnavailable,
+    IngestError,
+    MalformedData,
+    OdfError,
+    SchemaError,
+    UsageError,
+)
+
+INTERVAL = 1.0
+"""Seconds between two looks at the folder."""
+
+SETTLE = 1.0
+"""Seconds for which a file must not change before it is taken in."""
+
+RETRY = 10.0
+"""Seconds after which is tried again what failed for reasons that have nothing to do with the file."""
+
+_ELSEWHERE = (DatasetLocked, ConcurrentUpdate, EngineUnavailable)
+_OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A folder, and the dataset that its files go into.
+
+    Attributes:
+        folder: where files come.
+        pattern: names of the files that are meant.
+        source_name: which push source, where there are several.
+        event_time: event time of rows that have none; the time of the ingest by default.
+        input_format: format of the files where it is not that of the source.
+        settle: seconds for which a file must not change before it is taken in.
+        allowed: what is refused otherwise.
+        pause: waits between two looks at the folder; interrupting it ends the watch.
+    """
+
+    storage: Storage
+    engines: EngineRegistry
+    ref: str
+    folder: Path
+    pattern: str = "*"
+    source_name: str | None = None
+    event_time: Timestamp | None = None
+    input_format: str | None = None
+    settle: float = SETTLE
+    allowed: Allowed = NOTHING
+    pause: Callable[[], None]
+    progress: Callable[[Progress], None]
+
+    def run(self) -> Iterator[PullResult]:
+        """Watch until interrupted between two files; one result for each file.
+
+        Raises:
+            UsageError: there is no such folder or source.
+            OdfError: the folder or the dataset cannot be read any more.
+        """
+        if not self.folder.is_dir():
+            raise UsageError(f"{self.folder} is no folder", hint="Name the folder in which files will come.")
+        dataset = self.storage.get(self.ref)
+        self._source(dataset)
+        seen = WatchedFolder(self.settle, _taken_in(dataset))
+        while True:
+            try:
+                self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
+                found = list(files_in(self.folder, self.pattern))
+                ready = seen.ready(found, time.monotonic())
+                ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
+                moved = None if seen.lacks(found) else self._let_idle_follow()
+                if not ready and moved is None:
+                    self.pause()
+            except KeyboardInterrupt:
+                return
+            for stamp in ready:
+                yield self._attempt(stamp, seen)
+            if moved is not None:
+                yield moved
+
+    def _attempt(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
+        started = time.monotonic()
+        try:
+            result = self._take_in(stamp, seen)
+            seen.take_in(stamp)
+        except _ELSEWHERE as error:
+            seen.postpone(stamp, time.monotonic() + RETRY)
+            result = self._failed(error)
+        except _OF_THE_FILE as error:
+            seen.refuse(stamp)
+            result = self._failed(error)
+        return replace(result, input=stamp.name, seconds=time.monotonic() - started)
+
+    def _take_in(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
+        with self.storage.get(self.ref).writing() as dataset, self.storage.scratch() as scratch:
+            source = self._source(dataset)
+            if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
+                raise IngestError(
+                    f"{stamp.name} has changed since it was taken in, and its rows would come in twice",
+                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys.",
+                )
+            self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
+            path = self.folder / stamp.name
+            state = stamp.as_state(source.source_name)
+            event_time = self.event_time or Timestamp.now()
+            file = SourceFile(path, str(path), event_time, state, is_dated=self.event_time is not None)
+            with rows_told(self.progress, str(dataset.handle), stamp.name):
+                return ingest_file(dataset, source, file, self.engines, scratch, self.allowed)
+
+    def _let_idle_follow(self) -> PullResult | None:
+        dataset = self.storage.get(self.ref)
+        if idle_watermark(dataset, sparing=True) is None:
+            return None
+        try:
+            with dataset.writing() as locked:
+                return let_idle_follow(locked, sparing=True)
+        except _ELSEWHERE:
+            return None  # somebody is at work, perhaps with new rows
+
+    def _source(self, dataset: StoredDataset) -> AddPushSource:
+        return with_format(push_source(dataset, self.source_name), self.input_format)
+
+    def _failed(self, error: OdfError) -> PullResult:
+        return PullResult(name=self.ref, outcome=PullOutcome.FAILED, error=error)
+
+
+def _taken_in(dataset: StoredDataset) -> Iterator[FileStamp]:
+    """The files of earlier watches, as the chain has them."""
+    for hashed in dataset.chain.iter_blocks():
+        event = hashed.block.event
+        if isinstance(event, AddData) and event.new_source_state is not None:
+            stamp = FileStamp.of_state(event.new_source_state)
+            if stamp is not None:
+                yield stamp

@@ -1,0 +1,145 @@
+"""Moving the watermark of a root dataset: by its policy, when nothing has come, and by hand.
+
+The policy is among the dataset's settings; what comes of it is in the blocks. With rows the watermark moves in the
+commit of the rows (`odfpy.coordinator.ingest.ingest`), without any in a commit of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from odfpy.chain.events import AddData
+from odfpy.chain.rules import WatermarkWentBack
+from odfpy.coordinator.storage.commit import commit_events, commit_time
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.duration import Duration
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.watermark import WatermarkPolicy
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import UsageError
+
+OFTEN: Final = Duration(60)
+"""How often the watermark of an idle source is moved at most by what looks all the time, such as a watch."""
+
+FOLLOWS: Final = "nothing new for longer than watermark.idle, so the watermark follows system time"
+FUTURE: Final = "it is later than now: until then, all rows will count as late"
+
+
+def settings_of(dataset: StoredDataset) -> Config:
+    """The settings of a root dataset that is at home here.
+
+    Raises:
+        UsageError: it is derivative, or a copy.
+    """
+    require_own_watermark(dataset)
+    return Config.of_dataset(dataset.folder)
+
+
+def require_own_watermark(dataset: StoredDataset) -> None:
+    """See that a dataset has a watermark of its own.
+
+    Raises:
+        UsageError: that follows from its inputs, or comes with the blocks of the original.
+    """
+    from odfpy.coordinator.transfer.remotes import Remotes
+
+    if dataset.state.kind is DatasetKind.DERIVATIVE:
+        raise UsageError(
+            f"{dataset.handle} is derivative: its watermark follows from its inputs",
+            hint=f"`odf inspect lineage {dataset.handle}` shows which of them holds it back.",
+        )
+    origin = next(iter(Remotes.aliases(dataset).list("pull")), None)
+    if origin is not None:
+        raise UsageError(
+            f"{dataset.handle} is a copy of {origin}: its watermark comes from there",
+            hint="Move the watermark of the original, then pull.",
+        )
+
+
+def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
+    """What the dataset's settings say of its watermark.
+
+    Raises:
+        MalformedManifest: they are damaged; the message names the file.
+    """
+    config = Config.of_dataset(dataset.folder)
+    lag, idle = config.get("watermark.lag"), config.get("watermark.idle")
+    return WatermarkPolicy(Duration.parse(lag), None if idle is None else Duration.parse(idle))
+
+
+def idle_watermark(dataset: StoredDataset, *, sparing: bool = False) -> Timestamp | None:
+    """Where a commit would move the watermark now if the source has nothing new; None where it would stay.
+
+    Args:
+        dataset: a root dataset.
+        sparing: for those who look all the time: only once in the time after which a source is idle.
+    """
+    policy, state = policy_of(dataset), dataset.state
+    now = commit_time(state)
+    if policy.idle is None or state.system_time is None:
+        return None
+    if sparing and not max(policy.idle, OFTEN).has_passed(state.system_time, now):
+        return None
+    moved = policy.when_idle(state.watermark, state.last_data_time, now)
+    return None if moved == state.watermark else moved
+
+
+def let_idle_follow(dataset: StoredDataset, *, sparing: bool = False) -> PullResult | None:
+    """Let the watermark follow system time, as the policy has it for a source that has nothing new.
+
+    The caller holds the dataset's lock, and has looked at the source. None where the watermark stays.
+    """
+    watermark = idle_watermark(dataset, sparing=sparing)
+    return None if watermark is None else replace(_move(dataset, watermark), notes=(FOLLOWS,))
+
+
+def after_looking(dataset: StoredDataset, result: PullResult) -> PullResult:
+    """The result of looking at a source, with what the policy makes of it if no rows came.
+
+    Args:
+        dataset: a root dataset, with its lock held.
+        result: of all that the source had.
+    """
+    moved = None if result.num_records else let_idle_follow(dataset.reloaded())
+    if moved is None:
+        return result
+    return replace(
+        result,
+        outcome=moved.outcome,
+        new_head=moved.new_head,
+        num_blocks=result.num_blocks + moved.num_blocks,
+        watermark=moved.watermark,
+        warnings=(*result.warnings, *moved.warnings),
+        notes=(*result.notes, *moved.notes),
+    )
+
+
+def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
+    """Declare that no row at or before a time comes later; the caller holds the dataset's lock.
+
+    Raises:
+        UsageError: the dataset is derivative, or a copy.
+        WatermarkWentBack: the watermark is later already.
+    """
+    require_own_watermark(dataset)
+    before = dataset.state.watermark
+    if before is not None and watermark < before:
+        raise WatermarkWentBack(
+            f"{dataset.handle}: the watermark is at {before} already and cannot go back to {watermark}",
+            hint="Watermarks only move forward; derivatives may have relied on this one.",
+        )
+    moved = _move(dataset, watermark)
+    return moved if watermark <= commit_time(dataset.state) else replace(moved, notes=(FUTURE,))
+
+
+def _move(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
+    state = dataset.state
+    event = AddData(
+        prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+        prev_offset=state.last_offset,
+        new_watermark=watermark,
+    )
+    return commit_events(dataset, state, [event] if watermark != state.watermark else [], commit_time(state))

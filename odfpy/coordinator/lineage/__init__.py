@@ -1,0 +1,1 @@
+"""Who is derived from whom: graphs of datasets, their order, their circles, and trees for people."""

@@ -1,0 +1,82 @@
+"""Circles that a workspace has all the same: how they are told, and which command breaks them.
+
+`odf add`, `odf reset` and `odf merge` refuse to make one. It may come with copies from elsewhere, from an older
+release, or by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from odfpy.chain.events import SetTransform
+from odfpy.coordinator.lineage.graph import CircleInWorkspace, DependencyCycle, DependencyOrder, circle_error
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError
+from odfpy.repository.registry import Aliases
+
+InputsOf = Callable[[DatasetId], Sequence[DatasetId]]
+Before = list[tuple[Timestamp, int]]
+"""When a dataset got the query that it is in a circle by, and the block before that; empty if it always had it."""
+
+_OTHER_INPUTS = (
+    "give one of them other inputs: change its manifest (`odf show` prints it), and `odf add --replace` that"
+)
+
+
+def is_copy(dataset: StoredDataset) -> bool:
+    """Whether a dataset is pulled from elsewhere, so that nothing is derived here; damage is for others to tell."""
+    try:
+        return bool(Aliases(dataset.folder / "info" / "aliases.yaml").list("pull"))
+    except OdfError:
+        return False
+
+
+def circle_among(way: Sequence[StoredDataset], inputs_of: InputsOf, known: dict[DatasetId, Before]) -> DependencyCycle:
+    """The error for datasets that are derived from each other, with a hint that mends it.
+
+    Args:
+        way: the datasets on the way round, the first one also as the last.
+        inputs_of: what each dataset of the workspace is derived from.
+        known: what was found out of datasets before, to which that of these is added.
+    """
+    for dataset in way:
+        if dataset.handle.id not in known:
+            known[dataset.handle.id] = _before_the_circle(dataset, inputs_of)
+    names = [str(dataset.handle) for dataset in way]
+    return circle_error(names, hint=_way_out(way[1:], known), error=CircleInWorkspace)
+
+
+def _way_out(members: Sequence[StoredDataset], known: Mapping[DatasetId, Before]) -> str:
+    own = [dataset for dataset in members if not is_copy(dataset)]
+    if not own:
+        return f"They are copies: `odf delete --force {members[0].handle}` removes one; tell who publishes it."
+    found = [(since, number, dataset) for dataset in own for since, number in known[dataset.handle.id]]
+    if not found:
+        return f"Either {_OTHER_INPUTS}; or `odf delete --force {own[0].handle}`."
+    _, number, latest = max(found, key=lambda item: item[0])
+    name = latest.handle
+    return f"`odf reset {name} {number}` takes {name} back to the query that it had before; or {_OTHER_INPUTS}."
+
+
+def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
+    since: Before = []
+    try:
+        for hashed in dataset.chain.iter_blocks():
+            event = hashed.block.event
+            if not isinstance(event, SetTransform):
+                continue
+            inputs = [item.dataset_ref for item in event.inputs if isinstance(item.dataset_ref, DatasetId)]
+            if not closes_circle(dataset.handle.id, inputs, inputs_of):
+                return since
+            since = [(hashed.block.system_time, hashed.block.sequence_number - 1)]
+    except OdfError:  # damage is for others to tell
+        pass
+    return []
+
+
+def closes_circle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
+    """The way from a dataset round to itself, if it had these inputs; empty if there would be none."""
+    seen = DependencyOrder(lambda item: inputs if item == dataset_id else inputs_of(item))
+    return seen.way_round(dataset_id)

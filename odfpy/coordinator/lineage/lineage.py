@@ -1,0 +1,160 @@
+"""Who is derived from whom in a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from odfpy.chain.events import AddData, ExecuteTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage.circles import Before, circle_among, closes_circle
+from odfpy.coordinator.lineage.graph import DependencyCycle, DependencyOrder, circle_error
+from odfpy.coordinator.lineage.lineage_tree import LineageTrees
+from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.stored_dataset import inputs_in
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import ObjectNotFound, OdfError
+
+
+class Lineage:
+    """The graph of a workspace's datasets, as it is when this is made.
+
+    It may have circles: each verb goes on with the datasets that are not in one, and asks `circle_of` for the others.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._datasets = {dataset.handle.id: dataset for dataset in storage.datasets()}
+        self._inputs: dict[DatasetId, list[DatasetId]] = {}
+        self._circles = DependencyOrder(self.inputs_of)
+        self._before: dict[DatasetId, Before] = {}
+        self._trees = LineageTrees(self.inputs_of, self._node)
+
+    def inputs_of(self, dataset_id: DatasetId) -> list[DatasetId]:
+        """The inputs that are in the workspace."""
+        if dataset_id not in self._inputs:
+            dataset = self._datasets.get(dataset_id)
+            self._inputs[dataset_id] = [item for item in _inputs(dataset) if item in self._datasets] if dataset else []
+        return self._inputs[dataset_id]
+
+    def name_of(self, dataset_id: DatasetId) -> DatasetAlias | None:
+        """The name of a dataset, None if it is not in the workspace."""
+        dataset = self._datasets.get(dataset_id)
+        return dataset.handle.alias if dataset else None
+
+    def names_of_inputs(self, name: DatasetAlias) -> list[DatasetAlias]:
+        """The same as `inputs_of`, by names; nothing for one that is not in the workspace."""
+        found = self._by_name.get(name)
+        return [] if found is None else [self._datasets[item].handle.alias for item in self.inputs_of(found)]
+
+    def dependents_of(self, dataset_id: DatasetId) -> list[DatasetHandle]:
+        """The datasets that are directly derived from one."""
+        return [dataset.handle for dataset in self._dependents.get(dataset_id, ())]
+
+    def with_dependents(self, datasets: list[StoredDataset]) -> list[StoredDataset]:
+        """The datasets, and everything that is derived from them, directly or by way of others."""
+        found = {dataset.handle.id: dataset for dataset in datasets}
+        waiting = list(found)
+        while waiting:
+            for dataset in self._dependents.get(waiting.pop(), ()):
+                if dataset.handle.id not in found:
+                    found[dataset.handle.id] = dataset
+                    waiting.append(dataset.handle.id)
+        return list(found.values())
+
+    def in_order(self, datasets: list[StoredDataset], *, with_inputs: bool) -> list[StoredDataset]:
+        """The datasets, inputs first; `with_inputs` adds everything they are derived from.
+
+        Those of a circle stand side by side.
+        """
+        wanted = {dataset.handle.id: dataset for dataset in datasets}
+        ordered = DependencyOrder(self.inputs_of, wanted).nodes
+        return [wanted.get(item, self._datasets[item]) for item in ordered if with_inputs or item in wanted]
+
+    def circle_of(self, dataset_id: DatasetId) -> DependencyCycle | None:
+        """An error that shows how a dataset is derived from itself, and how that is mended; None if it is not."""
+        way = self._circles.way_round(dataset_id)
+        return circle_among([self._datasets[item] for item in way], self.inputs_of, self._before) if way else None
+
+    def circle_below(self, dataset_id: DatasetId) -> DependencyCycle | None:
+        """The same for the first circle that a dataset is in, or is derived from."""
+        circles = map(self.circle_of, DependencyOrder(self.inputs_of, [dataset_id]).nodes)
+        return next(filter(None, circles), None)
+
+    def refuse_circle(self, dataset: StoredDataset, after: ChainState) -> None:
+        """See that a dataset does not come to be derived from itself; where it is so already, a change may mend it.
+
+        Args:
+            dataset: which one.
+            after: its chain after the change.
+
+        Raises:
+            DependencyCycle: it would.
+        """
+        inputs = [item for item in inputs_in(after) if item in self._datasets]
+        way = closes_circle(dataset.handle.id, inputs, self.inputs_of)
+        if way and not self._circles.circle_of(dataset.handle.id):
+            names = [str(self._datasets[item].handle) for item in way]
+            raise circle_error(names, hint=f"First give {names[1]} other inputs, or delete it.")
+
+    def tree(self, dataset_id: DatasetId) -> LineageNode:
+        """A dataset over everything it is derived from, with watermarks."""
+        return self._trees.tree(dataset_id)
+
+    @cached_property
+    def _by_name(self) -> dict[DatasetAlias, DatasetId]:
+        return {dataset.handle.alias: dataset_id for dataset_id, dataset in self._datasets.items()}
+
+    @cached_property
+    def _dependents(self) -> dict[DatasetId, list[StoredDataset]]:
+        """The datasets that are directly derived from each."""
+        found: dict[DatasetId, list[StoredDataset]] = {}
+        for dataset in self._datasets.values():
+            for item in _inputs(dataset):
+                found.setdefault(item, []).append(dataset)
+        return found
+
+    def _node(self, dataset_id: DatasetId, inputs: Sequence[LineageNode]) -> LineageNode:
+        dataset = self._datasets[dataset_id]
+        state = dataset.state
+        taken_in = tuple(self._taken_in(state, item) for item in inputs)
+        marked = _with_holders(taken_in, state) if state.query_inputs else taken_in
+        return LineageNode(dataset.handle, state.kind, marked, state.watermark)
+
+    def _taken_in(self, state: ChainState, node: LineageNode) -> LineageNode:
+        """An input of the dataset that has a state, with how far that has come in it."""
+        source = node.handle.id
+        last = next((item.last_block_hash for item in state.query_inputs if item.dataset_id == source), None)
+        return node if last is None else replace(node, taken_in=_watermark_at(self._datasets[source], last))
+
+
+def _with_holders(inputs: tuple[LineageNode, ...], state: ChainState) -> tuple[LineageNode, ...]:
+    """The inputs, with the mark of those that hold back the watermark: the ones that it has come the least far in."""
+    marks = [item.taken_in for item in inputs]
+    least = None if None in marks else min((mark for mark in marks if mark is not None), default=None)
+    if least is not None and state.watermark is None:
+        return inputs  # the query passes none on, whatever the inputs have
+    return tuple(replace(item, holds_back=item.taken_in == least) for item in inputs)
+
+
+def _watermark_at(dataset: StoredDataset, block: Multihash) -> Timestamp | None:
+    """The watermark as it was at a block."""
+    if block == dataset.state.head:
+        return dataset.state.watermark
+    try:
+        events = (hashed.block.event for hashed in dataset.chain.iter_blocks(block))
+        return next((event.new_watermark for event in events if isinstance(event, AddData | ExecuteTransform)), None)
+    except ObjectNotFound:  # of a copy that is behind what somebody else has derived from the original
+        return dataset.state.watermark
+
+
+def _inputs(dataset: StoredDataset) -> list[DatasetId]:
+    """The inputs, none of a damaged dataset: it stands alone, so that the others can still be worked with."""
+    try:
+        return dataset.input_ids
+    except OdfError:
+        return []

@@ -1,0 +1,62 @@
+"""Trees of what datasets are derived from: however deep, and also where these stand in a circle or behind one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic
+
+from odfpy.coordinator.lineage.graph import DependencyOrder, Node
+from odfpy.coordinator.storage.results import LineageNode
+
+
+class LineageTrees(Generic[Node]):
+    """Makes trees; that of an input of several datasets is made once.
+
+    A circle is followed once, from where it is entered: a dataset that comes again has no inputs, and is marked.
+    """
+
+    def __init__(
+        self, inputs_of: Callable[[Node], Sequence[Node]], make: Callable[[Node, Sequence[LineageNode]], LineageNode]
+    ) -> None:
+        """
+        Args:
+            inputs_of: what a dataset is directly derived from.
+            make: the node of a dataset over those of its inputs.
+        """
+        self._inputs_of = inputs_of
+        self._make = make
+        self._made: dict[Node, LineageNode] = {}
+
+    def tree(self, top: Node) -> LineageNode:
+        """A dataset over everything that it is derived from."""
+        order = DependencyOrder(lambda node: () if node in self._made else self._inputs_of(node), [top])
+        for node in order.nodes:
+            if node not in self._made and not order.circle_of(node):
+                self._made[node] = self._make(node, [self._at(item, order) for item in self._inputs_of(node)])
+        return self._at(top, order)
+
+    def _at(self, node: Node, order: DependencyOrder[Node]) -> LineageNode:
+        return self._made[node] if node in self._made else self._around(node, order.circle_of(node))
+
+    def _around(self, start: Node, circle: frozenset[Node]) -> LineageNode:
+        """The tree of a dataset in a circle; what the circle is derived from has been made."""
+        above: dict[Node, Node | None] = {start: None}
+        waiting = [start]
+        for node in waiting:
+            for item in self._inputs_of(node):
+                if item in circle and item not in above:
+                    above[item] = node
+                    waiting.append(item)
+        trees: dict[Node, LineageNode] = {}
+        for node in reversed(waiting):
+            inputs = []
+            for item in self._inputs_of(node):
+                if item not in circle:
+                    inputs.append(self._made[item])
+                elif above[item] == node:
+                    inputs.append(trees[item])
+                else:
+                    inputs.append(replace(self._make(item, ()), is_above=True))
+            trees[node] = self._make(node, inputs)
+        return trees[start]

@@ -1,0 +1,190 @@
+"""A second opinion on a derivative: what it amounts to, beside its query run once over what its inputs amounted to.
+
+A replay computes the same in the same way, so that it cannot see that a result is wrong. The batch does not share code
+with what has made the result, nor a process: an engine of its own is started for it, and ended afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
+from odfpy.chain.state import ChainState, is_same_query
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import BatchComparison, Finding, Severity
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.engines import engine_settings
+from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals
+from odfpy.coordinator.transform.run import make_request, output_so_far, require_transform
+from odfpy.engine.admin import stop_engine
+from odfpy.engine.client import SparkEngine
+from odfpy.engine.spark.batch.request import JOB, BatchAnswer, BatchRequest, obstacle_of
+from odfpy.errors import BatchMismatch, EngineUnavailable, OdfError
+
+MOST: Final = 1000
+"""So many differences are listed."""
+
+_IDLE_SECONDS: Final = 60
+_REPORT: Final = (
+    "If nothing else is wrong with the dataset, this is a bug of the engine: please report it with the query and the"
+    " rows that differ (`-o json` has them)."
+)
+_UNSAID: Final = "Differences may be due to the rows that are taken back without being there, and be right."
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A transform of a derivative.
+
+    Attributes:
+        hashed: its block.
+        state: the state of the chain after it.
+        has_changed: whether another query has made rows before.
+    """
+
+    hashed: HashedBlock
+    state: ChainState
+    has_changed: bool
+
+
+def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[Moment]:
+    """The last transform of a chain, or each.
+
+    Args:
+        blocks: of the chain, oldest first.
+        states: after each of them.
+        each: all transforms, not only the last one.
+    """
+    found: list[Moment] = []
+    for hashed, state in zip(blocks, states, strict=True):
+        if isinstance(hashed.block.event, ExecuteTransform):
+            before = found[-1] if found else None
+            found.append(Moment(hashed, state, before is not None and (before.has_changed or _differ(before, state))))
+    return found if each else found[-1:]
+
+
+def _differ(before: Moment, state: ChainState) -> bool:
+    one, other = before.state.set_transform, state.set_transform
+    return one is not None and other is not None and not is_same_query(one, other)
+
+
+class Batch:
+    """Compares datasets with their queries run once, in an engine that it starts when it is first needed."""
+
+    def __init__(self, storage: Storage, config: Config) -> None:
+        settings = engine_settings(storage, config)
+        # Here, whatever cluster makes the rows: so it cannot be one's fault.
+        master = "local[*]" if settings.is_cluster else settings.master
+        alone = replace(settings, master=master, host=None, storage=None, properties=None, jobs_only=True)
+        self._storage = storage
+        self._engine = SparkEngine(storage.batch_run, replace(alone, idle_seconds=_IDLE_SECONDS))
+        self._is_used = False
+
+    def compare(self, dataset: StoredDataset, moment: Moment) -> BatchComparison | None:
+        """Compare what a dataset amounted to at a moment; None if it had no columns yet.
+
+        Raises:
+            InvalidQuery, EngineError: the batch cannot be run.
+            EngineUnavailable: its engine does not start, or dies.
+        """
+        block = moment.hashed
+        answer = self._answer(dataset, moment)
+        if answer is None:
+            return None
+        return BatchComparison(block=block.hash, sequence_number=block.block.sequence_number, answer=answer, most=MOST)
+
+    def _answer(self, dataset: StoredDataset, moment: Moment) -> BatchAnswer | None:
+        transform = require_transform(dataset, moment.state).transform
+        if (obstacle := obstacle_of(transform)) is not None:
+            return BatchAnswer(obstacle=obstacle)
+        with self._request(dataset, moment) as request:
+            if request is None:
+                return None
+            run, output = request.run, request.output
+            reads = [path for one in run.query_inputs for path in (one.schema_file, *one.data_paths)]
+            reads += [output.schema_file, *output.data_paths]
+            folder = Path(run.new_data_path).parent
+            self._is_used = True
+            answer = self._engine.run_job(JOB, json.dumps(to_tree(request)), folder, reads)
+        found: BatchAnswer = from_tree(BatchAnswer, json.loads(answer))
+        return found
+
+    @contextmanager
+    def _request(self, dataset: StoredDataset, moment: Moment) -> Iterator[BatchRequest | None]:
+        """The request for a moment; its files are there in the block."""
+        event, state = moment.hashed.block.event, moment.state
+        output = output_so_far(dataset, state)
+        if output is None or not isinstance(event, ExecuteTransform):
+            yield None
+            return
+        set_transform = require_transform(dataset, state)
+        inputs = [_whole(item) for item in recorded_intervals(dataset, set_transform, event)]
+        time = moment.hashed.block.system_time
+        with self._storage.scratch() as scratch:
+            run = make_request(dataset, set_transform, state, inputs, time, scratch, None)
+            yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MOST)
+
+    def close(self) -> None:
+        """End the engine, if one was started; after the job that another verification may have given to it."""
+        if self._is_used:
+            with suppress(EngineUnavailable):
+                stop_engine(self._storage.batch_run)
+
+
+def _whole(item: InputInterval) -> InputInterval:
+    """All that an input had at the end of an interval."""
+    covered = item.interval
+    return replace(
+        item,
+        interval=ExecuteTransformInput(
+            covered.dataset_id,
+            prev_block_hash=None,
+            new_block_hash=covered.last_block_hash,
+            prev_offset=None,
+            new_offset=covered.last_offset,
+        ),
+    )
+
+
+# --- What a report says ----------------------------------------------------------------------------------------------
+
+
+def finding_of(comparison: BatchComparison) -> Finding | None:
+    """What a comparison has found; None if the two are equal."""
+    answer = comparison.answer
+    if answer.obstacle is not None:
+        return _finding(comparison, Severity.WARNING, f"Not compared with its query run once: {answer.obstacle}")
+    if answer.is_equal:
+        return None
+    said = ((answer.missing, "missing"), (answer.extra, "too many"), (answer.differing, "with other values"))
+    counts = ", ".join(f"{count} {'row' if count == 1 else 'rows'} {what}" for count, what in said if count)
+    message = f"What the dataset amounts to is not what its query, run once, gives: {counts}"
+    message = ". ".join([message, *answer.remarks])
+    if answer.taken_back:
+        return _finding(comparison, Severity.WARNING, message, BatchMismatch, _UNSAID)
+    return _finding(comparison, Severity.ERROR, message, BatchMismatch, _REPORT)
+
+
+def _finding(
+    comparison: BatchComparison,
+    severity: Severity,
+    message: str,
+    cause: type[OdfError] | None = None,
+    hint: str | None = None,
+) -> Finding:
+    return Finding(
+        severity=severity,
+        check="batch",
+        message=message,
+        block=comparison.block,
+        sequence_number=comparison.sequence_number,
+        hint=hint,
+        code=cause.code if cause else None,
+    )

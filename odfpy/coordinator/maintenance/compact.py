@@ -1,0 +1,322 @@
+"""`odf compact`: fewer, larger slices in the place of many small ones, and a history to go with them.
+
+    1. put neighbouring AddData blocks of a root dataset into groups that each become one slice; other blocks, among
+       them those that change the schema, stand between groups
+    2. check the slices of a group against their hashes, so that no damage gets a hash of its own
+    3. write the rows as they are, with their offsets, operations and times, into one slice in a scratch folder
+    4. put the slices and the new blocks beside the old ones
+    5. move the head
+
+Rows, offsets, last watermark and source states stay; in between, a watermark is known from the group's end on. Groups
+are filled from the first block on and blocks keep their times, so that what is full already stays the very same when
+the dataset is compacted again, and everybody who compacts a history gets the same one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
+from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.ingest.watched_folder import STATE_KIND
+from odfpy.coordinator.storage.results import DatasetHandle, Progress, ProgressSink
+from odfpy.coordinator.storage.rewriting import (
+    Downstream,
+    Rewriting,
+    downstream_of,
+    rewriting,
+    told_elsewhere,
+    without_data,
+)
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import HashMismatch, InternalError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.data.schema import DataSchema
+    from odfpy.data.slice_writer import SliceInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """How to compact.
+
+    Attributes:
+        max_records: rows of a slice at most.
+        max_bytes: bytes of the slices that become one, at most.
+        keep_metadata_only: leave out all rows.
+    """
+
+    max_records: int = SLICE_ROWS
+    max_bytes: int = 300_000_000
+    keep_metadata_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactResult:
+    """What a compaction does, or has done.
+
+    Attributes:
+        old_head: the head before.
+        new_head: the head after; None while it is only planned, the old one if there is nothing to do.
+        blocks: how many there were and are.
+        slices: how many there were and are.
+        downstream: who has to be made again.
+        notes: remarks for the person.
+        seconds: time it took.
+    """
+
+    handle: DatasetHandle
+    old_head: Multihash
+    new_head: Multihash | None
+    blocks: tuple[int, int]
+    slices: tuple[int, int]
+    downstream: Downstream = field(default_factory=Downstream)
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do."""
+        return self.new_head != self.old_head
+
+
+# --- 1. Groups -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Group:
+    """Neighbouring blocks that are looked at together: AddData blocks, or one of another kind."""
+
+    blocks: list[HashedBlock]
+    records: int = 0
+    size: int = 0
+    source: str | None = None
+
+    @property
+    def events(self) -> list[AddData]:
+        """Their events, if there is more than one."""
+        return [one.block.event for one in self.blocks if isinstance(one.block.event, AddData)]
+
+    @property
+    def slices(self) -> list[DataSlice]:
+        """The slices that become one."""
+        return [event.new_data for event in self.events if event.new_data is not None]
+
+    @property
+    def states(self) -> list[SourceState]:
+        """The source states that are kept: the last one, or each that says which file of a folder was taken in."""
+        found = [event.new_source_state for event in self.events if event.new_source_state is not None]
+        each = [state for state in found[:-1] if state.kind == STATE_KIND and state != found[-1]]
+        return list(dict.fromkeys([*each, *found[-1:]]))
+
+    @property
+    def num_after(self) -> int:
+        """How many blocks it becomes."""
+        return max(1, len(self.states)) if self.events else 1
+
+    @property
+    def changes(self) -> bool:
+        """Whether it becomes something else."""
+        return self.num_after < len(self.blocks) or len(self.slices) > 1
+
+    def takes(self, event: AddData, options: CompactOptions) -> bool:
+        """Whether one more event fits; those with attributes that we do not know stay alone."""
+        last = self.blocks[-1].block.event
+        if not isinstance(last, AddData) or last.extra is not None or event.extra is not None:
+            return False
+        if event.new_source_state is not None and self.source not in (None, event.new_source_state.source_name):
+            return False
+        records, size = _measures(event)
+        return self.records + records <= options.max_records and self.size + size <= options.max_bytes
+
+    def add(self, hashed: HashedBlock) -> None:
+        """One more block."""
+        self.blocks.append(hashed)
+        event = hashed.block.event
+        if isinstance(event, AddData):
+            records, size = _measures(event)
+            self.records, self.size = self.records + records, self.size + size
+            if event.new_source_state is not None:
+                self.source = event.new_source_state.source_name
+
+
+def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Group]:
+    """The groups that the blocks of a chain fall into, oldest first."""
+    groups: list[Group] = []
+    for hashed in blocks:
+        event = hashed.block.event
+        if not (groups and isinstance(event, AddData) and groups[-1].takes(event, options)):
+            groups.append(Group([]))
+        groups[-1].add(hashed)
+    return groups
+
+
+def _measures(event: AddData) -> tuple[int, int]:
+    data = event.new_data
+    return (0, 0) if data is None else (data.offset_interval.end - data.offset_interval.start + 1, data.size)
+
+
+# --- The whole -------------------------------------------------------------------------------------------------------
+
+
+def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactResult:
+    """What a compaction would do; nothing is changed or locked.
+
+    Raises:
+        UsageError: the dataset is derived from others, whose rows are those of its runs.
+    """
+    if dataset.state.kind is DatasetKind.DERIVATIVE and not options.keep_metadata_only:
+        raise UsageError(
+            f"{dataset.handle} is derivative: each of its slices is what a run of its query gave",
+            hint="With --keep-metadata-only its rows are dropped, and the next pull makes them again in one run.",
+        )
+    blocks = dataset.chain.in_order()
+    slices = len(slices_of(blocks))
+    if options.keep_metadata_only:
+        made = without_data(dataset)
+        after, num_kept = (made.state.sequence_number + 1, 0), made.new.base.sequence_number + 1
+    else:
+        groups = groups_of(blocks, options)
+        after = (sum(group.num_after for group in groups), sum(bool(group.slices) for group in groups))
+        num_kept = _num_kept(groups)
+    dropped = {one.hash for one in blocks[num_kept:]}
+    return CompactResult(
+        handle=dataset.handle,
+        old_head=blocks[-1].hash,
+        new_head=None if dropped else blocks[-1].hash,
+        blocks=(len(blocks), after[0]),
+        slices=(slices, after[1]),
+        downstream=downstream_of(dataset.storage, dataset, dropped),
+        notes=told_elsewhere(dataset, dropped),
+    )
+
+
+def _num_kept(groups: list[Group]) -> int:
+    """How many blocks from the first on stay as they are."""
+    count = 0
+    for group in groups:
+        if group.changes:
+            break
+        count += len(group.blocks)
+    return count
+
+
+def compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> CompactResult:
+    """Compact a dataset; the caller holds its lock.
+
+    Raises:
+        UsageError: as for the plan.
+        HashMismatch, ObjectNotFound: a slice is damaged or missing; nothing has changed.
+    """
+    started = time.monotonic()
+    plan = plan_compaction(dataset, options)
+    if not plan.changes:
+        return replace(plan, seconds=time.monotonic() - started)
+    after = without_data(dataset).commit() if options.keep_metadata_only else _compact(dataset, options, progress)
+    blocks = (plan.blocks[0], after.sequence_number + 1)
+    return replace(plan, new_head=after.head, blocks=blocks, seconds=time.monotonic() - started)
+
+
+def _compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> ChainState:
+    blocks = dataset.chain.in_order()
+    groups = groups_of(blocks, options)
+    made = rewriting(dataset, blocks, _num_kept(groups))
+    total, done = sum(len(group.slices) for group in groups), 0
+    files: list[tuple[Path, Multihash]] = []
+    with dataset.storage.scratch() as scratch:
+        position = 0
+        for group in groups:
+            position += len(group.blocks)
+            if position <= made.new.base.sequence_number + 1:
+                continue
+            if not group.changes:
+                for hashed in group.blocks:
+                    made.keep(hashed)
+                continue
+            progress(Progress(str(dataset.handle), "compacting", done, total, "slices"))
+            data = group.slices[0] if len(group.slices) == 1 else None
+            if len(group.slices) > 1:
+                path = scratch / f"slice-{len(files)}"
+                data = _described(_merged_slice(dataset, made.state, group, path))
+                files.append((path, data.physical_hash))
+            _add_group(made, group, data)
+            done += len(group.slices)
+        for path, name in files:
+            dataset.layout.data.insert_file(path, name)
+        return made.commit()
+
+
+def _add_group(made: Rewriting, group: Group, data: DataSlice | None) -> None:
+    """The blocks that a group becomes: its rows with the first of its states, then the states that are left."""
+    last, states = group.events[-1], group.states
+    for number in range(group.num_after):
+        state = made.state
+        event = AddData(
+            prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+            prev_offset=state.last_offset,
+            new_data=data if number == 0 else None,
+            new_checkpoint=last.new_checkpoint,
+            new_watermark=last.new_watermark,
+            new_source_state=states[number] if states else None,
+        )
+        with suppress(NoOpEvent):  # what was said and taken back within a group without rows
+            made.new.add(event, group.blocks[-1].block.system_time)
+
+
+def _merged_slice(dataset: StoredDataset, state: ChainState, group: Group, path: Path) -> SliceInfo:
+    """2. and 3. The rows of several slices in one."""
+    from odfpy.data.memory import bulk_memory
+    from odfpy.data.slice_writer import SliceWriter
+    from odfpy.data.system_columns import system_columns_first
+
+    if state.schema is None:
+        raise InternalError(f"{dataset.handle} has rows before it has a schema")
+    schema = system_columns_first(state.schema, state.vocab)
+    files = slice_paths(dataset.layout.data, slices_of(group.blocks))
+    for file, data in zip(files, group.slices, strict=True):
+        _check(file, data.physical_hash)
+    with bulk_memory(), SliceWriter(path, schema, state.vocab) as writer:
+        for batch in _rows(files, schema, state):
+            writer.write(batch)
+        return writer.finish()
+
+
+def _rows(files: list[Path], schema: DataSchema, state: ChainState) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    from odfpy.data.arrow import to_arrow
+    from odfpy.data.fit import fit_table
+    from odfpy.data.slice import iter_slice
+
+    wanted = to_arrow(schema)
+    for file in files:
+        for batch in iter_slice(file, vocab=state.vocab):
+            yield fit_table(pa.Table.from_batches([batch]), wanted)
+
+
+def _check(file: Path, name: Multihash) -> None:
+    with file.open("rb") as stream:
+        found = Multihash.of_stream(stream, name.algorithm)
+    if found != name:
+        raise HashMismatch(
+            f"Damaged slice: {file} has the hash {found}; nothing was compacted",
+            hint="`odf verify --repair` fetches it again from where the dataset was copied from or pushed to.",
+        )
+
+
+def _described(info: SliceInfo) -> DataSlice:
+    interval = OffsetInterval(info.offset_start, info.offset_end)
+    return DataSlice(info.logical_hash, info.physical_hash, interval, info.size)

@@ -1,0 +1,158 @@
+"""What a verification looks at beside the chain of the head: every other file of a dataset.
+
+1. other references: what they point at is there and valid, with all blocks, slices and checkpoints before it
+2. files among the objects that are not named by a hash
+3. objects that no reference reaches: they are counted, since they do no harm; damaged ones are named
+4. name, aliases and settings of the dataset here: they can be read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.metadata_chain import validate
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import path_of
+from odfpy.codec.yaml import load_documents
+from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.reachable import Useless, foreign, reached, unreferenced
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
+from odfpy.coordinator.storage.signers import Signers
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import MalformedData, ObjectNotFound, OdfError
+from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
+from odfpy.repository.registry import Aliases
+from odfpy.repository.seen_heads import SeenHeads
+
+_REFERENCE, _FILE = "reference", "file"
+_REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
+_ODD: Final = "Nothing of the dataset needs it; move it elsewhere."
+_ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
+
+
+def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
+    """The report on the chain of the head, with what the other files are like."""
+    dataset = dataset.storage.get(dataset.handle.id)  # from its head, however it was named
+    useless = list(_unreferenced(dataset))
+    findings = [*_references(dataset), *_foreign(dataset), *_rotten(dataset, useless), *_local(dataset)]
+    return replace(
+        report,
+        findings=(*report.findings, *findings),
+        unreferenced=len(useless),
+        unreferenced_bytes=sum(item.size for item in useless),
+    )
+
+
+# --- 1. Other references ---------------------------------------------------------------------------------------------
+
+
+def _references(dataset: StoredDataset) -> Iterator[Finding]:
+    names = [name for name in dataset.layout.refs.names() if name != HEAD]
+    known: set[Multihash] = set()
+    with suppress(OdfError):  # the head's own chain has been looked at
+        known.update(hashed.hash for hashed in (dataset.chain.iter_blocks() if names else ()))
+    for name in names:
+        yield from _reference(dataset, name, known)
+
+
+def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iterator[Finding]:
+    file = dataset.layout.refs.describe(name)
+    new = []
+    try:
+        for hashed in dataset.chain.iter_blocks(dataset.layout.refs.get(name)):
+            if hashed.hash in known:
+                break
+            new.append(hashed)
+        validate(new[::-1], dataset.chain.state(hashed.hash) if hashed.hash in known else None)
+    except OdfError as error:
+        yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
+        return
+    known.update(one.hash for one in new)
+    for item in linked_objects(new):
+        yield from _object(dataset, name, item, new)
+    signers = Signers(dataset)
+    for one in new:
+        forged = signers.of(one).error
+        if forged is not None:
+            beside = str(dataset.folder / path_of(one.hash))
+            yield _finding("signature", forged.message, type(forged), beside, forged.hint)
+
+
+def _object(dataset: StoredDataset, name: str, item: LinkedObject, blocks: list[HashedBlock]) -> Iterator[Finding]:
+    store = item.kind.store(dataset.layout)
+    what = "slice" if item.kind is ObjectKind.DATA_SLICE else "checkpoint"
+    damage = damage_of(store, item.name, what, item.size)
+    if damage is not None:
+        is_cache = item.kind is ObjectKind.CHECKPOINT and damage.cause is ObjectNotFound
+        found = _finding(what, f"{damage.message}, of {name}", damage.cause, store.describe(item.name), _REPAIR)
+        (block,) = (one for one in blocks if one.hash == item.block)
+        yield replace(
+            found,
+            severity=Severity.WARNING if is_cache else Severity.ERROR,
+            block=block.hash,
+            sequence_number=block.block.sequence_number,
+        )
+
+
+# --- 2. and 3. Other objects -----------------------------------------------------------------------------------------
+
+
+def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
+    try:
+        for path in foreign(dataset.folder):
+            found = _finding(_FILE, "Among the objects, but not named by a hash", OdfError, str(path), _ODD)
+            yield replace(found, severity=Severity.WARNING)
+    except OdfError as error:
+        yield _finding(_FILE, error.message, type(error), str(dataset.folder), error.hint)
+
+
+def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
+    try:
+        yield from unreferenced(dataset.folder, reached(dataset.layout))
+    except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
+        return
+
+
+def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:
+    layout = dataset.layout
+    stores = {"blocks": layout.blocks, "data": layout.data, "checkpoints": layout.checkpoints}
+    for item in useless:
+        store = stores.get(item.path.parent.name)
+        if store is None or item.name is None:
+            continue
+        damage = damage_of(store, item.name, "object that nothing refers to")
+        if damage is not None and damage.cause is not ObjectNotFound:  # it may have gone meanwhile
+            found = _finding(_FILE, damage.message, damage.cause, str(item.path), _ROT)
+            yield replace(found, severity=Severity.WARNING)
+
+
+# --- 4. What lies beside ---------------------------------------------------------------------------------------------
+
+
+def _local(dataset: StoredDataset) -> Iterator[Finding]:
+    folder = dataset.folder / "info"
+    readers: dict[str, Callable[[], object]] = {
+        "aliases.yaml": lambda: Aliases(folder / "aliases.yaml").list("pull"),
+        "config.yaml": lambda: Config.of_dataset(dataset.folder),
+        "remotes.yaml": lambda: SeenHeads(folder / "remotes.yaml").get("https://example.com"),
+    }
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            load_documents(file.read_text(encoding="utf-8"), str(file))
+            readers.get(file.name, lambda: None)()
+        except UnicodeDecodeError:
+            yield _finding(_FILE, f"{file}: no text", MalformedData, str(file), None)
+        except OSError as error:
+            yield _finding(_FILE, f"Cannot read {file}: {error.strerror}", OdfError, str(file), None)
+        except OdfError as error:
+            yield _finding(_FILE, error.message, type(error), str(file), error.hint)
+
+
+def _finding(check: str, message: str, cause: type[OdfError], file: str, hint: str | None) -> Finding:
+    return Finding(severity=Severity.ERROR, check=check, message=message, file=file, hint=hint, code=cause.code)

@@ -1,0 +1,200 @@
+"""`odf gc`: removing what nobody needs.
+
+Of a dataset, under its lock: objects that no reference reaches, what killed writers have left and, where asked for,
+checkpoints that later ones have replaced and what is in its cache. Of the workspace: caches of datasets that are gone,
+copies that were begun and not finished, scratch files of processes that have ended.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from odfpy.coordinator.maintenance.reachable import Garbage, Useless, reached, size_of, temporary, unreferenced
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
+from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
+from odfpy.errors import DatasetLocked, OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class GcOptions:
+    """What to remove.
+
+    Attributes:
+        checkpoints: also checkpoints that later ones have replaced.
+        caches: also caches that are of use.
+        dry_run: only find out.
+    """
+
+    checkpoints: bool = False
+    caches: bool = False
+    dry_run: bool = False
+
+
+class Found(Protocol):
+    """A file, folder or object that nobody needs."""
+
+    @property
+    def path(self) -> Path | str:
+        """Where it is: a URL, in a bucket."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+
+    @property
+    def why(self) -> Garbage:
+        """What it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GcReport:
+    """What was, or would be, removed.
+
+    Attributes:
+        name: of the dataset, None for what belongs to none.
+        found: what was of no use.
+        seconds: time it took.
+        error: why nothing was removed.
+    """
+
+    name: str | None
+    found: tuple[Found, ...] = ()
+    seconds: float = 0.0
+    error: OdfError | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that was found."""
+        return sum(item.size for item in self.found)
+
+    @property
+    def counts(self) -> dict[Garbage, int]:
+        """How many files and folders, by what they are."""
+        return dict(Counter(item.why for item in self.found))
+
+
+@dataclass(frozen=True)
+class GarbageCollector:
+    """Collects in one workspace."""
+
+    storage: Storage
+    options: GcOptions
+    progress: ProgressSink = silent
+
+    def collect(self, datasets: list[StoredDataset], *, everything: bool) -> Iterator[GcReport]:
+        """Some datasets, one after the other, then what belongs to none if `everything` is meant."""
+        for number, dataset in enumerate(datasets):
+            self.progress(Progress(str(dataset.handle), "looking for what is of no use", number, len(datasets)))
+            yield self._timed(str(dataset.handle), lambda dataset=dataset: self._dataset(dataset))  # type: ignore[misc]
+        if everything:
+            yield self._timed(None, self._workspace)
+
+    def _timed(self, name: str | None, work: Callable[[], list[Useless]]) -> GcReport:
+        started = time.monotonic()
+        try:
+            report = GcReport(name=name, found=tuple(work()))
+        except OdfError as error:
+            report = GcReport(name=name, error=error)
+        return replace(report, seconds=time.monotonic() - started)
+
+    # --- A dataset ---
+
+    def _dataset(self, dataset: StoredDataset) -> list[Useless]:
+        dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
+        with self._locked(dataset.writing()):
+            try:
+                found = list(self._useless(dataset))
+            except OdfError as error:
+                raise type(error)(
+                    f"{error.message}: what is of no use cannot be told from what is",
+                    hint=f"`odf verify {dataset.handle}` says what is damaged; nothing of the dataset was removed.",
+                ) from error
+            return self._removed(found)
+
+    def _useless(self, dataset: StoredDataset) -> Iterator[Useless]:
+        known = reached(dataset.layout)
+        yield from unreferenced(dataset.folder, known)
+        yield from temporary(dataset.folder)
+        if self.options.checkpoints:
+            store = dataset.layout.checkpoints
+            for name in known.checkpoints - known.last_checkpoints:
+                path = store.local_path(name)
+                if path is not None and path.is_file():
+                    yield Useless(path, size_of(path), Garbage.CHECKPOINT, name)
+        if self.options.caches:
+            yield from _caches([self.storage.cache_of(dataset.handle.id)])
+
+    # --- What belongs to none ---
+
+    def _workspace(self) -> list[Useless]:
+        with self._locked(
+            self.storage.editing()
+        ):  # nobody makes a dataset meanwhile, whose cache would be taken for an orphan
+            folders = {path.name for path in self.storage.entries()}
+            caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
+            orphans = [path for path in caches if path.name not in folders]
+            found = self._removed([*_caches(orphans), *_scratch(self.storage)])
+        return [*found, *self._incoming()]
+
+    def _incoming(self) -> Iterator[Useless]:
+        """Copies from elsewhere that were begun, and that nobody is at."""
+        for path in _children(self.storage.incoming):
+            lock = writer_lock(self.storage.run / "locks" / path.name, f"The copy in {path}")
+            with suppress(DatasetLocked), self._locked(lock):
+                yield from self._removed(list(_caches([path])))
+
+    @contextmanager
+    def _locked(self, lock: AbstractContextManager[object]) -> Iterator[None]:
+        """Hold a lock. Who only looks goes without where nobody can lock anything: where nothing can be written.
+
+        Raises:
+            DatasetLocked: somebody else holds it.
+        """
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock)
+            except OdfError as error:
+                if isinstance(error, DatasetLocked) or not self.options.dry_run:
+                    raise
+            yield
+
+    def _removed(self, found: list[Useless]) -> list[Useless]:
+        if not self.options.dry_run:
+            for item in found:
+                remove(item.path)
+        return found
+
+
+def _scratch(storage: Storage) -> Iterator[Useless]:
+    return (Useless(path, size_of(path), Garbage.TEMPORARY) for path in storage.abandoned())
+
+
+def _caches(folders: list[Path]) -> Iterator[Useless]:
+    return (Useless(path, size_of(path), Garbage.CACHE) for path in folders if path.is_dir())
+
+
+def _children(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder, if it is there.
+
+    Raises:
+        OdfError: it cannot be removed.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OdfError(f"Cannot delete {error.filename or path}: {error.strerror}") from error

@@ -1,0 +1,159 @@
+"""`odf verify --repair`: what is missing or damaged comes again from where the dataset was pulled from or pushed to.
+
+Objects are named by their hashes, so any place will do: what comes is hashed while it flows, and takes the place of
+what is there in one step, or not at all. References and signatures are no objects: see `repair_beside`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.repair_references import ReferenceRepair, restored_signatures
+from odfpy.coordinator.storage.results import Finding, Progress, ProgressSink, Severity
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transfer.remotes import Remotes
+from odfpy.data.multihash import Multihash
+from odfpy.errors import ObjectNotFound, OdfError, TransferError
+from odfpy.files import put_aside
+from odfpy.repository.divergence import read_block
+from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
+from odfpy.repository.open import open_dataset
+from odfpy.repository.reference_transfer import ReferenceNotThere
+from odfpy.repository.registry import resolve_remote
+
+_MOST_TAGS = 20
+"""That are told of one place."""
+
+
+@dataclass
+class Repair:
+    """A repair of one dataset, whose lock the caller holds.
+
+    Attributes:
+        repaired: the files that came again.
+        findings: why others did not.
+    """
+
+    dataset: StoredDataset
+    remotes: Remotes
+    progress: ProgressSink
+    repaired: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    _places: list[tuple[str, DatasetLayout]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Look at the references and at everything that they reach, and get what is not as it should be."""
+        self._places = list(self._open_places())
+        layout = self.dataset.layout
+        references = ReferenceRepair(self.dataset, self._places)
+        seen: set[Multihash] = set()
+        for name in dict.fromkeys((HEAD, *layout.refs.names())):
+            try:
+                if references.restored(name):
+                    self.repaired.append(layout.refs.describe(name))
+            except OdfError as error:
+                self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
+            with suppress(OdfError):  # what is still wrong is told by the verification that follows
+                self._reached(name, seen)
+        self._tell_lost_tags()
+
+    def _reached(self, reference: str, seen: set[Multihash]) -> None:
+        """All that a reference reaches, and that was not seen before."""
+        head = self.dataset.layout.refs.get(reference)
+        blocks = [] if head is None else self._blocks(head, seen)
+        for item in linked_objects(blocks):
+            self._object(item)
+        self.repaired += restored_signatures(self.dataset, blocks, self._places)
+
+    def _open_places(self) -> list[tuple[str, DatasetLayout]]:
+        aliases = self.remotes.aliases(self.dataset)
+        places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
+        if not places:
+            self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
+        found = []
+        for place in places:
+            try:
+                found.append((place, open_dataset(resolve_remote(place, self.remotes.registry))))
+            except OdfError as error:
+                self._tell(f"Nothing can be fetched from {place}: {error.message}", type(error), error.hint)
+        return found
+
+    def _tell_lost_tags(self) -> None:
+        """Tags that have been pushed and are not here: deleted or lost, which only a person knows."""
+        here = set(self.dataset.layout.refs.names())
+        pushed_to = self.remotes.aliases(self.dataset).list("push")
+        for place, layout in (known for known in self._places if known[0] in pushed_to):
+            with suppress(OdfError):  # not all places can be listed
+                found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
+                for name in found[:_MOST_TAGS]:
+                    self._tell(
+                        f"{place} has {name}, which is not here",
+                        ReferenceNotThere,
+                        f"If it was lost: odf tag {self.dataset.handle} {name.name} {layout.refs.get(name.reference)}",
+                    )
+
+    def _blocks(self, head: Multihash, seen: set[Multihash]) -> list[HashedBlock]:
+        """The blocks from one on, each good when this returns; those that were seen are left out."""
+        blocks: list[HashedBlock] = []
+        store = self.dataset.layout.blocks
+        name: Multihash | None = head
+        while name is not None and name not in seen:
+            if damage_of(store, name, "block") is not None:
+                self._fetch(store, name, lambda place, name=name: self._copy_block(place, name))  # type: ignore[misc]
+            hashed = self.dataset.chain.block(name)
+            seen.add(name)
+            blocks.append(hashed)
+            self.progress(Progress(str(self.dataset.handle), "looking for damage", len(seen), None, "blocks"))
+            name = hashed.block.prev_block_hash
+        return blocks
+
+    def _object(self, item: LinkedObject) -> None:
+        store = item.kind.store(self.dataset.layout)
+        what = "slice" if item.kind is ObjectKind.DATA_SLICE else "checkpoint"
+        if damage_of(store, item.name, what, item.size) is None:
+            return
+
+        def copy(place: DatasetLayout) -> None:
+            with item.kind.store(place).open(item.name) as stream:
+                store.insert_stream(stream, item.name, size=item.size)
+
+        self._fetch(store, item.name, copy)
+
+    def _copy_block(self, place: DatasetLayout, name: Multihash) -> None:
+        data = read_block(place.blocks, name).data
+        self.dataset.layout.blocks.insert_stream(io.BytesIO(data), name, size=len(data))
+
+    def _fetch(self, store: ObjectStore, name: Multihash, copy: Callable[[DatasetLayout], None]) -> None:
+        file = store.describe(name)
+        for place, layout in self._places:
+            try:
+                put_aside(Path(file))
+                copy(layout)
+            except ObjectNotFound:
+                self._tell(f"{place} does not have it either", ObjectNotFound, file=file)
+            except (OdfError, OSError) as error:
+                cause = type(error) if isinstance(error, OdfError) else TransferError
+                self._tell(f"{place}: {error}", cause, getattr(error, "hint", None), file)
+            else:
+                self.repaired.append(file)
+                return
+
+    def _tell(self, message: str, cause: type[OdfError], hint: str | None = None, file: str | None = None) -> None:
+        self.findings.append(
+            Finding(severity=Severity.WARNING, check="repair", message=message, file=file, hint=hint, code=cause.code)
+        )
+
+
+def _tag(reference: str) -> ReferenceName | None:
+    name = ReferenceName.parse(reference)
+    return name if name is not None and name.kind is ReferenceKind.TAG else None

@@ -1,0 +1,214 @@
+"""Repair of what is not named by a hash: references, and signatures. Other places are asked, and believed with care.
+
+- A tag or branch that is damaged or leads nowhere comes again as another place has it; so does the head, first by the
+  signature of it here. Where blocks here go on from what is there, a person has to say which is meant.
+- Signatures are taken where they are good ones, of blocks whose own here are damaged or gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD, LocalRefStore
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.side_files import SideFiles
+from odfpy.chain.signatures import (
+    BLOCK,
+    HEAD_PATH,
+    MAX_SIZE,
+    SignedBlock,
+    decode,
+    encode,
+    path_of,
+    read_all_signatures,
+    read_head_signatures,
+    read_signatures,
+    says_signed,
+)
+from odfpy.chain.signatures import HEAD as HEAD_SIGNATURES
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import IntegrityError, OdfError
+from odfpy.files import put_aside
+from odfpy.repository.divergence import read_block
+
+Places = Sequence[tuple[str, DatasetLayout]]
+"""Other places that have the dataset, by what they are called."""
+
+
+# --- References ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReferenceRepair:
+    """References of a dataset, whose lock the caller holds."""
+
+    dataset: StoredDataset
+    places: Places
+
+    def restored(self, name: str) -> bool:
+        """Whether a reference was damaged, or led nowhere, and leads to a block again.
+
+        Raises:
+            IntegrityError: another place has it, and blocks here go on from there.
+            OdfError: it cannot be written.
+        """
+        refs = self.dataset.layout.refs
+        assert isinstance(refs, LocalRefStore)  # noqa: S101 - a dataset of a workspace, seen from its head
+        here: Multihash | None = None
+        with suppress(OdfError):
+            here = refs.get(name)
+        # What only has lost its block is right. A head that leads nowhere does not go back to what was pushed once.
+        if here is not None and (here in self.dataset.layout.blocks or self._is_somewhere(here)):
+            return False
+        for block in self._signed_head() if name == HEAD and here is not None else self._candidates(name):
+            if block != here and self._is_somewhere(block):
+                if not _is_tag(name):
+                    self._require_last(name, block)
+                refs.restore(name, block)
+                return True
+        return False
+
+    def _candidates(self, name: str) -> Iterator[Multihash]:
+        if name == HEAD:
+            yield from self._signed_head()
+        for _, place in self.places:
+            with suppress(OdfError):
+                block = place.refs.get(name)
+                if block is not None:
+                    yield block
+
+    def _signed_head(self) -> Iterator[Multihash]:
+        """Where the head was moved to last, as whoever moved it has signed."""
+        side = self.dataset.layout.side
+        with suppress(OdfError):
+            data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
+            if side is not None and data is not None:
+                signed = decode(data, HEAD_SIGNATURES, side.describe(HEAD_PATH))
+                block = self.dataset.chain.block(signed.block_hash)
+                if read_head_signatures(side, self.dataset.handle.id, block) is not None:
+                    yield block.hash
+
+    def _is_somewhere(self, block: Multihash) -> bool:
+        for layout in (self.dataset.layout, *(place for _, place in self.places)):
+            with suppress(OdfError):
+                read_block(layout.blocks, block)
+                return True
+        return False
+
+    def _require_last(self, name: str, block: Multihash) -> None:
+        """See that no block here goes on from one, unless another reference leads to it."""
+        layout = self.dataset.layout
+        reached: set[Multihash] = set()
+        for other in layout.refs.names():
+            with suppress(OdfError):
+                reached.update(one.hash for one in layout.chain.iter_blocks(layout.refs.get(other)))
+        after = [
+            one.hash
+            for one in self._blocks_here()
+            if one.block.prev_block_hash == block and one.hash not in reached and not self._was_signed_away(name, block)
+        ]
+        if after:
+            raise IntegrityError(
+                f"Damaged reference: {layout.refs.describe(name)}; another place has it at {block}, and blocks here go"
+                f" on from there, such as {after[0]}",
+                hint="Write the hash of the block that it was at into the file.",
+            )
+
+    def _was_signed_away(self, name: str, block: Multihash) -> bool:
+        """Whether the head is known to have been there last, so that what goes on from there was left."""
+        return name == HEAD and block in self._signed_head()
+
+    def _blocks_here(self) -> Iterator[HashedBlock]:
+        blocks = self.dataset.layout.blocks
+        for name in blocks:
+            with suppress(OdfError):
+                yield read_block(blocks, name).hashed
+
+
+def _is_tag(name: str) -> bool:
+    reference = ReferenceName.parse(name)
+    return reference is not None and reference.kind is ReferenceKind.TAG
+
+
+# --- Signatures ------------------------------------------------------------------------------------------------------
+
+
+def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], places: Places) -> Iterator[str]:
+    """Get signatures from other places, of blocks whose own are damaged or gone; gives back the files.
+
+    Args:
+        dataset: whose lock the caller holds.
+        blocks: blocks of it.
+        places: where to look.
+
+    Raises:
+        OdfError: one cannot be written.
+    """
+    side, dataset_id = dataset.layout.side, dataset.handle.id
+    if side is None:
+        return
+    wanted = [one for one in blocks if not _is_good(side, dataset_id, one)]
+    head = next((one for one in blocks if one.hash == dataset.layout.refs.get(HEAD)), None)
+    for _, place in places:
+        if place.side is None or not _says_signed(place.side):
+            continue
+        found = _good_ones(place.side, dataset_id, wanted) if wanted else []
+        for hashed, signed in found:
+            yield _written(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK))
+            wanted.remove(hashed)
+        if head is not None and not _is_good_head(side, dataset_id, head):
+            with suppress(OdfError):
+                of_head = read_head_signatures(place.side, dataset_id, head)
+                if of_head is not None:
+                    yield _written(dataset.folder, side, HEAD_PATH, encode(of_head, HEAD_SIGNATURES))
+
+
+def _is_good(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock) -> bool:
+    try:
+        return read_signatures(side, dataset_id, hashed) is not None
+    except OdfError:
+        return False
+
+
+def _is_good_head(side: SideFiles, dataset_id: DatasetId, head: HashedBlock) -> bool:
+    try:
+        return read_head_signatures(side, dataset_id, head) is not None
+    except OdfError:
+        return False
+
+
+def _says_signed(side: SideFiles) -> bool:
+    try:
+        return says_signed(side)
+    except OdfError:
+        return False
+
+
+def _good_ones(
+    side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
+) -> list[tuple[HashedBlock, SignedBlock]]:
+    """Signatures that another place has, each checked; what is wrong with one there does no harm to the others."""
+    try:
+        found = read_all_signatures(side, dataset_id, blocks)
+    except OdfError:
+        if len(blocks) == 1:
+            return []
+        half = len(blocks) // 2
+        return [*_good_ones(side, dataset_id, blocks[:half]), *_good_ones(side, dataset_id, blocks[half:])]
+    return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]
+
+
+def _written(folder: Path, side: SideFiles, path: str, data: bytes) -> str:
+    try:
+        put_aside(folder / path)
+    except OSError as error:
+        raise OdfError(f"Cannot write {folder / path}: {error.strerror}") from error
+    side.write(path, data)
+    return str(folder / path)

@@ -1,0 +1,123 @@
+"""Replays of transforms: does the same query over the same rows give the rows that are recorded?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import ExecuteTransform, SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.maintenance.reference_order import in_order_of_names, reordered
+from odfpy.coordinator.maintenance.verification import Verification
+from odfpy.coordinator.storage.results import Severity
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.transform.intervals import recorded_intervals
+from odfpy.coordinator.transform.run import EngineFor, make_request, require_transform, run, watermark_after
+from odfpy.data.multihash import Multihash
+from odfpy.engine.contract import TransformResponseSuccess
+from odfpy.errors import OdfError, ReplayMismatch
+
+_OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
+_BY_NAME = (
+    ", which is how the reference's engine reads several of them at once: the rows are right, but not in the order in"
+    " which they came, so a correction may stand before its row"
+)
+_DERIVE_ANEW = "Nothing is damaged. Who needs the rows as they came derives a dataset of the same query with odfpy."
+
+
+def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
+    """Replay all transforms: each from the checkpoint before it, or from the start without using any."""
+    state = ChainState()
+    with storage.scratch() as folder:
+        kept: Path | None = None
+        for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
+            event = hashed.block.event
+            if isinstance(event, ExecuteTransform):
+                this.tell("replaying", number)
+                this.replayed += 1
+                before = kept if from_start else _recorded_checkpoint(this, state)
+                try:
+                    kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
+                except OdfError as error:
+                    message = f"Cannot be replayed: {error.message}"
+                    this.error("replay", message, hashed, hint=error.hint, cause=type(error))
+                    return
+            state = after
+
+
+def _recorded_checkpoint(this: Verification, state: ChainState) -> Path | None:
+    recorded = state.checkpoint
+    if recorded is None or recorded.physical_hash in this.lost:
+        return None
+    return this.dataset.layout.checkpoints.local_path(recorded.physical_hash)
+
+
+def _replay(
+    this: Verification,
+    storage: Storage,
+    hashed: HashedBlock,
+    event: ExecuteTransform,
+    before: ChainState,
+    engine_for: EngineFor,
+    checkpoint: Path | None,
+    folder: Path,
+) -> Path | None:
+    """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
+    set_transform = require_transform(this.dataset, before)
+    inputs = recorded_intervals(this.dataset, set_transform, event)
+    with storage.scratch() as scratch:
+        time = hashed.block.system_time
+        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)
+        engine = engine_for(set_transform.transform)
+        response = run(engine, request, inputs, this.dataset, before)
+        found = _logical_hash(response)
+        recorded = event.new_data.logical_hash if event.new_data else None
+        versions = _compare_versions(set_transform, engine.version)
+        by_name = in_order_of_names(set_transform.transform, request) if found != recorded else None
+        if by_name is not None and _logical_hash(run(engine, by_name, inputs, this.dataset, before)) == recorded:
+            message = f"Reproducible with the slices of {reordered(request, by_name)} in the order of their names"
+            this.error("replay", message + _BY_NAME, hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING)
+            found = recorded
+        if found != recorded:
+            path = Path(response.slices[0].path) if response.slices else None
+            message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
+            message += _compare_rows(this, event, path) + versions
+            this.error("replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch)
+        elif response.new_watermark is not None and watermark_after(before, response) != event.new_watermark:
+            message = f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}"
+            hint = _OTHER_ENGINE if versions else None
+            this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
+        made = Path(request.new_checkpoint_path)
+        return made.replace(folder / "checkpoint") if made.is_file() else None
+
+
+def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:
+    return response.slices[0].logical_hash if response.slices else None
+
+
+def _compare_rows(this: Verification, event: ExecuteTransform, replayed: Path | None) -> str:
+    """A remark on how the rows of a replay differ from the recorded ones."""
+    if replayed is None or event.new_data is None:
+        return ""
+    recorded = this.dataset.layout.data.local_path(event.new_data.physical_hash)
+    if recorded is None:
+        return ""
+    if _rows(recorded, this) == _rows(replayed, this):
+        return "; the rows are the same in another order"
+    return "; the rows differ"
+
+
+def _compare_versions(set_transform: SetTransform, version: str) -> str:
+    """A remark on the engine, where another one has made the rows."""
+    recorded = set_transform.transform.version
+    return f"; they were made with {recorded}, this is {version}" if recorded not in (None, version) else ""
+
+
+def _rows(path: Path, this: Verification) -> Counter[str]:
+    from odfpy.data.slice import read_slice
+
+    vocab = this.states[-1].vocab
+    table = read_slice(path, vocab=vocab)
+    columns = sorted(name for name in table.column_names if name != vocab.offset_column)
+    return Counter(repr(row) for batch in table.select(columns).to_batches(10_000) for row in batch.to_pylist())

@@ -1,0 +1,74 @@
+"""A verification under way: what has been read, and what has been found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.results import BatchComparison, Finding, Progress, ProgressSink, Severity
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import IntegrityError, OdfError
+
+CHECKPOINT: Final = "checkpoint"
+SIGNATURE: Final = "signature"
+
+
+@dataclass
+class Verification:
+    """A verification under way.
+
+    Attributes:
+        blocks: the blocks that could be read, oldest first.
+        states: the state of the chain after each of them.
+        missing: checkpoints that are not there, with their blocks.
+        lost: checkpoints that are missing or damaged.
+    """
+
+    dataset: StoredDataset
+    progress: ProgressSink
+    blocks: list[HashedBlock] = field(default_factory=list)
+    states: list[ChainState] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    missing: list[tuple[HashedBlock, Multihash]] = field(default_factory=list)
+    lost: set[Multihash] = field(default_factory=set)
+    comparisons: list[BatchComparison] = field(default_factory=list)
+    slices: int = 0
+    checkpoints: int = 0
+    replayed: int = 0
+
+    def error(
+        self,
+        check: str,
+        message: str,
+        block: HashedBlock | None = None,
+        *,
+        file: str | None = None,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+        cause: type[OdfError] = IntegrityError,
+    ) -> None:
+        """Note a finding."""
+        finding = Finding(
+            severity=severity,
+            check=check,
+            message=message,
+            block=block.hash if block else None,
+            sequence_number=block.block.sequence_number if block else None,
+            file=file,
+            hint=hint,
+            code=cause.code,
+        )
+        self.findings.append(finding)
+
+    @property
+    def can_be_replayed(self) -> bool:
+        """Whether blocks and slices are what they should be; what a checkpoint has can be made again."""
+        found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
+        return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in found)
+
+    def tell(self, action: str, number: int) -> None:
+        """A sign of life."""
+        self.progress(Progress(str(self.dataset.handle), action, number, len(self.blocks), "blocks"))

@@ -1,0 +1,273 @@
+"""Verification: are the bytes what the chain says, and is the data what the queries say?
+
+    1. every block: it has its hash, it can be read, every chain rule holds; blocks of the future are remarked on
+    2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
+    3. every checkpoint that is there: size and hash fit; one that is gone is remarked on, since it is a cache
+    4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
+       integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
+       of the inputs; or all of them from the start, each from what the replay before it has kept. Where the reference
+       implementation has read slices in the order of their names, so does a second replay, with a remark
+    5. what a derivative amounts to, beside its query run once over what its inputs amounted to, if that is asked for
+    6. every signature: it is by whom it says it is; a copy is signed by whom the settings want
+
+A finding names block and file. Slices that others wrote with the reference's known deviation of the logical hash
+(nulls in a struct and in its members) give a warning, since no correct computation can reproduce it.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.rules import validated
+from odfpy.chain.signatures import SignatureReport
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage.graph import DependencyCycle
+from odfpy.coordinator.maintenance.batch import Batch, finding_of, moments
+from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.replay import replay_all
+from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
+from odfpy.coordinator.storage.results import Finding, ProgressSink, Severity, VerifyReport, silent
+from odfpy.coordinator.storage.signers import verify_signatures
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.remotes import Remotes
+from odfpy.coordinator.transform.run import EngineFor
+from odfpy.data.duration import Duration
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import ChainRuleViolation, HashMismatch, ObjectNotFound, OdfError
+from odfpy.repository.clock import FromTheFuture, ahead
+
+_RESTORE = (
+    "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
+    " name from another copy."
+)
+_MAKE_AGAIN = (
+    "Delete the file, or copy that of the same name from another copy of the dataset. Replays and pulls go without it:"
+    " what it had is made again from the history of the inputs, which takes longer."
+)
+_FUTURE = (
+    "See whether the clock here is right. If it is, that of the writer was ahead: questions about now leave such"
+    " blocks out, and what follows them has their time."
+)
+_WITHOUT = "Nothing is lost: what it had is made again from the history of the inputs when it is needed."
+
+
+def verify(
+    storage: Storage,
+    dataset: StoredDataset,
+    *,
+    engine_for: EngineFor | None = None,
+    from_start: bool = False,
+    batch: Batch | None = None,
+    each_transform: bool = False,
+    progress: ProgressSink = silent,
+) -> VerifyReport:
+    """Verify one dataset.
+
+    Args:
+        storage: the workspace.
+        dataset: the dataset.
+        engine_for: gives the engines for replays; without it only the integrity is verified.
+        from_start: replay without using any checkpoint of it.
+        batch: gives a second opinion, None if none is asked for.
+        each_transform: ask for it after each transform, not only after the last one.
+        progress: is told how far the work is.
+    """
+    started = time.monotonic()
+    this = Verification(dataset, progress)
+    _verify_chain(this)
+    _remark_on_future(this)
+    for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
+        this.tell("checking files", number)
+        _verify_files(this, hashed, state)
+    _remark_on_missing(this)
+    is_derivative = this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE
+    if engine_for is not None and is_derivative:
+        replay_all(this, storage, engine_for, from_start=from_start)
+    if batch is not None and is_derivative:
+        _compare_with_batch(this, batch, each=each_transform)
+    signatures = _verify_signatures(this)
+    return VerifyReport(
+        handle=dataset.handle,
+        blocks=len(this.blocks),
+        slices=this.slices,
+        checkpoints=this.checkpoints,
+        transforms_replayed=this.replayed,
+        signatures=signatures,
+        findings=tuple(this.findings),
+        seconds=time.monotonic() - started,
+        against_batch=tuple(this.comparisons),
+    )
+
+
+def with_circle(report: VerifyReport, circle: DependencyCycle | None) -> VerifyReport:
+    """The report with a finding, if the dataset is derived from itself."""
+    if circle is None:
+        return report
+    finding = Finding(
+        severity=Severity.ERROR, check="lineage", message=circle.message, hint=circle.hint, code=circle.code
+    )
+    return replace(report, findings=(*report.findings, finding))
+
+
+# --- 1. Blocks -------------------------------------------------------------------------------------------------------
+
+
+def _verify_chain(this: Verification) -> None:
+    walk = this.dataset.chain.iter_blocks()
+    try:
+        while (hashed := next(walk, None)) is not None:
+            this.blocks.append(hashed)
+    except OdfError as error:
+        this.error("block", error.message, hint=error.hint or _RESTORE, cause=type(error))
+        this.blocks.clear()  # the rules need the whole chain, from its seed on
+        return
+    this.blocks.reverse()
+    state = ChainState()
+    broken = False
+    for hashed in this.blocks:
+        try:
+            state = state.after(hashed) if broken else validated(state, hashed)
+        except ChainRuleViolation as error:
+            this.error("chain", error.message, hashed, hint=error.hint, cause=type(error))
+            state, broken = state.after(hashed), True
+        this.states.append(state)
+    if this.states[-1].dataset_id != this.dataset.handle.id:
+        this.error("chain", f"The chain is that of another dataset: {this.states[-1].dataset_id}", this.blocks[0])
+
+
+def _remark_on_future(this: Verification) -> None:
+    """One remark on all blocks whose time has not come yet, at the first of them."""
+    now = Timestamp.now()
+    early = [hashed for hashed in this.blocks if ahead(hashed.block.system_time, now) is not None]
+    if not early:
+        return
+    difference = Duration.between(now, early[-1].block.system_time).in_words
+    many = f", as are {len(early) - 1} after it" if len(early) > 1 else ""
+    message = f"The block is of the future{many}: {difference} ahead of the clock here"
+    this.error("clock", message, early[0], hint=_FUTURE, severity=Severity.WARNING, cause=FromTheFuture)
+
+
+# --- 2. and 3. Slices and checkpoints --------------------------------------------------------------------------------
+
+
+def _verify_files(this: Verification, hashed: HashedBlock, state: ChainState) -> None:
+    event = hashed.block.event
+    if not isinstance(event, (AddData, ExecuteTransform)):
+        return
+    layout = this.dataset.layout
+    if event.new_checkpoint is not None:
+        this.checkpoints += 1
+        checkpoint = event.new_checkpoint
+        name = checkpoint.physical_hash
+        if name not in layout.checkpoints:
+            this.missing.append((hashed, name))
+            this.lost.add(name)
+        elif not _verify_object(this, hashed, CHECKPOINT, layout.checkpoints, name, checkpoint.size):
+            this.lost.add(name)
+    if event.new_data is not None:
+        this.slices += 1
+        name = event.new_data.physical_hash
+        if _verify_object(this, hashed, "slice", layout.data, name, event.new_data.size):
+            _verify_rows(this, hashed, state, event.new_data)
+
+
+def _remark_on_missing(this: Verification) -> None:
+    """One remark on all checkpoints that are gone, at the last of them: a person may have made room."""
+    if not this.missing:
+        return
+    block, name = this.missing[-1]
+    message = "Missing checkpoint"
+    if len(this.missing) > 1:
+        message += f"s: {len(this.missing)} of {this.checkpoints}; the last one"
+    file = this.dataset.layout.checkpoints.describe(name)
+    this.error(CHECKPOINT, message, block, file=file, hint=_WITHOUT, severity=Severity.WARNING, cause=ObjectNotFound)
+
+
+def _verify_object(
+    this: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
+) -> bool:
+    """Size and physical hash of one file."""
+    file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE
+    damage = damage_of(store, name, check, size)
+    if damage is not None:
+        this.error(check, damage.message, hashed, file=file, hint=restore, cause=damage.cause)
+    return damage is None
+
+
+def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
+    """What a slice holds: number and offsets of rows, logical hash."""
+    from odfpy.data.logical_hash import ambiguous_columns, logical_hash_of_parquet
+    from odfpy.data.slice import slice_stats
+
+    store = this.dataset.layout.data
+    path = store.local_path(data.physical_hash)
+    file = store.describe(data.physical_hash)
+    if path is None:
+        return
+    try:
+        stats = slice_stats(path, vocab=state.vocab)
+        found = logical_hash_of_parquet(path)
+    except OdfError as error:
+        this.error("slice", error.message, hashed, file=file, hint=error.hint, cause=type(error))
+        return
+    interval = data.offset_interval
+    rows = interval.end - interval.start + 1
+    if (stats.offset_start, stats.offset_end, stats.num_rows) != (interval.start, interval.end, rows):
+        this.error(
+            "slice",
+            f"The slice holds {stats.num_rows} rows with offsets {stats.offset_start} to {stats.offset_end}, the block"
+            f" says {rows} rows with offsets {interval.start} to {interval.end}",
+            hashed,
+            file=file,
+        )
+    if found == data.logical_hash:
+        return
+    columns = ambiguous_columns(path)
+    if columns:
+        message = (
+            f"The logical hash cannot be checked: {', '.join(columns)} have nulls in a struct and in its members, for"
+            " which the writer's hash is no function of the data; the physical hash is right"
+        )
+        this.error("slice", message, hashed, file=file, severity=Severity.WARNING)
+    else:
+        message = f"The logical hash of the rows is {found}, the block says {data.logical_hash}"
+        this.error("slice", message, hashed, file=file, cause=HashMismatch)
+
+
+# --- 5. A second opinion ---------------------------------------------------------------------------------------------
+
+
+def _compare_with_batch(this: Verification, batch: Batch, *, each: bool) -> None:
+    for moment in moments(this.blocks, this.states, each=each):
+        this.tell("comparing with the query run once", moment.hashed.block.sequence_number)
+        try:
+            found = batch.compare(this.dataset, moment)
+        except OdfError as error:
+            message = f"Cannot be compared with its query run once: {error.message}"
+            this.error("batch", message, moment.hashed, hint=error.hint, cause=type(error))
+            return
+        if found is not None:
+            this.comparisons.append(found)
+            finding = finding_of(found)
+            this.findings += [] if finding is None else [finding]
+
+
+# --- 6. Signatures ---------------------------------------------------------------------------------------------------
+
+
+def _verify_signatures(this: Verification) -> SignatureReport:
+    def tell(error: OdfError, block: HashedBlock, file: str) -> None:
+        this.error(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
+
+    remotes = Remotes(this.dataset.storage)
+    is_copy = False
+    with suppress(OdfError):  # a damaged file of aliases has a finding of its own
+        is_copy = bool(remotes.aliases(this.dataset).list("pull"))
+    return verify_signatures(this.dataset, this.blocks, remotes.required if is_copy else None, tell)

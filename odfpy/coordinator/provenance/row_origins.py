@@ -1,0 +1,71 @@
+"""How rows of root datasets came in: block, source, and the state of the source that was recorded with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, AddPushSource, SetPollingSource
+from odfpy.chain.sources import (
+    FetchContainer,
+    FetchEthereumLogs,
+    FetchFilesGlob,
+    FetchMqtt,
+    FetchStep,
+    FetchUrl,
+)
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.ingest.source_state import ETAG, POLLING_SOURCE
+from odfpy.provenance.model import Origin
+
+
+def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
+    """How rows came in, by offset."""
+    found: dict[int, Origin] = {}
+    fetch: FetchStep | None = None
+    pushed: list[str] = []
+    for hashed in dataset.chain.in_order():
+        event = hashed.block.event
+        if isinstance(event, SetPollingSource):
+            fetch = event.fetch
+        elif isinstance(event, AddPushSource):
+            pushed.append(event.source_name)
+        elif isinstance(event, AddData) and event.new_data is not None:
+            interval = event.new_data.offset_interval
+            origin = _origin(hashed, event, fetch, pushed)
+            found |= {offset: origin for offset in offsets if interval.start <= offset <= interval.end}
+    return found
+
+
+def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed: Sequence[str]) -> Origin:
+    state, block = event.new_source_state, hashed.block
+    is_polled = fetch is not None and (state is None or state.source_name == POLLING_SOURCE)
+    if is_polled and fetch is not None:
+        source: str | None = _place_of(fetch)
+    else:
+        source = state.source_name if state is not None else pushed[0] if len(pushed) == 1 else None
+    has_files = is_polled and isinstance(fetch, FetchFilesGlob) and state is not None and state.kind == ETAG
+    return Origin(
+        block=hashed.hash,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+        source=source,
+        file=state.value if has_files and state is not None else None,
+        state_kind=None if state is None else state.kind,
+        state=None if state is None else state.value,
+    )
+
+
+def _place_of(fetch: FetchStep) -> str:
+    """Where a source fetches from, as its manifest says: secrets are templates there."""
+    match fetch:
+        case FetchUrl(url=url):
+            return url
+        case FetchFilesGlob(path=path):
+            return path
+        case FetchContainer(image=image):
+            return image
+        case FetchMqtt(host=host, port=port):
+            return f"mqtt://{host}:{port}"
+        case FetchEthereumLogs(node_url=url):
+            return url or "Ethereum"

@@ -1,0 +1,190 @@
+"""Which rows of a derivative are asked about together, and as of which run.
+
+Row by row, those of all runs. With state, what a row is made of is that of the result as it was after the run that has
+added it, or before the one that takes it back. As long as nothing that says the same came after it, and the query can
+only add to what rows are made of, a row is looked for in the result as it was after a later run, too, together with
+those of that one; it was made of the same rows if none of these is newer than the row (see `Question.holds`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.coordinator.provenance.stored_rows import StoredRow, StoredRows
+from odfpy.coordinator.transform.history import Run, together
+from odfpy.engine import contract
+
+if TYPE_CHECKING:
+    from odfpy.chain.events import SetTransform
+
+_FEWEST_RUNS: Final = 3
+"""It is not worth while to find out whether fewer runs than that can be asked about together."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Rows of a derivative that were made by the same query.
+
+    Attributes:
+        runs: those that made them; with state one, and the rows are those of the result as it was after it.
+        rows: the rows.
+        by_rows: whether the query is row by row.
+        until: with state, of how many new rows of each input the run is to know; None for all.
+        as_of: with state, the earlier runs as of which rows are asked about, by their offsets.
+    """
+
+    runs: tuple[Run, ...]
+    rows: tuple[StoredRow, ...]
+    by_rows: bool
+    until: tuple[int, ...] | None = None
+    as_of: Mapping[int, Run] = field(default_factory=dict)
+
+    @property
+    def last(self) -> Run:
+        """The last of the runs."""
+        return self.runs[-1]
+
+    def sign(self, row: StoredRow) -> int:
+        """1, or -1 of a row that stands for one that takes something back."""
+        return row.operation.weight if self.by_rows else 1
+
+    def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
+        """What was read."""
+        if self.by_rows:
+            return together(self.runs, scratch)
+        found = self.last.request(scratch).query_inputs
+        if self.until is None:
+            return found
+        return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
+
+    def holds(self, offset: int, cited: Collection[tuple[int, int]]) -> bool:
+        """Whether a way in which a row is made was one as of the run that it is asked about as of, too."""
+        run = self.as_of.get(offset)
+        return run is None or all(run.has_read(source, row) for source, row in cited)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions for rows of one derivative.
+
+    Attributes:
+        rows: all rows of the dataset.
+        runs: its runs.
+    """
+
+    rows: StoredRows
+    runs: Sequence[Run]
+
+    @cached_property
+    def _firsts(self) -> Sequence[tuple[int, int]]:
+        """The offsets with which the rows of runs begin, and the places of the runs."""
+        return [
+            (run.event.new_data.offset_interval.start, at)
+            for at, run in enumerate(self.runs)
+            if run.event.new_data is not None
+        ]
+
+    def place_of(self, offset: int) -> int | None:
+        """Which run has added a row; None if none has."""
+        found = bisect_right(self._firsts, offset, key=lambda one: one[0]) - 1
+        if found < 0:
+            return None
+        at = self._firsts[found][1]
+        return at if self.runs[at].has(offset) else None
+
+    def by_rows(self, wanted: Iterable[StoredRow]) -> Iterator[Question]:
+        """One question for all rows that were made by a query row by row."""
+        by_query: defaultdict[SetTransform, list[StoredRow]] = defaultdict(list)
+        for row in wanted:
+            by_query[self._run_of(row).set_transform].append(row)
+        for rows in by_query.values():
+            runs = {run.block.hash: run for run in map(self._run_of, rows)}
+            yield Question(tuple(runs.values()), tuple(rows), by_rows=True)
+
+    def by_run(self, wanted: Iterable[StoredRow]) -> Iterator[Question]:
+        """A question for each run as of which rows are looked for; what goes was there before its run."""
+        by_place: defaultdict[int, list[StoredRow]] = defaultdict(list)
+        for row in wanted:
+            by_place[self._as_of(row)].append(row)
+        for at, rows in by_place.items():
+            if at >= 0:
+                yield Question((self.runs[at],), tuple(rows), by_rows=False)
+
+    def together(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
+        """As few questions as there can be: each as of a run at which all of its rows are in the result."""
+        by_query: defaultdict[SetTransform, list[StoredRow]] = defaultdict(list)
+        for row in wanted:
+            if self._as_of(row) >= 0:
+                by_query[self.runs[self._as_of(row)].set_transform].append(row)
+        for rows in by_query.values():
+            if len({self._as_of(row) for row in rows}) < _FEWEST_RUNS:
+                yield from self.by_run(rows)
+                continue
+            stays = self._stays(rows)
+            waiting = sorted(rows, key=lambda row: (stays[row.offset], self._as_of(row)))
+            while waiting:
+                until = stays[waiting[0].offset]
+                some = [row for row in waiting if self._as_of(row) <= until]
+                waiting = [row for row in waiting if self._as_of(row) > until]
+                last = max(map(self._as_of, some))
+                earlier = {row.offset: self.runs[self._as_of(row)] for row in some if self._as_of(row) < last}
+                yield Question((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
+
+    def _stays(self, rows: Sequence[StoredRow]) -> Mapping[int, int]:
+        """For each row, the last run of the same query up to which nothing that says the same came after it."""
+        following = self.rows.saying_the_same(rows)
+        found = {}
+        for row in rows:
+            at = self._as_of(row)
+            if row.operation.weight < 0:
+                found[row.offset] = at
+                continue
+            offsets = following[row.key]
+            others = offsets[bisect_right(offsets, self._end_of(at)) :]
+            changes = self.place_of(others[0]) if others else None
+            ends = at if others else self._last_of_query[at]
+            found[row.offset] = ends if changes is None else min(changes - 1, self._last_of_query[at])
+        return found
+
+    @cached_property
+    def _last_of_query(self) -> Sequence[int]:
+        """Of each run the last one up to which the query is the same."""
+        found = list(range(len(self.runs)))
+        for at in reversed(found[:-1]):
+            if self.runs[at].set_transform == self.runs[at + 1].set_transform:
+                found[at] = found[at + 1]
+        return found
+
+    def _end_of(self, at: int) -> int:
+        """The last offset that a run has added."""
+        data = self.runs[at].event.new_data
+        return -1 if data is None else data.offset_interval.end
+
+    def _as_of(self, row: StoredRow) -> int:
+        """The place of the run as of which a row is looked for; -1 for before the first one."""
+        at = self._place(row)
+        return at if row.operation.weight > 0 else at - 1
+
+    def _run_of(self, row: StoredRow) -> Run:
+        return self.runs[self._place(row)]
+
+    def _place(self, row: StoredRow) -> int:
+        """The place of the run that has added a row."""
+        at = self.place_of(row.offset)
+        if at is None:
+            raise LookupError(row.offset)
+        return at
+
+
+def _up_to(given: contract.TransformRequestInput, count: int) -> contract.TransformRequestInput:
+    """An input of which only the first new rows have come."""
+    interval = given.offset_interval
+    if interval is None or count > interval.end - interval.start:
+        return given
+    return replace(given, offset_interval=replace(interval, end=interval.start + count - 1) if count else None)

@@ -1,0 +1,204 @@
+"""What rows of a derivative are made of, as its engine tells; and replays of nothing but the rows that were cited."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from odfpy.coordinator.provenance.row_questions import Question
+from odfpy.coordinator.provenance.stored_rows import Key, StoredRows
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.engine import contract
+from odfpy.engine.registry import Engine
+from odfpy.engine.responses import as_error
+from odfpy.engine.tracing import (
+    BRANCH,
+    INPUT,
+    OFFSET,
+    WANTED,
+    WAY,
+    WEIGHT,
+    ColumnOrigin,
+    Tracer,
+    TraceRequest,
+    TraceResponseSuccess,
+)
+from odfpy.errors import InternalError
+from odfpy.provenance.errors import UnknownProvenance
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Cited: TypeAlias = frozenset[tuple[int, int]]
+"""Rows of inputs: number of the input, and offset there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What makes a row.
+
+    Attributes:
+        rows: the rows of the inputs.
+        branches: the branches of the query that they came through, with the numbers of the inputs; -1 is any.
+    """
+
+    rows: Cited
+    branches: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class RowTraces:
+    """Asks an engine.
+
+    Attributes:
+        dataset: the derivative.
+        rows: its rows.
+        engine: of its query.
+    """
+
+    dataset: StoredDataset
+    rows: StoredRows
+    engine: Engine
+
+    # --- What rows are made of ---
+
+    def ways(self, question: Question) -> tuple[Mapping[int, list[Way]], tuple[ColumnOrigin, ...]] | None:
+        """Of each row all ways in which it is made, in a fixed order; and where the columns come from.
+
+        Returns:
+            None where rows are asked about as of several runs, and the engine cannot tell of these together. Rows for
+            which that does not do are not among those that are found.
+
+        Raises:
+            UnknownProvenance: the engine cannot tell.
+            InvalidQuery, EngineError: as the engine says.
+        """
+        if not isinstance(self.engine, Tracer):
+            raise UnknownProvenance(
+                f"The engine {self.engine.name} of {self.dataset.handle} does not tell where rows come from",
+                hint="Rows of queries for `engine: spark` and `engine: datafusion` can be traced.",
+            )
+        with self.dataset.storage.scratch() as scratch:
+            request = TraceRequest(
+                transform=question.last.set_transform.transform,
+                vocab=question.last.before.vocab,
+                query_inputs=question.inputs(scratch),
+                wanted_path=str(scratch / "wanted"),
+                output_path=str(scratch / "made-of"),
+                recorded_schema=self.dataset.state.schema,
+                has_earlier=bool(question.as_of),
+            )
+            self._write_wanted(question, scratch / "wanted")
+            response = self.engine.trace(request)
+            if not isinstance(response, TraceResponseSuccess):
+                raise as_error(response)
+            if not response.is_complete:
+                return None
+            return self._ways(question, scratch / "made-of"), response.origins
+
+    def _write_wanted(self, question: Question, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        signs = {row.offset: question.sign(row) for row in question.rows}
+        parts = [part for _, _, part in self.rows.parts(sorted(signs))]
+        table = pa.concat_tables(parts, promote_options="default")
+        offsets = table.column(question.last.before.vocab.offset_column)
+        weights = pa.array([signs[offset] for offset in offsets.to_pylist()], pa.int32())
+        names = [name for name in self.rows.columns if name in table.column_names]
+        shown = table.select(names).append_column(WANTED, offsets.cast(pa.int64())).append_column(WEIGHT, weights)
+        pq.write_table(shown, path)
+
+    @staticmethod
+    def _ways(question: Question, path: Path) -> Mapping[int, list[Way]]:
+        from odfpy.engine.ipc import map_stream
+
+        found: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
+        table = map_stream(str(path))
+        columns = (table.column(name).to_pylist() for name in (WANTED, WAY, INPUT, OFFSET, BRANCH))
+        for offset, way, source, cited, branch in zip(*columns, strict=True):
+            known = found[offset, way]
+            if source >= 0:
+                known.add((source, cited, branch))
+        ways: defaultdict[int, list[Way]] = defaultdict(list)
+        newer: set[int] = set()
+        for (offset, _), sources in found.items():
+            rows = frozenset((source, cited) for source, cited, _ in sources)
+            if not question.by_rows or _of_run(question, offset, rows):
+                ways[offset].append(Way(rows, frozenset((source, branch) for source, _, branch in sources)))
+            if not question.holds(offset, rows):
+                newer.add(offset)
+        return {offset: ways for offset, ways in ways.items() if offset not in newer}
+
+    # --- Replays ---
+
+    def replayed(self, question: Question, cited: Collection[tuple[int, int]]) -> Collection[tuple[Key, int]]:
+        """What comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
+
+        Raises:
+            InvalidQuery, EngineError: as the engine says.
+        """
+        by_input: defaultdict[int, list[int]] = defaultdict(list)
+        for source, offset in sorted(cited):
+            by_input[source].append(offset)
+        run = question.last
+        with self.dataset.storage.scratch() as scratch:
+            given = question.inputs(scratch)
+            inputs = tuple(
+                _only(item, StoredRows(run.inputs[number].dataset), by_input[number], scratch / str(number))
+                for number, item in enumerate(given)
+            )
+            request = replace(
+                run.request(scratch),
+                query_inputs=inputs,
+                next_offset=0,
+                recorded_schema=self.dataset.state.schema,
+                query_changed=False,
+            )
+            response = self.engine.transform(request)
+            if isinstance(response, (contract.TransformResponseInvalidQuery, contract.TransformResponseInternalError)):
+                raise as_error(response)
+            if not isinstance(response, contract.TransformResponseSuccess):
+                raise InternalError("The engine asks for rows of before a first run")
+            found = (row for made in response.slices for row in self.rows.of_table(self._read(made.path)))
+            return {(row.key, question.sign(row)) for row in found}
+
+    def _read(self, path: str) -> pa.Table:
+        from odfpy.data.slice import read_slice
+
+        return read_slice(path, vocab=self.dataset.state.vocab)
+
+
+def _of_run(question: Question, offset: int, cited: Collection[tuple[int, int]]) -> bool:
+    """Whether rows were new in the run that has added a row."""
+    run = next(one for one in question.runs if one.has(offset))
+    return all(run.is_new(source, row) for source, row in cited)
+
+
+def _only(
+    given: contract.TransformRequestInput, rows: StoredRows, offsets: Sequence[int], folder: Path
+) -> contract.TransformRequestInput:
+    """An input that has nothing but some of its rows, each in a file that came when the slice of it came."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    known = {arrival.path: arrival for arrival in given.arrivals}
+    paths, arrivals = [], []
+    for number, (_, path, part) in enumerate(rows.parts(offsets)):
+        copy = str(folder / str(number))
+        pq.write_table(part, copy)
+        paths.append(copy)
+        if str(path) in known:
+            arrivals.append(replace(known[str(path)], path=copy))
+    return replace(
+        given,
+        offset_interval=contract.OffsetInterval(offsets[0], offsets[-1]) if offsets else None,
+        data_paths=tuple(paths),
+        arrivals=tuple(arrivals),
+        history_paths=None,
+        prev_offset=None,
+        prev_watermark=None,
+    )

@@ -1,0 +1,158 @@
+"""Single rows of datasets: where they lie, and what they say."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths, slices_of
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.vocabulary import OperationType
+from odfpy.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Key: TypeAlias = tuple[str, ...]
+"""What tells rows of a dataset apart: the values of their columns of data."""
+
+
+@dataclass(frozen=True)
+class StoredRow:
+    """A row.
+
+    Attributes:
+        offset: of the row.
+        operation: what it does.
+        values: its columns, without offset and operation type.
+        key: what its columns of data say.
+    """
+
+    offset: int
+    operation: OperationType
+    values: Mapping[str, Any]
+    key: Key
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of a dataset."""
+
+    dataset: StoredDataset
+
+    @cached_property
+    def slices(self) -> list[SliceOfBlock]:
+        """Its slices, the oldest first."""
+        return slices_of(self.dataset.chain.in_order())
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The columns of data, the event time first.
+
+        Raises:
+            SchemaError: it has no data yet.
+        """
+        state = self.dataset.state
+        if state.schema is None:
+            raise SchemaError(f"{self.dataset.handle} has no data yet, and no schema", hint="Pull it first.")
+        vocab = state.vocab
+        hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+        return [field.name for field in state.schema.fields if field.name not in hidden]
+
+    def parts(self, offsets: Sequence[int]) -> Iterator[tuple[SliceOfBlock, Path, pa.Table]]:
+        """Rows as their slices have them, slice by slice, with the files.
+
+        Args:
+            offsets: of the rows, in growing order.
+        """
+        from odfpy.data.slice import read_rows
+
+        store = self.dataset.layout.data
+        for item in self.slices:
+            first, last = item.data.offset_interval.start, item.data.offset_interval.end
+            places = [offset - first for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]]
+            if places:
+                (path,) = slice_paths(store, [item])
+                yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
+
+    def read(self, offsets: Sequence[int]) -> list[StoredRow]:
+        """Rows by their offsets, which are in growing order."""
+        return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
+
+    def of_table(self, table: pa.Table) -> Iterator[StoredRow]:
+        """The rows of a slice."""
+        vocab = self.dataset.state.vocab
+        for row in table.to_pylist():
+            offset, operation = row.pop(vocab.offset_column), row.pop(vocab.operation_type_column)
+            key = tuple(repr(row.get(name)) for name in self.columns)
+            yield StoredRow(offset, OperationType(operation), row, key)
+
+    def latest_before(self, row: StoredRow) -> int | None:
+        """The last row before one that has brought what that one takes back; None if there is none."""
+        time = row.values[self.dataset.state.vocab.event_time_column]
+        for item in reversed(self.slices):
+            if item.data.offset_interval.start >= row.offset:
+                continue
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            for found in reversed(list(self.of_table(self._of_times(path, [time])))):
+                if found.offset < row.offset and found.key == row.key and found.operation.weight > 0:
+                    return found.offset
+        return None
+
+    def same_before(self, row: StoredRow, first: int) -> Iterator[StoredRow]:
+        """The rows from an offset on, up to one of them, that say the same as that one."""
+        time = row.values[self.dataset.state.vocab.event_time_column]
+        for item in overlapping(self.slices, first, row.offset):
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            for found in self.of_table(self._of_times(path, [time])):
+                if first <= found.offset < row.offset and found.key == row.key:
+                    yield found
+
+    def saying_the_same(self, rows: Sequence[StoredRow]) -> Mapping[Key, Sequence[int]]:
+        """The offsets of all rows, from the first of some on, that say the same as one of these, by what they say."""
+        keys, times = (
+            {row.key for row in rows},
+            {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
+        )
+        first, last = min(row.offset for row in rows), self.dataset.state.num_records
+        found: defaultdict[Key, list[int]] = defaultdict(list)
+        for item in overlapping(self.slices, first, last):
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            for row in self.of_table(self._of_times(path, times)):
+                if row.key in keys:
+                    found[row.key].append(row.offset)
+        return found
+
+    def taking_back(self, keys: Collection[Key], first: int, last: int) -> list[int]:
+        """Of the rows from one offset to another, those that take back rows that say the same as some."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from odfpy.data.slice import read_rows, read_slice
+
+        vocab, found = self.dataset.state.vocab, []
+        less = pa.array([int(kind) for kind in OperationType if kind.weight < 0], pa.int32())
+        for item in overlapping(self.slices, first, last):
+            (path,) = slice_paths(self.dataset.layout.data, [item])
+            kinds = read_slice(path, [vocab.operation_type_column], vocab=vocab).column(0).combine_chunks()
+            places = pc.indices_nonzero(pc.is_in(kinds, value_set=less)).to_pylist()
+            rows = self.of_table(read_rows(path, places, vocab=vocab)) if places else ()
+            found += [row.offset for row in rows if row.key in keys and first <= row.offset <= last]
+        return found
+
+    def _of_times(self, path: Path, times: Collection[Any]) -> pa.Table:
+        """The rows of a slice that have one of some event times."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from odfpy.data.slice import read_rows, read_slice
+
+        vocab = self.dataset.state.vocab
+        found = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()
+        places = pc.indices_nonzero(pc.is_in(found, value_set=pa.array(list(times), found.type))).to_pylist()
+        return read_rows(path, places, vocab=vocab)

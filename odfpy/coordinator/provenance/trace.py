@@ -1,0 +1,348 @@
+"""Rows of a workspace's datasets, followed to what they are made of (`odfpy.provenance`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.provenance.row_origins import origins_of
+from odfpy.coordinator.provenance.row_questions import Question, Questions
+from odfpy.coordinator.provenance.row_traces import Cited, RowTraces, Way
+from odfpy.coordinator.provenance.stored_rows import StoredRow, StoredRows
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.analysis import analyze
+from odfpy.coordinator.transform.history import Run, runs_of
+from odfpy.data.vocabulary import OperationType
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.tracing import ColumnOrigin
+from odfpy.errors import OdfError, UsageError, did_you_mean
+from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
+from odfpy.provenance.hops import provenance_of
+from odfpy.provenance.model import Check, ColumnSource, Provenance, Rows, Step, TracedDataset, TracedRow
+
+if TYPE_CHECKING:
+    from odfpy.chain.events import SetTransform
+    from odfpy.coordinator.catalog import Catalog
+
+Analyze = Callable[[StoredDataset, "SetTransform"], AnalyzeResponseSuccess | None]
+
+
+@dataclass
+class TracedDatasets:
+    """The datasets of a workspace.
+
+    Attributes:
+        analyze: what the engine says of a query.
+        check: whether cited rows are replayed.
+    """
+
+    storage: Storage
+    engines: EngineRegistry
+    analyze: Analyze
+    check: bool = True
+
+    def order(self, dataset_id: DatasetId) -> list[DatasetId]:
+        """A dataset and all that it is derived from, each before its own inputs.
+
+        Raises:
+            DependencyCycle: there is no such order.
+        """
+        lineage = Lineage(self.storage)
+        circle = lineage.circle_below(dataset_id)
+        if circle is not None:
+            raise circle
+        ordered = lineage.in_order([self.storage.get(dataset_id)], with_inputs=True)
+        return [dataset.handle.id for dataset in reversed(ordered)]
+
+    def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
+        """Rows of a dataset, and where those of a root dataset came from."""
+        dataset = self.storage.get(dataset_id)
+        is_root = dataset.state.kind is DatasetKind.ROOT
+        rows = StoredRows(dataset)
+        return TracedDataset(
+            id=dataset_id,
+            name=str(dataset.handle),
+            kind=dataset.state.kind,
+            rows=tuple(TracedRow(row.offset, row.operation, row.values, {}, {}) for row in rows.read(offsets)),
+            origins=origins_of(dataset, offsets) if is_root else {},
+        )
+
+    def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
+        """Rows of a dataset, with what they are made of, if it is derivative.
+
+        Raises:
+            UnknownProvenance: rows were not made by a run of its query, or its query is not one that can be followed.
+            DatasetNotFound, InputDiverged: an input is not there, or not as it was.
+        """
+        dataset = self.storage.get(dataset_id)
+        if dataset.state.kind is DatasetKind.ROOT:
+            return self.read(dataset_id, offsets)
+        return _Hop(self, dataset, sorted(offsets)).traced()
+
+
+@dataclass
+class _Hop:
+    """Rows of one derivative."""
+
+    datasets: TracedDatasets
+    dataset: StoredDataset
+    offsets: Sequence[int]
+    _made_by: dict[int, Way] = field(default_factory=dict)
+    _ways: dict[int, int] = field(default_factory=dict)
+    _origins: tuple[ColumnOrigin, ...] = ()
+    _searches: int = 3
+    _inputs: dict[DatasetId, StoredRows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rows = StoredRows(self.dataset)
+        self.questions = Questions(self.rows, runs_of(self.dataset))
+
+    def traced(self) -> TracedDataset:
+        run_of = {offset: self._run_of(offset) for offset in self.offsets}
+        last = run_of[self.offsets[-1]]
+        _ = last.inputs  # which may be gone: that is told before the engine is asked
+        analysis = self.datasets.analyze(self.dataset, last.set_transform)
+        self.steps = () if analysis is None else analysis.steps
+        is_temporal = bool(last.set_transform.transform.temporal_tables)
+        self.by_rows = not is_temporal and all(step.query_class == ROW_BY_ROW for step in self.steps)
+        wanted = self.rows.read(self._with_partners(run_of))
+        engine = self.datasets.engines.get(last.set_transform.transform.engine)
+        self.traces = RowTraces(self.dataset, self.rows, engine)
+        questions = list(self._answered(wanted))
+        found = {row.offset: row for row in wanted}
+        shown = tuple(self._traced_row(found[offset], found, run_of[offset]) for offset in self.offsets)
+        check, remark = self._checked(questions)
+        return TracedDataset(
+            id=self.dataset.handle.id,
+            name=str(self.dataset.handle),
+            kind=self.dataset.state.kind,
+            rows=shown,
+            origins={},
+            steps=tuple(Step(step.alias, step.query_class, step.reason, step.query) for step in self.steps),
+            columns=tuple(dict.fromkeys(self._column(one, last) for one in self._origins if self._is_used(one))),
+            check=check,
+            remark=remark,
+            followed=True,
+        )
+
+    def _run_of(self, offset: int) -> Run:
+        place = self.questions.place_of(offset)
+        if place is None:
+            raise UnknownProvenance(
+                f"Row {offset} of {self.dataset.handle} was not made by a run of its query",
+                hint="Its chain has no ExecuteTransform that brought the row.",
+            )
+        return self.questions.runs[place]
+
+    def _with_partners(self, run_of: Mapping[int, Run]) -> list[int]:
+        """Offsets, also those of the other halves of corrections, which say what these are because of."""
+        operations = {row.offset: row.operation for row in self.rows.read(self.offsets)}
+        found = set(self.offsets)
+        for offset, operation in operations.items():
+            other = offset + _PARTNER.get(operation, 0)
+            if other != offset and run_of[offset].has(other):
+                found.add(other)
+        return sorted(found)
+
+    # --- What rows are made of ---
+
+    def _answered(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
+        """The questions that have been asked, each with the rows that its answer does for."""
+        if self.by_rows:
+            for question in self.questions.by_rows(wanted):
+                self._ask(question)
+                yield question
+            return
+        left: list[StoredRow] = []
+        for question in self.questions.together(wanted):
+            known = question.rows
+            if not self._ask(question):
+                known = ()
+            elif question.as_of:
+                known = tuple(row for row in known if row.offset in self._made_by or row.offset not in question.as_of)
+            offsets = {row.offset for row in known}
+            left += [row for row in question.rows if row.offset not in offsets]
+            if known:
+                yield replace(question, rows=known)
+        for question in self.questions.by_run(left):
+            self._ask(question)
+            yield question
+
+    def _ask(self, question: Question) -> bool:
+        """Learn what rows are made of; False where the engine cannot tell of rows of several runs together."""
+        answer = self.traces.ways(question)
+        if answer is None:
+            return False
+        ways, self._origins = answer
+        for row in question.rows:
+            found = ways.get(row.offset, [])
+            if found:
+                # Of rows that are the same, the first stands for the first way, and so on.
+                self._ways[row.offset] = len(found)
+                self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
+        return True
+
+    def _place(self, row: StoredRow, question: Question, ways: int) -> int:
+        """How many rows of the same block before a row say the same."""
+        if ways == 1:
+            return 0
+        run = self._run_of(row.offset)
+        data = run.event.new_data
+        first = row.offset if data is None else data.offset_interval.start
+        return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
+
+    def _traced_row(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> TracedRow:
+        made_of = self._made_of(row.offset)
+        takes_back = self.rows.latest_before(row) if row.operation.weight < 0 else None
+        because = () if self.by_rows else self._because_of(row, found, run)
+        return TracedRow(
+            offset=row.offset,
+            operation=row.operation,
+            values=row.values,
+            made_of=self._rows_of(run, made_of or ()),
+            because_of=self._rows_of(run, because),
+            takes_back=takes_back,
+            ways=self._ways.get(row.offset, 1),
+            problem=None if made_of is not None else "its query does not give such a row any more",
+        )
+
+    def _made_of(self, offset: int) -> Cited | None:
+        """The rows that a row is made of, None where that is not known."""
+        found = self._made_by.get(offset)
+        return None if found is None else found.rows
+
+    def _because_of(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> set[tuple[int, int]]:
+        """The rows of the inputs that came with a run and made it correct what it had said."""
+        if row.operation is OperationType.APPEND:
+            return set()
+        pair = [row, found.get(row.offset + _PARTNER.get(row.operation, 0), row)]
+        now = {one for each in pair if each.operation.weight > 0 for one in self._made_of(each.offset) or ()}
+        was = {one for each in pair if each.operation.weight < 0 for one in self._made_of(each.offset) or ()}
+        new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
+        return (new | self._taking_back(was, run)) or self._hiding(row, run)
+
+    def _hiding(self, row: StoredRow, run: Run) -> set[tuple[int, int]]:
+        """A row that came with a run and without which another one would still be there, though nothing of what that
+        is made of has changed: a partner of what had none, one that is before it in a top-N...
+
+        It is found by halves: the last of the rows that must have come for the other one to go.
+        """
+        if self._searches == 0 or row.operation.weight > 0:
+            return set()
+        self._searches -= 1
+        firsts = [0 if one.prev_offset is None else one.prev_offset + 1 for one in run.event.query_inputs]
+        news = [
+            0 if one.new_offset is None else one.new_offset + 1 - first
+            for one, first in zip(run.event.query_inputs, firsts, strict=True)
+        ]
+
+        def until(count: int) -> tuple[int, ...]:
+            return tuple(min(max(count - sum(news[:at]), 0), new) for at, new in enumerate(news))
+
+        def is_gone(count: int) -> bool:
+            answer = self.traces.ways(Question((run,), (row,), by_rows=False, until=until(count)))
+            return answer is None or row.offset not in answer[0]
+
+        stays, goes = 0, sum(news)
+        if is_gone(stays) or not is_gone(goes):
+            return set()  # it was the watermark, or a row that is the same is still there
+        while goes - stays > 1:
+            middle = (stays + goes) // 2
+            stays, goes = (stays, middle) if is_gone(middle) else (middle, goes)
+        number = next(at for at, (one, other) in enumerate(zip(until(goes), until(stays), strict=True)) if one != other)
+        return {(number, firsts[number] + until(goes)[number] - 1)}
+
+    def _taking_back(self, cited: set[tuple[int, int]], run: Run) -> set[tuple[int, int]]:
+        """The rows that came with a run and take back some of those that were cited."""
+        found = set()
+        for number, item in enumerate(run.inputs):
+            rows = self._inputs.setdefault(item.dataset.handle.id, StoredRows(item.dataset))
+            keys = {row.key for row in rows.read(sorted(offset for source, offset in cited if source == number))}
+            interval = item.interval
+            if keys and interval.new_offset is not None:
+                first = 0 if interval.prev_offset is None else interval.prev_offset + 1
+                found |= {(number, offset) for offset in rows.taking_back(keys, first, interval.new_offset)}
+        return found
+
+    def _rows_of(self, run: Run, cited: Sequence[tuple[int, int]] | Cited | set[tuple[int, int]]) -> Rows:
+        by_input: defaultdict[DatasetId, list[int]] = defaultdict(list)
+        for number, offset in sorted(cited):
+            by_input[run.event.query_inputs[number].dataset_id].append(offset)
+        return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
+
+    def _is_used(self, one: ColumnOrigin) -> bool:
+        """Whether some row has a column from somewhere, and not all of them have it from other branches of a UNION."""
+        branches = {
+            branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
+        }
+        return not one.is_one_of or not branches or bool(branches & {(one.input, -1), (one.input, one.branch)})
+
+    def _column(self, one: ColumnOrigin, run: Run) -> ColumnSource:
+        dataset_id = run.event.query_inputs[one.input].dataset_id
+        name = str(self.datasets.storage.get(dataset_id).handle)
+        return ColumnSource(one.column, dataset_id, name, one.source, one.is_copy, one.through)
+
+    # --- The check ---
+
+    def _checked(self, questions: Sequence[Question]) -> tuple[Check, str | None]:
+        """Replay what was cited, question by question: all rows that were asked about must come out again."""
+        if not self.datasets.check:
+            return Check.SKIPPED, None
+        missing = [offset for offset in self.offsets if offset not in self._made_by]
+        if missing:
+            return Check.IMPOSSIBLE, f"it is not known what row {missing[0]} is made of"
+        for question in questions:
+            cited = {one for row in question.rows for one in self._made_of(row.offset) or ()}
+            try:
+                made = self.traces.replayed(question, cited)
+            except OdfError as error:
+                return Check.IMPOSSIBLE, error.message
+            lost = [row.offset for row in question.rows if (row.key, question.sign(row)) not in made]
+            if lost:
+                return Check.REFUTED, f"the cited rows alone do not give row {lost[0]}"
+        return Check.CONFIRMED, None
+
+
+_PARTNER: Final = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}
+
+
+def row_provenance(
+    catalog: Catalog, ref: str, offset: int, *, column: str | None, depth: int | None, check: bool
+) -> Provenance:
+    """What a row of a dataset is made of; arguments and errors as for `Catalog.provenance`."""
+    dataset = catalog.storage.get(ref)
+    _check_question(dataset, offset, column, depth)
+
+    def analyzed(of: StoredDataset, transform: SetTransform) -> AnalyzeResponseSuccess | None:
+        def state_of(dataset_id: DatasetId) -> ChainState:
+            return catalog.storage.get(dataset_id).state
+
+        return analyze(catalog.storage, catalog.engines, transform, of.state, state_of)
+
+    datasets = TracedDatasets(catalog.storage, catalog.engines, analyzed, check)
+    return provenance_of(datasets, dataset.handle.id, offset, column=column, depth=depth)
+
+
+def _check_question(dataset: StoredDataset, offset: int, column: str | None, depth: int | None) -> None:
+    state = dataset.state
+    if depth is not None and depth < 0:
+        raise UsageError(f"A depth of {depth} makes no sense", hint="0 follows nothing; without it, all is followed.")
+    if state.num_records == 0:
+        raise NoSuchRow(f"{dataset.handle} has no rows", hint="Pull or ingest something first.")
+    if not 0 <= offset < state.num_records:
+        raise NoSuchRow(
+            f"{dataset.handle} has no row of offset {offset}",
+            hint=f"Its rows have the offsets 0 to {state.num_records - 1}; `odf tail {dataset.handle}` shows the last.",
+        )
+    names = [field.name for field in state.schema.fields] if state.schema is not None else []
+    if column is not None and column not in names:
+        otherwise = f"It has: {', '.join(names)}."
+        hint = did_you_mean(column, names, otherwise=otherwise)
+        raise NoSuchColumn(f"{dataset.handle} has no column {column!r}", hint=hint)

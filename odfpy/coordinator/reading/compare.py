@@ -1,0 +1,221 @@
+"""What has changed in a dataset between two moments: by key, or without one as rows that come and go.
+
+Both states are tables of one query, which DataFusion answers in this process: a full join by the key, or a count of
+each row that is different. The rows of the difference come as they are made, in the order of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.coordinator.reading.projections import table_of
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import NoSuchKey, did_you_mean
+from odfpy.query.dialects import DIALECTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.query.service import Answer, QueryService
+
+_DIALECT: Final = DIALECTS["datafusion"]
+
+
+class Change(Enum):
+    """What became of a row."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A difference.
+
+    Attributes:
+        key: what the row is known by; empty without a key.
+        old: its cells before; None if it was not there.
+        new: its cells after; None if it is gone.
+        count: how many such rows, where rows have no key.
+    """
+
+    change: Change
+    key: Mapping[str, Any]
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences between two states of a dataset, to be read once; a context manager.
+
+    Attributes:
+        key: what rows are known by; empty if they are told apart by all they say.
+        columns: the columns of data, of either state.
+    """
+
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    answer: Answer
+
+    def __iter__(self) -> Iterator[RowChange]:
+        """The differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
+        from odfpy.data.plain_values import columns_of, plain
+
+        for batch in self.answer:
+            columns = columns_of(_table(batch))
+            for row in zip(*([plain(cell) for cell in column] for column in columns), strict=True):
+                yield self._with_key(row) if self.key else self._without(row)
+
+    def _with_key(self, row: Sequence[Any]) -> RowChange:
+        change = list(Change)[row[0]]
+        old, new = (dict(zip(self.columns, row[start::2], strict=True)) for start in (1, 2))
+        key = {name: (old if change is Change.REMOVED else new)[name] for name in self.key}
+        return RowChange(
+            change, key, None if change is Change.ADDED else old, None if change is Change.REMOVED else new
+        )
+
+    def _without(self, row: Sequence[Any]) -> RowChange:
+        cells = dict(zip(self.columns, row[1:], strict=True))
+        if row[0] > 0:
+            return RowChange(Change.ADDED, {}, None, cells, row[0])
+        return RowChange(Change.REMOVED, {}, cells, None, -row[0])
+
+    def __enter__(self) -> Comparison:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.answer.close()
+
+
+def compare(
+    storage: Storage, service: QueryService, ref: str, old: str, new: str, key: Sequence[str] = ()
+) -> Comparison:
+    """Find the differences between the states of a dataset at two moments.
+
+    Args:
+        storage: where the dataset is.
+        service: answers queries over it.
+        ref: its name or id.
+        old: a system time, a block, a tag or a branch.
+        new: another one.
+        key: columns by which rows are known; the primary key of the dataset if empty. Of several rows of one key the
+            last counts.
+
+    Raises:
+        DatasetNotFound, BlockNotFound: with a suggestion.
+        NotYetThen: the dataset had not begun.
+        NoSuchKey: there is no such column.
+    """
+    from odfpy.query.service import Query
+
+    state = storage.look(ref).state
+    primary = state.primary_key or ()
+    tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]
+    schemas = [service.prepare(Query(_all_of(table), _DIALECT.name)).schema for table in tables]
+    sides = [_Side(table, _columns(schema, state.vocab)) for table, schema in zip(tables, schemas, strict=True)]
+    columns = tuple(dict.fromkeys(name for side in sides for name in side.columns))
+    for name in key:
+        if not all(name in side.columns for side in sides):
+            otherwise = f"Columns: {', '.join(columns)}."
+            raise NoSuchKey(f"{ref} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise))
+    known = tuple(key or primary)
+    if known:
+        offset = None if set(known) == set(primary) else state.vocab.offset_column
+        text = _by_key(sides, columns, known, offset)
+    else:
+        text = _by_rows(sides, columns, schemas)
+    return Comparison(known, columns, service.run(Query(text, _DIALECT.name)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the states.
+
+    Attributes:
+        table: what stands behind FROM.
+        columns: its columns of data.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+
+    def cell(self, column: str, of: str = "") -> str:
+        """A column, or null if this side has none of the name."""
+        return f"{of}{_q(column)}" if column in self.columns else "NULL"
+
+
+def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None) -> str:
+    """A query for which change it is (a number of `Change`), and the old and the new cell of each column.
+
+    Args:
+        sides: the old and the new state.
+        columns: of data.
+        key: which of these rows are known by.
+        offset: where the key is not that of the state, the column by which the last row of several is found.
+    """
+    tables = []
+    for side in sides:
+        inner = side.table
+        if offset is not None:
+            by = ", ".join(map(_q, key))
+            inner = (
+                f"(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {_q(offset)} DESC)"  # noqa: S608
+                f' AS "__n" FROM {inner}) WHERE "__n" = 1)'
+            )
+        tables.append(f'(SELECT *, TRUE AS "__is" FROM {inner})')  # noqa: S608
+    a, b = (f"{name}." for name in ("a", "b"))
+    cells = [(sides[0].cell(name, a), sides[1].cell(name, b)) for name in columns]
+    shown = "".join(f', {old} AS "a{at}", {new} AS "b{at}"' for at, (old, new) in enumerate(cells))
+    on = " AND ".join(f"(a.{_q(name)} IS NOT DISTINCT FROM b.{_q(name)})" for name in key)
+    differ = [
+        f"({old} IS DISTINCT FROM {new})" for name, (old, new) in zip(columns, cells, strict=True) if name not in key
+    ]
+    where = " OR ".join(['(a."__is" IS NULL)', '(b."__is" IS NULL)', *differ])
+    order = ", ".join(f"coalesce(b.{_q(name)}, a.{_q(name)})" for name in key)
+    return (
+        f'SELECT CASE WHEN a."__is" IS NULL THEN 0 WHEN b."__is" IS NULL THEN 1 ELSE 2 END AS "__change"{shown}'  # noqa: S608
+        f" FROM {tables[0]} AS a FULL JOIN {tables[1]} AS b ON {on} WHERE {where} ORDER BY {order}"
+    )
+
+
+def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[pa.Schema]) -> str:
+    """A query for how many more there are of each row, and its cells."""
+    import pyarrow as pa
+
+    names = ", ".join(map(_q, columns))
+    parts = []
+    for side, count in zip(sides, (-1, 1), strict=True):
+        cells = ", ".join(f"{side.cell(name)} AS {_q(name)}" for name in columns)
+        parts.append(f'SELECT {cells}, {count} AS "__n" FROM {side.table}')  # noqa: S608
+    nested = {field.name for schema in schemas for field in schema if pa.types.is_nested(field.type)}
+    order = ", ".join(_q(name) for name in columns if name not in nested) or '"__count"'
+    return (
+        f'SELECT sum("__n") AS "__count", {names} FROM ({" UNION ALL ".join(parts)}) GROUP BY {names}'  # noqa: S608
+        f' HAVING sum("__n") <> 0 ORDER BY {order}'
+    )
+
+
+def _columns(schema: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
+    hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    return tuple(name for name in schema.names if name not in hidden)
+
+
+def _all_of(table: str) -> str:
+    return f"SELECT * FROM {table}"  # noqa: S608  names and constants are quoted
+
+
+def _q(name: str) -> str:
+    return _DIALECT.quoted(name)
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])

@@ -1,0 +1,235 @@
+"""Answers as files for others, with a small file beside them that says what they were made from.
+
+1. rows are written aside as they come, hashed on the way
+2. all of them, and the sidecar, are on the disk: they take their place, the sidecar last
+3. files that have none are not to be relied on
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.coordinator.reading.export_place import IN_FOLDER, SUFFIX, Place, sidecar_of
+from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
+from odfpy.data.multihash import Multihash
+from odfpy.data.row_files import RowFileOptions
+from odfpy.data.row_folder import FileInFolder, RowFolder
+from odfpy.errors import ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.query.service import Answer, Input, Query, QueryService
+
+KIND: Final = "OdfExport"
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """Where an answer goes, and how.
+
+    Attributes:
+        place: a file; a folder if it is partitioned or cut.
+        partition_by: columns whose values become names of folders.
+        rows_per_file: rows of a file at most.
+        overwrite: whether it may take the place of what is there.
+    """
+
+    place: Place
+    files: RowFileOptions
+    partition_by: tuple[str, ...] = ()
+    rows_per_file: int | None = None
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        manifest: what the sidecar says.
+    """
+
+    to: Path
+    sidecar: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all files."""
+        return int(self.manifest["rows"])
+
+    @property
+    def num_files(self) -> int:
+        """How many files of rows there are."""
+        return len(self.manifest["files"])
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(int(one["size"]) for one in self.manifest["files"])
+
+
+def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
+    """Write the answer to a query; nothing is there before all of it is.
+
+    Raises:
+        AlreadyExists: something of that name is there.
+        CannotExport: the format has no such columns.
+        OdfError: the query is at fault, or the disk is full.
+    """
+    place = options.place
+    place.check(overwrite=options.overwrite)
+    with service.run(query) as answer:
+        manifest = _described(service, query, answer, options)
+        try:
+            with place.made_aside() as folder:
+                files = _written(folder, answer.schema, _told(answer, place.to.name, progress), options)
+                (folder / place.sidecar.name).write_bytes(_completed(manifest, files))
+        except OSError as error:
+            raise OdfError(
+                f"Cannot write {place.to}: {error.strerror or error}",
+                hint="Nothing is left of it; try another place.",
+            ) from error
+    return Exported(place.to, place.sidecar, manifest)
+
+
+def _told(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.RecordBatch]:
+    done = 0
+    progress(Progress(name, "exporting", done, unit="rows"))
+    for batch in answer:
+        yield batch
+        done += batch.num_rows
+        progress(Progress(name, "exporting", done, unit="rows"))
+
+
+def _written(
+    folder: Path, schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: ExportOptions
+) -> list[FileInFolder]:
+    only = None if options.place.is_folder else options.place.to.name
+    files = RowFolder(folder, schema, options.files, options.partition_by, options.rows_per_file, only=only)
+    try:
+        for batch in rows:
+            files.write(batch)
+        return files.finish()
+    except BaseException:
+        files.discard()
+        raise
+
+
+def _completed(manifest: dict[str, Any], files: list[FileInFolder]) -> bytes:
+    """The sidecar, with its files."""
+    manifest["rows"] = sum(one.info.num_rows for one in files)
+    manifest["files"] = [
+        {"path": one.path, "rows": one.info.num_rows, "size": one.info.size, "hash": str(one.info.hash)}
+        for one in files
+    ]
+    return f"{json.dumps(manifest, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def _described(service: QueryService, query: Query, answer: Answer, options: ExportOptions) -> dict[str, Any]:
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "query": query.text,
+        "dialect": query.dialect,
+        "inputs": [_input_tree(service, one) for one in answer.inputs],
+        "format": options.files.format.value,
+        "compression": options.files.compression,
+        "partitionBy": list(options.partition_by),
+    }
+
+
+def _input_tree(service: QueryService, one: Input) -> dict[str, Any]:
+    catalogue = service.catalogue
+    state = catalogue.at(catalogue.find(one.id), one.block_hash).state
+    rows = None if state.last_offset is None else {"start": 0, "end": state.last_offset}
+    return {
+        "id": str(one.id),
+        "alias": str(one.alias),
+        "blockHash": str(one.block_hash),
+        "sequenceNumber": state.sequence_number,
+        "offsets": rows,
+    }
+
+
+# --- Looking at it again ---------------------------------------------------------------------------------------------
+
+
+def check_export(path: Path) -> Exported:
+    """See whether exported files are those that were written.
+
+    Args:
+        path: a file, a folder, or a sidecar.
+
+    Raises:
+        NotFound: there is no sidecar.
+        MalformedManifest, UnsupportedVersion: it is none of ours.
+        ExportDamaged: a file is another one, is missing, or is one too many.
+    """
+    is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)
+    sidecar = path if is_sidecar else sidecar_of(path, is_folder=path.is_dir())
+    manifest = _read(sidecar)
+    is_folder = sidecar.name == IN_FOLDER
+    wrong = [why for one in manifest["files"] if (why := _difference(sidecar.parent, one))]
+    if is_folder:
+        known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
+        there = sorted(one.relative_to(sidecar.parent).as_posix() for one in sidecar.parent.rglob("*") if one.is_file())
+        wrong += [f"{name} was not exported" for name in there if name not in known]
+    if wrong:
+        more = f", and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ExportDamaged(
+            f"{sidecar.parent if is_folder else path} is not what was exported: {'; '.join(wrong[:3])}{more}",
+            hint="Export it again.",
+        )
+    to = sidecar.parent if is_folder else sidecar.with_name(sidecar.name.removesuffix(SUFFIX))
+    return Exported(to, sidecar, manifest)
+
+
+def _read(sidecar: Path) -> Mapping[str, Any]:
+    try:
+        manifest = json.loads(sidecar.read_bytes())
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"No {sidecar}, which would say what was exported", hint="`odf export` writes it beside its files."
+        ) from error
+    except OSError as error:
+        raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error
+    except ValueError as error:
+        raise MalformedManifest(f"{sidecar} is no JSON: {error}") from error
+    if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
+        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
+    if not _is_export(manifest):
+        raise MalformedManifest(f"{sidecar} does not describe an export")
+    return dict(manifest)
+
+
+def _is_export(manifest: Any) -> bool:
+    match manifest:
+        case {"kind": kind, "rows": int(), "files": [*files]} if kind == KIND:
+            return all(_is_file(one) for one in files)
+    return False
+
+
+def _is_file(one: Any) -> bool:
+    match one:
+        case {"path": str(path), "size": int(), "hash": str()}:
+            return not path.startswith("/") and ".." not in Path(path).parts
+    return False
+
+
+def _difference(folder: Path, one: Mapping[str, Any]) -> str | None:
+    path = folder / one["path"]
+    try:
+        if path.stat().st_size != one["size"]:
+            return f"{one['path']} has {path.stat().st_size} bytes and not {one['size']}"
+        with path.open("rb") as file:
+            found = Multihash.of_stream(file)
+    except OSError as error:
+        return f"{one['path']}: {error.strerror}"
+    return None if str(found) == one["hash"] else f"{one['path']} has the hash {found}"

@@ -1,0 +1,70 @@
+"""Datasets as they were, as tables of a query: what options of commands and arguments of Python say, in SQL."""
+
+from __future__ import annotations
+
+from odfpy.coordinator.storage.references import find_block
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue, NotYetThen, UsageError
+from odfpy.query.dialects import Dialect
+
+
+def table_of(
+    storage: Storage,
+    name: str,
+    dialect: Dialect,
+    *,
+    current: bool = False,
+    as_at: str | None = None,
+    as_of: str | None = None,
+) -> str:
+    """What stands behind FROM for a dataset; its log, unless something else is asked for.
+
+    Args:
+        storage: where the dataset is.
+        name: a name, an id, or `NAME@BLOCK`.
+        dialect: of the query.
+        current: its current state.
+        as_at: what was known at a system time, or up to a block, tag or branch.
+        as_of: what held at an event time.
+
+    Raises:
+        DatasetNotFound, BlockNotFound: with a suggestion.
+        InvalidValue: a time is none.
+        UsageError: both the current state and an earlier one are asked for.
+    """
+    storage.look(name)
+    if current and (as_at is not None or as_of is not None):
+        raise UsageError(
+            "Either the current state or an earlier one", hint="--as-at and --as-of give a state: leave out --current."
+        )
+    at = None if as_at is None else moment(storage, name, as_at)
+    of = None if as_of is None else str(Timestamp.parse(as_of))
+    arguments = [name, *(one for one in (at, of) if one is not None)]
+    function = {(True, True): "odf_as_at_of", (True, False): "odf_as_at", (False, True): "odf_as_of"}.get(
+        (at is not None, of is not None), "odf_current"
+    )
+    if function == "odf_current" and not current:
+        return dialect.quoted(name)
+    return f"{function}({', '.join(map(dialect.literal, arguments))})"
+
+
+def moment(storage: Storage, name: str, text: str) -> str:
+    """A system time, or the hash of the block that a number, tag, branch or hash means.
+
+    Raises:
+        BlockNotFound: there is none, with a suggestion.
+        InvalidValue: it was to be a time.
+        NotYetThen: the dataset had not begun by then.
+    """
+    dataset = storage.look(name)
+    try:
+        time = Timestamp.parse(text)
+    except InvalidValue:
+        if ":" in text or text.count("-") > 1:  # meant as one
+            raise
+        return str(find_block(dataset, text))
+    began = dataset.chain.in_order()[0].block.system_time
+    if began > time:
+        raise NotYetThen(f"{name} was not there yet at {time}", hint=f"It began at {began}; ask for a later time.")
+    return str(time)

@@ -1,0 +1,96 @@
+"""Reading datasets: the last rows straight from the slices; the workspace as the query service sees it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
+from odfpy.coordinator.storage.references import find_block
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.slices import schema_file
+from odfpy.data.multihash import Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.scans import ScanRequest, scanned
+from odfpy.errors import SchemaError
+from odfpy.query.catalogue import Dataset
+from odfpy.query.slice_rows import scan_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
+    """The last rows by offset, in order of offset, with all columns of the schema in force.
+
+    Args:
+        dataset: which.
+        num_records: how many rows at most.
+        skip: rows at the end to leave out first.
+    """
+    import pyarrow as pa
+
+    request = tail_scan(dataset, num_records, skip)
+    return pa.Table.from_batches(scanned(request), request.arrow_schema())
+
+
+def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
+    """Asks for the rows of `tail`, which may have so many bytes."""
+    from odfpy.data.arrow import to_arrow
+
+    state = dataset.state
+    if state.schema is None:
+        raise SchemaError(f"{dataset.handle} has no data yet, and no schema", hint="Pull or ingest something first.")
+    schema = to_arrow(state.schema)
+    end = state.num_records - 1 - skip
+    start = max(0, end - num_records + 1)
+    slices: list[SliceOfBlock] = []
+    if end >= start:
+        slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(state.head), start)), start, end)
+    paths = slice_paths(dataset.layout.data, slices)
+    name = str(dataset.handle)
+    return scan_of(name, slices, paths, state.vocab, (start, end), schema.names, schema, max_bytes=max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceCatalogue:
+    """A workspace as the query service sees it."""
+
+    storage: Storage
+
+    def find(self, name: str | DatasetId) -> StoredDataset:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
+
+    def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.get(dataset.handle.id).at(block)
+
+    def find_block(self, dataset: Dataset, text: str) -> Multihash:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return find_block(self.storage.get(dataset.handle.id), text)
+
+    def owner(self, block: Multihash) -> str | None:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        having = (one for one in self.storage.datasets() if block in one.layout.blocks)
+        return next((str(one.handle) for one in having), None)
+
+    def names(self) -> list[str]:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return [str(one.handle) for one in self.storage.datasets()]
+
+    @property
+    def listing(self) -> str:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return "`odf list` shows the datasets"
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return self.storage.scratch()
+
+    def schema_file(self, schema: DataSchema) -> Path:
+        """See `odfpy.query.catalogue.Catalogue`."""
+        return schema_file(self.storage, schema)

@@ -1,0 +1,152 @@
+"""Which sources may run on this machine: those that somebody here has approved (docs/adr/0028-approved-sources.md).
+
+A source is more than a description: a polling source fetches, reads files and variables, runs commands and images, all
+of it as whoever pulls; the query of a source is run over what is handed in. Datasets come from others, too, by a push
+for instance. So a source runs only if exactly it was approved: by `odf add` of its manifest here, or by
+`odf source trust`. What is remembered is a hash of each, in `.odf/approved/<dataset>`, which goes nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.signatures import read_signatures, says_signed
+from odfpy.codec.canonical_json import canonical_json
+from odfpy.codec.tree import to_tree
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.errors import IngestError, OdfError
+from odfpy.files import replace_file
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.storage import Storage, StoredDataset
+
+Source: TypeAlias = SetPollingSource | AddPushSource
+
+
+class SourceNotApproved(IngestError, code="E430"):
+    """A source that somebody else has set would run here."""
+
+
+def runs_something(source: Source) -> bool:
+    """Whether a source does anything by itself: a push source without a query only reads what it is handed."""
+    return isinstance(source, SetPollingSource) or source.preprocess is not None
+
+
+def fingerprint(source: Source) -> str:
+    """What a source is known by: the SHA3-256 of all that it says."""
+    return str(Multihash.of(canonical_json(to_tree(source))))
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """The approved sources of a workspace."""
+
+    storage: Storage
+
+    def has(self, dataset_id: DatasetId, source: Source) -> bool:
+        """Whether a source may run."""
+        return not runs_something(source) or fingerprint(source) in self._known(dataset_id)
+
+    def require(self, dataset: StoredDataset, source: Source) -> None:
+        """See that a source may run.
+
+        Raises:
+            SourceNotApproved: it may not.
+        """
+        if self.has(dataset.handle.id, source):
+            return
+        raise SourceNotApproved(
+            f"The source of {dataset.handle} was set elsewhere, and nobody has approved it on this machine",
+            hint=f"`odf source trust {dataset.handle}` shows what it would do here, and lets it.",
+        )
+
+    def approve(self, dataset_id: DatasetId, sources: Iterable[Source]) -> None:
+        """Let sources run; others of the dataset that were approved stay so."""
+        known = self._known(dataset_id)
+        self._write(dataset_id, known | {fingerprint(source) for source in sources if runs_something(source)}, known)
+
+    def withdraw(self, dataset_id: DatasetId) -> bool:
+        """Let no source of a dataset run any more; tells whether one was approved."""
+        known = self._known(dataset_id)
+        self._write(dataset_id, set(), known)
+        return bool(known)
+
+    # --- Files ---
+
+    def _known(self, dataset_id: DatasetId) -> set[str]:
+        if not self._folder.is_dir():
+            self._begin()
+        path = self._path(dataset_id)
+        try:
+            return set(path.read_text(encoding="ascii").split())
+        except FileNotFoundError:
+            return set()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OdfError(f"Cannot read {path}: {error}", hint="Without the file, no source is approved.") from error
+
+    def _write(self, dataset_id: DatasetId, wanted: set[str], known: set[str]) -> None:
+        if wanted == known:
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        if wanted:
+            content = "".join(f"{one}\n" for one in sorted(wanted))
+            replace_file(self._path(dataset_id), content.encode("ascii"), mode=0o600)
+        else:
+            self._path(dataset_id).unlink(missing_ok=True)
+
+    @property
+    def _folder(self) -> Path:
+        return self.storage.odf / "approved"
+
+    def _path(self, dataset_id: DatasetId) -> Path:
+        return self._folder / dataset_id.multibase
+
+    # --- Workspaces of earlier releases ---
+
+    def _begin(self) -> None:
+        """Approve, once, what a workspace has that was made before there were approvals.
+
+        Only sources that were set here are: those whose block bears the signature of the dataset's own key, which is in
+        the workspace and nowhere else; or all of a dataset whose key is here if it has no signatures at all.
+        """
+        made: list[tuple[DatasetId, list[Source]]] = []
+        for dataset in self.storage.scan()[0]:
+            try:
+                if self.storage.keys.get(dataset.handle.id) is not None:
+                    made.append((dataset.handle.id, list(_set_here(dataset))))
+            except OdfError:
+                continue  # what is damaged stays without approval
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for dataset_id, sources in made:
+            self.approve(dataset_id, sources)
+
+
+def sources_of(dataset: StoredDataset) -> list[Source]:
+    """The sources of a dataset that are in force."""
+    state = dataset.state
+    polling = [state.polling_source] if state.polling_source is not None else []
+    return [*polling, *state.push_sources]
+
+
+def _set_here(dataset: StoredDataset) -> Iterator[Source]:
+    wanted = sources_of(dataset)
+    if not wanted:
+        return
+    for hashed in dataset.chain.iter_blocks(dataset.state.head):
+        event = hashed.block.event
+        if isinstance(event, (SetPollingSource, AddPushSource)) and event in wanted and _is_ours(dataset, hashed):
+            yield event
+
+
+def _is_ours(dataset: StoredDataset, hashed: HashedBlock) -> bool:
+    side = dataset.layout.side
+    if side is None or not says_signed(side):
+        return True
+    signed = read_signatures(side, dataset.handle.id, hashed)
+    return signed is not None and ActorId.owner_of(dataset.handle.id) in signed.signers

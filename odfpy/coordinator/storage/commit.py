@@ -1,0 +1,86 @@
+"""What all commits have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from odfpy.chain.events import MetadataEvent
+from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.state import ChainState, new_data_of
+from odfpy.coordinator.storage.clock import warnings_of_last_block
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+
+
+def commit_time(state: ChainState) -> Timestamp:
+    """The one system time of a commit; it does not go back even if the clock does."""
+    now = Timestamp.now()
+    return now if state.system_time is None else max(now, state.system_time)
+
+
+def timed(name: str, work: Callable[[], PullResult]) -> PullResult:
+    """The result of some work on a dataset with the time that it took; if it fails, a result that says so."""
+    started = time.monotonic()
+    try:
+        result = work()
+    except OdfError as error:
+        result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
+    return replace(result, seconds=time.monotonic() - started)
+
+
+def unchanged(dataset: StoredDataset) -> PullResult:
+    """The result of finding nothing new."""
+    state = dataset.state
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=state.head,
+        watermark=state.watermark,
+    )
+
+
+def commit_events(
+    dataset: StoredDataset,
+    state: ChainState,
+    events: Sequence[MetadataEvent],
+    system_time: Timestamp,
+    written: Mapping[Multihash, Path] | None = None,
+) -> PullResult:
+    """Check the events, put the slices in their places, then move the head; the caller holds the dataset's lock.
+
+    Args:
+        dataset: where to.
+        state: of its chain, which the events follow.
+        events: oldest first; one that says nothing new makes no block.
+        system_time: of the blocks.
+        written: the files of slices that the events carry.
+
+    Raises:
+        OdfError: nothing was committed.
+    """
+    try:
+        new = dataset.chain.prepare(state, events, system_time)
+    except NoOpEvent:
+        new = dataset.chain.prepare(state, [], system_time)
+    for data in filter(None, map(new_data_of, events)):
+        if written is not None:
+            dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)
+    after = dataset.chain.commit(new)
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UPDATED if new.encoded else PullOutcome.UP_TO_DATE,
+        old_head=state.head,
+        new_head=after.head,
+        num_blocks=len(new.encoded),
+        num_records=after.num_records - state.num_records,
+        watermark=after.watermark,
+        warnings=warnings_of_last_block(state.system_time) if new.encoded else (),
+        notes=dataset.storage.signing.remarks() if new.encoded else (),
+    )

@@ -1,0 +1,304 @@
+"""Keys of the person who runs this: the one to sign with, and those of others under names.
+
+    $XDG_CONFIG_HOME/odf/keys/id_ed25519     the private key, mode 0600, made when it is first needed
+    $XDG_CONFIG_HOME/odf/keys/revoked-...    private keys that sign no more, kept so that they can say so elsewhere, too
+    $XDG_CONFIG_HOME/odf/trusted-keys.yaml   keys of others, each with a name
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   keys that count no more; see `revoked_keys`
+
+They are the user's, never a workspace's, so that no copy of a workspace takes them along.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.chain.revocations import KnownRevocations
+from odfpy.chain.signatures import RequiredSigners, SignatureReport
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
+from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
+from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
+from odfpy.repository.documents import load_document, save_document
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.storage import Storage
+
+OWNER: Final = "owner"
+ME: Final = "me"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+_LARGEST: Final = 1000
+
+
+class UnusableKey(OdfError, code="E652"):
+    """The key to sign with cannot be read or made."""
+
+
+class UnknownKey(NotFound, code="E653"):
+    """No key is trusted under that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedKey:
+    """A key of somebody, under the name that the user has given it."""
+
+    name: str
+    key: ActorId
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    keys: tuple[_Entry, ...]
+
+
+class UserKeys:
+    """The keys that a user has and trusts."""
+
+    def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
+        """
+        Args:
+            folder: of the user's configuration; by default that of whoever runs this.
+            own: file of the private key, where it is another one.
+        """
+        folder = folder or configuration_folder()
+        self._own = own or folder / "keys" / "id_ed25519"
+        self._trusted = folder / "trusted-keys.yaml"
+        self._revoked = RevokedKeysFile(folder)
+
+    # --- One's own ---
+
+    def own(self) -> KeyPair:
+        """The user's key pair, which is made if there is none.
+
+        Raises:
+            UnusableKey: it can neither be read nor made.
+        """
+        return self.known() or self._make()
+
+    def known(self) -> KeyPair | None:
+        """The user's key pair, None when there is none yet.
+
+        Raises:
+            UnusableKey: it cannot be read, or others can read it too.
+        """
+        return _key_in(self._own)
+
+    def pair_of(self, key: ActorId) -> KeyPair | None:
+        """The key pair of a key that is the user's, or was until it was put away; None for those of others."""
+        for file in (self._own, self._put_away(key)):
+            pair = _key_in(file)
+            if pair is not None and pair.actor == key:
+                return pair
+        return None
+
+    def put_away(self) -> None:
+        """Sign with the user's key no more; another one is made when it is needed.
+
+        Raises:
+            UnusableKey: it cannot be moved.
+        """
+        pair = self.own()
+        try:
+            self._own.rename(self._put_away(pair.actor))
+        except OSError as error:
+            raise UnusableKey(f"Cannot move your key {self._own}: {error.strerror}") from error
+
+    def _put_away(self, key: ActorId) -> Path:
+        return self._own.with_name(f"revoked-{str(key).rpartition(':')[2]}")
+
+    def _make(self) -> KeyPair:
+        """A new key. Of processes that make one at the same time, the first wins, and the others take its key."""
+        pair, folder = KeyPair.generate(), self._own.parent
+        temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            make_folder(folder.parent)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(pair.private_key.hex().encode("ascii"))
+                    file.flush()
+                    os.fsync(file.fileno())
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(temporary, self._own)
+            finally:
+                temporary.unlink(missing_ok=True)
+            sync_folder(folder)
+        except OSError as error:
+            raise UnusableKey(
+                f"No key to sign with can be made in {folder}: {error.strerror}",
+                hint="Check who may write there; `odf config set signatures.sign false` does without.",
+            ) from error
+        return self.known() or pair
+
+    # --- Those that have ended ---
+
+    @property
+    def revoked(self) -> KnownRevocations:
+        """What is known of keys that count no more.
+
+        Raises:
+            MalformedManifest: the file is damaged; the message names it.
+        """
+        return self._revoked.load()
+
+    # --- Those of others ---
+
+    @cached_property
+    def trusted(self) -> tuple[TrustedKey, ...]:
+        """The keys of others, by name.
+
+        Raises:
+            MalformedManifest: the file is damaged; the message names it.
+        """
+        document = load_document(self._trusted, "TrustedKeys", _Document)
+        try:
+            found = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
+        except InvalidValue as error:
+            raise MalformedManifest(f"{self._trusted}: {error.message}", hint="Mend the file, or delete it.") from error
+        return tuple(sorted(found, key=lambda item: item.name.lower()))
+
+    def trust(self, name: str, key: ActorId) -> TrustedKey:
+        """Give a key a name.
+
+        Raises:
+            InvalidValue: that is no name.
+            AlreadyExists: it is the name of another key.
+        """
+        if not _NAME.fullmatch(name) or name.lower() in (OWNER, ME):
+            hint = f"Letters, digits and . _ @ + - are possible; {OWNER} and {ME} have a meaning already."
+            raise InvalidValue(f"Not a name for a key: {name!r}", hint=hint)
+        item = TrustedKey(name, key)
+        for known in self.trusted:
+            if known.name.lower() == name.lower() and known.key != key:
+                raise AlreadyExists(
+                    f"Another key is trusted as {known.name}: {known.key}",
+                    hint=f"Choose another name, or first run `odf key untrust {known.name}`.",
+                )
+        self._save([*(known for known in self.trusted if known.name.lower() != name.lower()), item])
+        return item
+
+    def untrust(self, name: str) -> TrustedKey:
+        """Forget a key.
+
+        Raises:
+            UnknownKey: with a suggestion.
+        """
+        item = self._named(name)
+        self._save([known for known in self.trusted if known != item])
+        return item
+
+    def find(self, text: str) -> ActorId:
+        """The key of a name, or the key that the text is.
+
+        Raises:
+            UnknownKey, InvalidValue: neither.
+        """
+        if text.startswith("did:"):
+            return ActorId.parse(text)
+        return self.own().actor if text.lower() == ME else self._named(text).key
+
+    def name_of(self, key: ActorId, dataset_id: DatasetId | None = None) -> str:
+        """What a signer is called here: a name, `owner` of a dataset, `me`, or the key itself."""
+        for item in self.trusted:
+            if item.key == key:
+                return item.name
+        if dataset_id is not None and key == ActorId.owner_of(dataset_id):
+            return OWNER
+        return ME if key == self._me else str(key)
+
+    def words(self, report: SignatureReport, dataset_id: DatasetId) -> str:
+        """A report on signatures in a few words."""
+        if not report.signed:
+            return "not signed"
+        by = ", ".join(dict.fromkeys(self.name_of(signer, dataset_id) for signer in report.signers))
+        return f"signed by {by}" + (f", {report.unsigned} of the blocks not signed" if report.unsigned else "")
+
+    @cached_property
+    def _me(self) -> ActorId | None:
+        try:
+            pair = self.known()
+        except UnusableKey:
+            return None
+        return pair.actor if pair else None
+
+    def _named(self, name: str) -> TrustedKey:
+        for item in self.trusted:
+            if item.name.lower() == name.lower():
+                return item
+        names = [item.name for item in self.trusted]
+        hint = did_you_mean(name, names, otherwise=f"`odf key trust {name} did:key:...` gives a key that name.")
+        raise UnknownKey(f"No key is trusted as {name!r}", hint=hint)
+
+    def _save(self, items: list[TrustedKey]) -> None:
+        entries = tuple(_Entry(item.name, str(item.key)) for item in items)
+        save_document(self._trusted, "TrustedKeys", _Document(entries))
+        self.__dict__.pop("trusted", None)
+
+
+def _key_in(path: Path) -> KeyPair | None:
+    """The key pair in a file, None when there is none."""
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            text = file.read(_LARGEST).strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UnusableKey(f"Cannot read your key {path}: {error.strerror}") from error
+    if mode & 0o077:
+        raise UnusableKey(f"Your key {path} can be read by others (mode {mode:o})", hint=f"chmod 600 {path}")
+    try:
+        return KeyPair(bytes.fromhex(text.decode("ascii")))
+    except (ValueError, InvalidValue) as error:
+        raise UnusableKey(
+            f"Damaged key: {path} does not hold 64 hexadecimal digits",
+            hint="Restore it from a backup, or move it away: another one is made then.",
+        ) from error
+
+
+def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None:
+    """By whom copies must be signed, as the setting `signatures.require` says; None when by nobody.
+
+    The user's own key is always good. Keys that are known to have ended come along, whatever the setting.
+
+    Raises:
+        UnknownKey, InvalidValue: the setting names a key that is not known.
+    """
+    revoked = keys.revoked
+    known = revoked if revoked != KnownRevocations() else None
+    if text is None:
+        return RequiredSigners("", frozenset(), owner=False, revoked=known) if known is not None else None
+    names = [name.strip() for name in text.split(",")]
+    found = {keys.find(name) for name in names if name.lower() != OWNER}
+    own = keys.known()
+    return RequiredSigners(
+        " or ".join(names),
+        frozenset(found | ({own.actor} if own else set())),
+        owner=any(name.lower() == OWNER for name in names),
+        revoked=known,
+    )
+
+
+def answer_key(storage: Storage) -> KeyPair:
+    """What signs answers to queries in a workspace: the key that the setting `proofs.key` names, or the user's own.
+
+    Raises:
+        UnusableKey: it can neither be read nor made.
+    """
+    named = Config.load(storage.root).get("proofs.key")
+    return UserKeys(own=None if named is None else storage.root.absolute() / named).own()

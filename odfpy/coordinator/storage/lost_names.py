@@ -1,0 +1,56 @@
+"""The name of a dataset whose own file of it is lost or damaged, as other places know it.
+
+A dataset is remembered by name where it was pulled from and pushed to, which is beside the lost name, in another file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
+from odfpy.errors import AlreadyExists, OdfError
+from odfpy.repository.registry import Aliases
+
+
+def lost_name_of(folder: Path) -> DatasetAlias | None:
+    """The name by which a dataset was pushed last, or else pulled, without an account; None where nobody knows."""
+    with suppress(OdfError):
+        known = Aliases(folder / "info" / "aliases.yaml")
+        for place in (*known.list("push"), *known.list("pull")):
+            with suppress(OdfError):
+                return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])
+    return None
+
+
+def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetId, tuple[str, ...]]:
+    """Give datasets that have lost their names those that are known elsewhere, if nobody else has them.
+
+    Args:
+        storage: the workspace.
+        refs: which are meant, by id, lost name or pattern; None for all.
+
+    Returns:
+        Ids with the files that were written.
+    """
+    done: dict[DatasetId, tuple[str, ...]] = {}
+    for damaged in storage.scan()[1]:
+        folder = storage.odf / "datasets" / damaged.name
+        alias = lost_name_of(folder)
+        with suppress(OdfError):  # what is no dataset at all is told by whoever lists them
+            dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
+            if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
+                with storage.editing(), suppress(AlreadyExists):
+                    storage.name_again(dataset_id, alias)
+                    done[dataset_id] = (str(folder / "info" / "alias"),)
+    return done
+
+
+def _means(ref: str, dataset_id: DatasetId, alias: DatasetAlias) -> bool:
+    if is_pattern(ref):
+        return DatasetPattern(ref).matches(alias)
+    name = ref.partition("@")[0]
+    return name == str(dataset_id) or name.lower() == str(alias).lower()

@@ -1,0 +1,38 @@
+"""The names that a workspace knows, read straight from its folder: for completion, which must not take time.
+
+Nothing of chains is loaded or checked; what cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+# As `odfpy.coordinator.storage.storage` and `odfpy.repository.registry` lay them down.
+_VERSION, _DATASETS, _REPOSITORIES = ".odf/version", ".odf/datasets", ".odf/repos"
+_ID = "did:odf:"
+
+
+def dataset_names(folder: Path) -> list[tuple[str, str]]:
+    """Name and id of each dataset of the workspace that a folder is in, in the order of names."""
+    return sorted(_datasets(folder))
+
+
+def repository_names(folder: Path) -> list[str]:
+    """Names of the repositories of the workspace that a folder is in, in order."""
+    root = _root(folder)
+    return [] if root is None else sorted(path.stem for path in (root / _REPOSITORIES).glob("[!.]*.yaml"))
+
+
+def _datasets(folder: Path) -> Iterator[tuple[str, str]]:
+    root = _root(folder)
+    for path in () if root is None else (root / _DATASETS).glob("[!.]*/info/alias"):
+        try:
+            yield path.read_text(encoding="utf-8").strip(), f"{_ID}{path.parents[1].name}"
+        except (OSError, UnicodeDecodeError):
+            continue
+
+
+def _root(folder: Path) -> Path | None:
+    start = folder.absolute()
+    return next((place for place in (start, *start.parents) if (place / _VERSION).is_file()), None)

@@ -1,0 +1,218 @@
+"""Branches and tags of a dataset, and which block a person means."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD, is_name
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, UsageError, did_you_mean
+
+
+class BlockNotFound(NotFound, code="E641"):
+    """A dataset has no such block in its history."""
+
+
+class NoSuchReference(NotFound, code="E655"):
+    """A dataset has no branch or tag of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A branch or tag, and where it is.
+
+    Attributes:
+        target: None when the reference is damaged.
+        block: the block that it points to, None when that cannot be read.
+        problem: why something of that is not known.
+    """
+
+    name: ReferenceName
+    target: Multihash | None
+    block: HashedBlock | None
+    problem: OdfError | None = None
+
+
+def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Reference]:
+    """The branches or tags of a dataset, in the order of their names; a damaged one spoils no other."""
+    layout = dataset.layout
+    for text in layout.refs.names():
+        name = ReferenceName.parse(text)
+        if name is None or name.kind is not kind:
+            continue
+        target = None
+        try:
+            target = layout.refs.get(text)
+            if target is not None:
+                yield Reference(name, target, layout.chain.block(target))
+        except OdfError as error:
+            yield Reference(name, target, None, error)
+
+
+def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | None) -> Reference:
+    """A new branch or tag, at the head or at a block; the caller holds the dataset's lock.
+
+    Raises:
+        AlreadyExists: there is one of that name.
+        BlockNotFound, InvalidValue: no such block, or not a name.
+    """
+    reference = ReferenceName.of(kind, name)
+    chain = dataset.chain
+    target = chain.head() if block is None else find_block(dataset, block)
+    known = dataset.layout.refs.get(reference.reference)
+    if known is not None and known != target:
+        raise AlreadyExists(
+            f"{dataset.handle} has a {reference} already, at {known}",
+            hint=f"Choose another name, or first run `odf {kind.value} {dataset.handle} {name} --delete`.",
+        )
+    if known is None:
+        _require_one_meaning(dataset, kind, name)
+    dataset.layout.refs.compare_and_swap(reference.reference, known, target)
+    return Reference(reference, target, chain.block(target))
+
+
+def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
+    """The dataset seen from a branch to which something is going to be committed; None: from the head.
+
+    Raises:
+        AlreadyExists: the branch is not there yet, and its name is that of a tag.
+        InvalidValue: not a name of a branch.
+    """
+    seen = dataset.on(branch)
+    if seen.branch is not None and dataset.layout.refs.get(seen.branch.reference) is None:
+        _require_one_meaning(dataset, ReferenceKind.BRANCH, seen.branch.name)
+    return seen
+
+
+def _require_one_meaning(dataset: StoredDataset, kind: ReferenceKind, name: str) -> None:
+    other = ReferenceName.of(ReferenceKind.TAG if kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH, name)
+    if dataset.layout.refs.get(other.reference) is not None:
+        raise AlreadyExists(
+            f"{dataset.handle} has a {other} already, so that {dataset.handle}@{name} would mean either",
+            hint=f"Choose another name for the {kind.value}.",
+        )
+
+
+def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
+    """Remove a branch or tag; the caller holds the dataset's lock. Gives back where it was.
+
+    Raises:
+        NoSuchReference: with a suggestion.
+    """
+    target = find(dataset, kind, name)
+    dataset.layout.refs.delete(ReferenceName.of(kind, name).reference, target)
+    if kind is ReferenceKind.BRANCH:
+        shutil.rmtree(dataset.on(name).cache, ignore_errors=True)
+    return target
+
+
+def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
+    """The block that a branch or tag points to.
+
+    Raises:
+        NoSuchReference: with a suggestion.
+    """
+    reference = ReferenceName.of(kind, name)
+    target = dataset.layout.refs.get(reference.reference)
+    if target is None:
+        names = [item.name.name for item in references(dataset, kind)]
+        otherwise = f"`odf {kind.value} {dataset.handle}` lists what there is."
+        raise NoSuchReference(
+            f"{dataset.handle} has no {reference}", hint=did_you_mean(name, names, otherwise=otherwise)
+        )
+    return target
+
+
+# --- Of several datasets ----------------------------------------------------------------------------------------------
+
+
+def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
+    """Whether a dataset has a branch or tag, be it a damaged one."""
+    return name.reference in DatasetLayout.local(dataset.folder).refs.names()
+
+
+def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceName]) -> None:
+    """See that each branch or tag is one of at least one of some datasets.
+
+    Raises:
+        NoSuchReference: one is not.
+    """
+    for name in names:
+        if not any(has_reference(dataset, name) for dataset in datasets):
+            raise NoSuchReference(
+                f"None of the {len(datasets)} datasets has a {name}",
+                hint=f"`odf {name.kind.value} NAME` lists those of a dataset.",
+            )
+
+
+def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult:
+    """The result for a dataset without a branch or tag that is brought along with several."""
+    return PullResult(name=f"{dataset.handle} {name}", outcome=PullOutcome.SKIPPED, notes=(why,))
+
+
+# --- Which block is meant --------------------------------------------------------------------------------------------
+
+
+def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock] | None = None) -> Multihash:
+    """The block that a person means.
+
+    Args:
+        dataset: whose.
+        text: a tag, a branch, `head`, a sequence number, a hash or the beginning of one; also the hash of a block that
+            is in no history any more, as long as it is there.
+        history: the blocks of the dataset, newest first, where they have been read already.
+
+    Raises:
+        BlockNotFound, UsageError: there is none, or several are meant.
+    """
+    return _named(dataset, text) or _in_history(dataset, list(history or dataset.chain.iter_blocks()), text)
+
+
+def _named(dataset: StoredDataset, text: str) -> Multihash | None:
+    """The block that a tag, a branch, or another reference names."""
+    refs = dataset.layout.refs
+    names = (f"{kind.value}.{text}" for kind in (ReferenceKind.TAG, ReferenceKind.BRANCH))
+    return next((found for name in (*names, text) if is_name(name) and (found := refs.get(name)) is not None), None)
+
+
+def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) -> Multihash:
+    last = blocks[0].block.sequence_number
+    if text.isdecimal() and len(text) < len(str(blocks[0].hash)):
+        found = [one for one in blocks if one.block.sequence_number == int(text)]
+    else:
+        found = [one for one in blocks if str(one.hash).startswith(text)] if _is_hash(text) else []
+    if len(found) == 1:
+        return found[0].hash
+    if len(text) == len(str(blocks[0].hash)) and _is_hash(text) and Multihash.parse(text) in dataset.layout.blocks:
+        return Multihash.parse(text)  # of a history that was left, and not removed yet
+    if found:
+        raise UsageError(f"{len(found)} blocks of {dataset.handle} begin with {text}", hint="Write more of the hash.")
+    others = (name for name in dataset.layout.refs.names() if name != HEAD)
+    names = [known.name if (known := ReferenceName.parse(name)) else name for name in others]
+    about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."
+    what = "block" if text.isdecimal() or _is_hash(text) else "block, tag or branch"
+    if text.startswith(_PREFIX) and len(text) < _SHORTEST:
+        about = f"Write at least {_SHORTEST} characters of a hash."
+    raise BlockNotFound(
+        f"{dataset.handle} has no {what} {text!r} in its history", hint=did_you_mean(text, names, otherwise=about)
+    )
+
+
+_PREFIX = "f16"
+_SHORTEST = len("f1620") + 4
+"""Letters of a hash that mean a block: `f1620` is how all of them begin."""
+
+
+def _is_hash(text: str) -> bool:
+    try:
+        Multihash.parse(text)
+    except InvalidValue:
+        return text.startswith(_PREFIX) and len(text) >= _SHORTEST
+    return True

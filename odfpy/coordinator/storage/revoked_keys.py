@@ -1,0 +1,186 @@
+"""Revoking keys, and letting them expire: statements for everybody who has the datasets, and for oneself.
+
+    $XDG_CONFIG_HOME/odf/revoked-keys.yaml   what the user has said and was shown, beside `trusted-keys.yaml`
+    info/revocations/<key>                   the same, beside the chain of each dataset that the key has signed
+
+Only the key itself and a dataset's own key are believed by others. What a user says of somebody else's key counts for
+the user, and in datasets whose own key is in the workspace for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.chain import revocations
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, LastBlock, Reason, honoured_in
+from odfpy.chain.signatures import FOLDER as SIGNATURES
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
+from odfpy.errors import MalformedManifest, OdfError
+from odfpy.files import configuration_folder
+from odfpy.repository.documents import load_document, save_document
+
+if TYPE_CHECKING:
+    from odfpy.chain.layout import DatasetLayout
+    from odfpy.coordinator.storage.storage import Storage, StoredDataset
+
+_FILE: Final = "revoked-keys.yaml"
+_KIND: Final = "RevokedKeys"
+_MOST_LEARNT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    made: tuple[KeyRevocation, ...] = ()
+    learnt: tuple[KeyRevocation, ...] = ()
+
+
+class RevokedKeysFile:
+    """What a user knows of keys that have ended."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = (folder or configuration_folder()) / _FILE
+
+    def load(self) -> KnownRevocations:
+        """All of it.
+
+        Raises:
+            MalformedManifest: the file is damaged; the message names it.
+        """
+        document = load_document(self._path, _KIND, _Document)
+        if document is None:
+            return KnownRevocations()
+        forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
+        if forged is not None:
+            raise MalformedManifest(f"{self._path}: a statement about {forged.key} is not signed by whom it says")
+        return KnownRevocations(document.made, document.learnt)
+
+    def add(
+        self,
+        *,
+        made: Iterable[KeyRevocation] = (),
+        learnt: Iterable[KeyRevocation] = (),
+        named: Collection[ActorId] = (),
+    ) -> None:
+        """Remember statements.
+
+        Args:
+            made: of the user.
+            learnt: of others. There is room for some, which those who make up keys cannot fill for good.
+            named: keys that the user cares for, about which everything is remembered.
+        """
+        known = self.load()
+        names = {str(key) for key in named}
+        every = tuple(dict.fromkeys((*known.learnt, *learnt)))
+        strangers = [one for one in every if one.key not in names]
+        dropped = set(strangers[:-_MOST_LEARNT])
+        new = replace(
+            known,
+            made=tuple(dict.fromkeys((*known.made, *made))),
+            learnt=tuple(one for one in every if one not in dropped),
+        )
+        if new != known:
+            save_document(self._path, _KIND, _Document(new.made, new.learnt))
+
+
+def ended(
+    key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
+) -> KeyRevocation | None:
+    """What says that a key is not to sign any more in a dataset; None where nothing does."""
+    statements = (*known.of(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
+    return next((one for one in statements if one.key == str(key) and (one.expires is None or now > one.expires)), None)
+
+
+def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:
+    """Write beside a dataset when a key that signs in it will expire, so that others know."""
+    said = [one for one in known.of(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
+    if said and layout.side is not None:
+        revocations.add(layout.side, said)
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """What was said of a key.
+
+    Attributes:
+        key: which.
+        by_itself: whether the key has said it, so that everybody believes it.
+        datasets: beside which it is written now; who has copies gets it with the next push and pull.
+    """
+
+    key: ActorId
+    by_itself: bool
+    datasets: tuple[StoredDataset, ...]
+
+
+def say(
+    storage: Storage | None,
+    key: ActorId,
+    reason: Reason,
+    *,
+    holder: KeyPair | None,
+    me: KeyPair,
+    expires: Timestamp | None = None,
+    only: Iterable[StoredDataset] | None = None,
+) -> Revoked:
+    """Say of a key that it has ended, or will.
+
+    Args:
+        storage: the workspace, beside whose datasets it is written; None outside of one.
+        key: which.
+        reason: why.
+        holder: the pair of that key, if it is at hand.
+        me: the key of the user, who says it where it is not.
+        expires: when it ends; now if None.
+        only: the datasets that are meant; all in which the key has signed if None.
+
+    Raises:
+        OdfError: it cannot be written down.
+    """
+    now = Timestamp.now()
+    general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)
+    if only is None:
+        RevokedKeysFile().add(made=[general])
+    datasets = only if only is not None else storage.datasets() if storage is not None else ()
+    written = []
+    for dataset in datasets:
+        if only is None and not _has_signed(dataset, key):
+            continue
+        signer = holder or _owner(dataset)
+        with dataset.writing() as locked:
+            statements = _about(locked, signer or me, key, reason, now, expires)
+            if signer is None:
+                RevokedKeysFile().add(made=statements)
+            elif locked.layout.side is not None:
+                revocations.add(locked.layout.side, statements)
+                written.append(dataset)
+    return Revoked(key, holder is not None, tuple(written))
+
+
+def _owner(dataset: StoredDataset) -> KeyPair | None:
+    with suppress(OdfError):
+        return dataset.storage.keys.get(dataset.handle.id)
+    return None
+
+
+def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
+    text = str(key).encode()
+    folder = dataset.folder / SIGNATURES
+    return folder.is_dir() and any(text in path.read_bytes() for path in folder.iterdir() if path.is_file())
+
+
+def _about(
+    dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
+) -> list[KeyRevocation]:
+    """What is said of a key in a dataset: by time, and since which block where it has ended."""
+    layout, dataset_id = dataset.layout, dataset.handle.id
+    statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
+    if expires is None:
+        head = layout.chain.block(layout.chain.head())
+        last = LastBlock(dataset_id, head.hash, head.block.sequence_number)
+        statements.append(KeyRevocation.made_by(signer, key, reason, now, since=last))
+    return statements

@@ -1,0 +1,161 @@
+"""Who has signed the blocks of a dataset, for people and for verification."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from odfpy.chain import revocations
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.revocations import KeyRevocation, RevokedKey, RevokedKeys, honoured_in, walk_back
+from odfpy.chain.side_files import SideFiles
+from odfpy.chain.signatures import (
+    HEAD_PATH,
+    MAX_SIZE,
+    RequiredSigners,
+    Signature,
+    SignatureReport,
+    SignedBlock,
+    path_of,
+    read_head_signatures,
+    read_signatures,
+)
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.errors import OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Somebody who has signed a block.
+
+    Attributes:
+        key: their key.
+        name: what they are called here.
+        time: when they have signed, as they say.
+    """
+
+    key: ActorId
+    name: str
+    time: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSigners:
+    """Who has signed a block; `error` says why that is not known."""
+
+    signers: tuple[Signer, ...] = ()
+    error: OdfError | None = None
+
+
+class Signers:
+    """Looks up who has signed the blocks of a dataset."""
+
+    def __init__(self, dataset: StoredDataset) -> None:
+        self._side = dataset.layout.side
+        self._dataset_id = dataset.handle.id
+        self._chain = dataset.chain
+
+    @cached_property
+    def _keys(self) -> UserKeys:
+        return UserKeys()
+
+    @cached_property
+    def _revoked(self) -> RevokedKeys:
+        blocks = walk_back((), ()) if not self._statements else walk_back(list(self._chain.iter_blocks()), ())
+        return RevokedKeys(self._dataset_id, self._statements, blocks)
+
+    @cached_property
+    def _statements(self) -> tuple[KeyRevocation, ...]:
+        return statements_about(self._side, self._dataset_id, self._keys)
+
+    def of(self, hashed: HashedBlock) -> BlockSigners:
+        """Who has signed a block; every signature is checked."""
+        try:
+            signed = read_signatures(self._side, self._dataset_id, hashed)
+            if signed is None:
+                return BlockSigners()
+            counting = self._revoked.counting(signed, hashed).signers
+            found = zip(signed.signers, signed.signatures, strict=True)
+            return BlockSigners(tuple(self._signer(key, one, counts=key in counting) for key, one in found))
+        except OdfError as error:
+            return BlockSigners(error=error)
+
+    def _signer(self, key: ActorId, signature: Signature, *, counts: bool) -> Signer:
+        name = self._keys.name_of(key, self._dataset_id)
+        return Signer(key, name if counts else f"{name} (does not count: the key was revoked)", signature.time)
+
+
+def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
+    """What is said of keys in a dataset of the workspace, and honoured."""
+    there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
+    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.of(dataset_id))
+
+
+def _files_of(side: SideFiles | None) -> Iterator[str]:
+    return iter(()) if side is None else side.names(revocations.FOLDER)
+
+
+Tell = Callable[[OdfError, HashedBlock, str], None]
+"""Told of a finding: what is wrong, with which block, in which file."""
+
+
+def verify_signatures(
+    dataset: StoredDataset, blocks: Sequence[HashedBlock], required: RequiredSigners | None, tell: Tell
+) -> SignatureReport:
+    """Check all signatures of a chain, and that it is signed by whom it must be.
+
+    Args:
+        dataset: which.
+        blocks: its blocks, oldest first.
+        required: by whom the newest must be signed.
+        tell: told of each signature that is forged, damaged or made with a key that had ended, and of the one that is
+            missing; also of revocations that nobody honours.
+    """
+    side, dataset_id = dataset.layout.side, dataset.handle.id
+    if side is None or not blocks:
+        return SignatureReport()
+    newest = blocks[-1]
+    _verify_revocations(side, dataset_id, newest, tell)
+    vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None else ())}
+    statements = statements_about(side, dataset_id, UserKeys())
+    revoked = RevokedKeys(dataset_id, statements, walk_back(blocks, ()), frozenset(vouching))
+    found: list[SignedBlock | None] = []
+    for hashed in blocks:
+        file = side.describe(path_of(hashed.hash))
+        try:
+            signed = read_signatures(side, dataset_id, hashed)
+            found.append(None if signed is None else revoked.counting(signed, hashed))
+            if signed is not None:
+                revoked.require(signed, hashed, file)
+        except RevokedKey as error:
+            tell(error, hashed, file)
+        except OdfError as error:
+            found.append(None)
+            tell(error, hashed, file)
+    try:
+        read_head_signatures(side, dataset_id, newest)
+    except OdfError as error:
+        tell(error, newest, side.describe(HEAD_PATH))
+    if required is not None:
+        try:
+            required.check(newest, found[-1], dataset_id, dataset.layout.refs.describe(HEAD))
+        except OdfError as error:
+            tell(error, newest, side.describe(path_of(newest.hash)))
+    return SignatureReport.of(found)
+
+
+def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: Tell) -> None:
+    for name in side.names(revocations.FOLDER):
+        path = f"{revocations.FOLDER}/{name}"
+        key = revocations.key_of(path)
+        try:
+            data = side.read(path, MAX_SIZE)
+            if key is not None and data is not None:
+                revocations.require_entitled(revocations.decode(data, path), key, dataset_id, path)
+        except OdfError as error:
+            tell(error, newest, side.describe(path))

@@ -1,0 +1,122 @@
+"""Signing of commits: by the user, and by the dataset's own key where the workspace has it.
+
+Every block of a commit is signed before the head moves, so that nobody sees it without. What cannot be signed is
+committed all the same, and the person is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.references import ReferenceView
+from odfpy.chain.revocations import KnownRevocations, RevokedKey
+from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, path_of
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.revoked_keys import announce, ended
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId, KeyPair
+from odfpy.errors import OdfError
+
+
+class Signing:
+    """Signs the commits of one workspace."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._remarks: list[str] = []
+
+    def remarks(self) -> tuple[str, ...]:
+        """What was to be said of the commits since the last time, each once."""
+        said, self._remarks = tuple(dict.fromkeys(self._remarks)), []
+        return said
+
+    def sign(self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks) -> None:
+        """Sign the blocks of a commit; where that is impossible, there is a remark on it.
+
+        Args:
+            layout: of the dataset.
+            owner: gives the dataset's own key, if that is at hand.
+            new: the blocks.
+        """
+        is_head = not isinstance(layout.refs, ReferenceView)
+        self._sign(layout, new.state.dataset_id, owner, new.blocks, head=new.blocks[-1:] if is_head else [])
+
+    def sign_head(
+        self,
+        layout: DatasetLayout,
+        dataset_id: DatasetId,
+        owner: Callable[[], KeyPair | None],
+        block: HashedBlock,
+    ) -> None:
+        """Sign that the head is at a block, as `sign` does where it makes one."""
+        self._sign(layout, dataset_id, owner, [], head=[block])
+
+    def _sign(
+        self,
+        layout: DatasetLayout,
+        dataset_id: DatasetId,
+        owner: Callable[[], KeyPair | None],
+        blocks: Sequence[HashedBlock],
+        *,
+        head: Sequence[HashedBlock],
+    ) -> None:
+        side = layout.side
+        try:
+            if side is None or not self._is_wanted:
+                return
+            time, known = Timestamp.now(), self._known
+            found = [("you", self._at_hand("you", lambda: self._key)), ("the owner", self._at_hand("the owner", owner))]
+            keys = [
+                pair for who, pairs in found for pair in pairs if self._may_sign(who, pair, layout, dataset_id, time)
+            ]
+            for pair in keys:
+                announce(pair.actor, layout, dataset_id, known)
+            to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
+            to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
+            files: dict[str, bytes] = {}
+            for hashed, kind, path in to_sign if keys else ():
+                number = hashed.block.sequence_number
+                about = SignedBlock(dataset_id=dataset_id, block_hash=hashed.hash, sequence_number=number)
+                files[path] = encode(about.signed_by(keys, kind, time), kind)
+            side.write_all(files)
+        except OdfError as error:
+            self._say("not signed", error)
+
+    def _may_sign(self, who: str, pair: KeyPair, layout: DatasetLayout, dataset_id: DatasetId, time: Timestamp) -> bool:
+        """Whether a key has not ended; if it has, there is a remark on it."""
+        said = ended(pair.actor, dataset_id, layout, self._known, time)
+        if said is not None:
+            what = f"expired at {said.expires}" if said.expires is not None else f"was revoked at {said.time}"
+            hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."
+            self._say(f"not signed by {who}", RevokedKey(f"the key {what}", hint=hint if who == "you" else None))
+        return said is None
+
+    @cached_property
+    def _known(self) -> KnownRevocations:
+        return UserKeys().revoked
+
+    def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
+        """A key, if it can be had; where it should be and cannot, there is a remark on it."""
+        try:
+            pair = key()
+        except OdfError as error:
+            self._say(f"not signed by {who}", error)
+        else:
+            yield from (pair,) if pair is not None else ()
+
+    @cached_property
+    def _key(self) -> KeyPair:
+        return UserKeys().own()
+
+    @cached_property
+    def _is_wanted(self) -> bool:
+        return bool(Config.load(self._root).get("signatures.sign"))
+
+    def _say(self, what: str, error: OdfError) -> None:
+        self._remarks.append(f"{what}: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))

@@ -1,0 +1,132 @@
+"""One dataset of a workspace: its stores, its chain, its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.chain_cache import summed_up
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.results import DatasetHandle
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.storage import Storage
+
+_RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
+
+
+def inputs_in(state: ChainState) -> list[DatasetId]:
+    """What a dataset with that chain is directly derived from."""
+    inputs = state.set_transform.inputs if state.set_transform else ()
+    return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """A dataset in the workspace's folder, seen from its head, from a branch, or as it was at a block.
+
+    Attributes:
+        branch: the branch that it is seen from.
+        block: the block at which it was what is seen.
+    """
+
+    handle: DatasetHandle
+    folder: Path
+    storage: Storage
+    branch: ReferenceName | None = None
+    block: Multihash | None = None
+
+    @property
+    def layout(self) -> DatasetLayout:
+        """Its stores."""
+        layout = DatasetLayout.local(self.folder)
+        if self.block is not None:
+            return layout.at(self.block)
+        return layout if self.branch is None else layout.on(self.branch)
+
+    @property
+    def cache(self) -> Path:
+        """Folder for what can be rebuilt about it; each branch has one of its own."""
+        folder = self.storage.cache_of(self.handle.id)
+        return folder if self.branch is None else folder / "branches" / self.branch.name
+
+    def on(self, branch: str | None) -> StoredDataset:
+        """The dataset seen from a branch; one that is not there yet begins at the head. None: from the head.
+
+        Raises:
+            InvalidValue: not a name of a branch.
+        """
+        name = None if branch is None else ReferenceName.of(ReferenceKind.BRANCH, branch)
+        return replace(self, branch=name, block=None)
+
+    def at(self, block: Multihash) -> StoredDataset:
+        """The dataset as it was at a block, to be looked at."""
+        return replace(self, branch=None, block=block)
+
+    @property
+    def chain(self) -> MetadataChain:
+        """Its metadata chain; what is committed to it is signed."""
+        storage, layout = self.storage, self.layout
+        return layout.witnessed(lambda new: storage.signing.sign(layout, lambda: storage.keys.get(self.handle.id), new))
+
+    def sign_head(self, block: HashedBlock) -> None:
+        """Say who has moved the head to a block that was signed before."""
+        storage = self.storage
+        storage.signing.sign_head(self.layout, self.handle.id, lambda: storage.keys.get(self.handle.id), block)
+
+    @cached_property
+    def state(self) -> ChainState:
+        """What its chain amounted to when first asked; get the dataset again to see later commits."""
+        try:
+            return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
+        except OdfError as error:
+            raise self.named(error) from error
+
+    def named(self, error: OdfError) -> OdfError:
+        """The same error with the dataset's name before its message, and something to try."""
+        return type(error)(f"{self.handle}: {error.message}", hint=error.hint or _RESTORE)
+
+    @property
+    def input_ids(self) -> list[DatasetId]:
+        """What it is derived from; nothing for a root dataset."""
+        return inputs_in(self.state)
+
+    def reloaded(self) -> StoredDataset:
+        """The dataset as it is now."""
+        return replace(self)
+
+    @contextmanager
+    def writing(self) -> Iterator[StoredDataset]:
+        """Hold the dataset's lock; yields the dataset as it is then.
+
+        Raises:
+            DatasetLocked: somebody else is writing.
+            UsageError: it is seen as it was at a block.
+        """
+        if self.block is not None:
+            raise UsageError(
+                f"{self.handle} as it was at block {self.block} cannot be changed",
+                hint="Leave out @ and what follows it.",
+            )
+        lock = self.storage.run / "locks" / self.folder.name
+        with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
+            if was_abandoned:
+                self._tidy_up()
+            yield self.reloaded()
+
+    def _tidy_up(self) -> None:
+        """Remove what a killed writer has left; only for the holder of the lock."""
+        DatasetLayout.local(self.folder).clean()
+        self.storage.sweep()

@@ -1,0 +1,310 @@
+"""Datasets in other places: cloning, pulling and pushing copies, and remembering where they come from and go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceName
+from odfpy.chain.signatures import RequiredSigners
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.clock import warnings_of_copy
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.keys import UserKeys, required_signers
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias, is_url
+from odfpy.errors import DatasetNotFound, InvalidValue, OdfError, UsageError
+from odfpy.http.url import without_user
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.open import is_path, normalize_url
+from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
+from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
+from odfpy.repository.seen_heads import SeenHeads
+from odfpy.repository.simple_transfer import TransferOutcome, TransferResult
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What a copy may take from another place unasked.
+
+    Attributes:
+        force: a history that drops blocks that are here.
+        future: blocks that are of the future.
+    """
+
+    force: bool = False
+    future: bool = False
+
+    @property
+    def clock(self) -> Timestamp | None:
+        """The time that blocks are held against, None where they may have any."""
+        return None if self.future else Timestamp.now()
+
+
+class Remotes:
+    """Transfers between a workspace and other places."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @cached_property
+    def registry(self) -> RepositoryRegistry:
+        """The named repositories."""
+        return RepositoryRegistry(self._storage.odf / "repos")
+
+    @staticmethod
+    def aliases(dataset: StoredDataset) -> Aliases:
+        """Where a dataset is pulled from and pushed to."""
+        return Aliases(dataset.folder / "info" / "aliases.yaml")
+
+    @property
+    def required(self) -> RequiredSigners | None:
+        """By whom copies must be signed."""
+        return required_signers(Config.load(self._storage.root).get("signatures.require"), UserKeys())
+
+    def pull_url(self, dataset: StoredDataset) -> str | None:
+        """Where a copy is pulled from, None for datasets that are at home here."""
+        aliases = self.aliases(dataset).list("pull")
+        return resolve_remote(aliases[0], self.registry) if aliases else None
+
+    def pull(self, dataset: StoredDataset, url: str, taking: Taking, *, progress: ProgressSink) -> PullResult:
+        """Bring a copy up to date; the caller holds the dataset's lock.
+
+        Seen from a branch, it gets the branch of that name, or where there is none the head.
+        """
+        if dataset.branch is not None:
+            with suppress(ReferenceNotThere):
+                return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
+        name = str(dataset.handle)
+        seen = _seen_heads(dataset.folder)
+        result = fetch_dataset(
+            url,
+            dataset.layout,
+            force=taking.force,
+            clock=taking.clock,
+            expected_id=dataset.handle.id,
+            seen=seen.get(url),
+            required=self.required,
+            progress=_reporter(name, "pulling", progress),
+        )
+        seen.remember(url, result.source_head)
+        _learn(result)
+        return _result(name, result, lambda: dataset.reloaded().state)
+
+    def pull_reference(
+        self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
+    ) -> PullResult:
+        """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
+
+        Raises:
+            ReferenceNotThere: the place has none of that name.
+            AlreadyExists: there is such a tag here, at another block.
+        """
+        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        result = fetch_reference(
+            url,
+            layout,
+            reference,
+            force=taking.force,
+            clock=taking.clock,
+            expected_id=dataset.handle.id,
+            required=self.required,
+            progress=_reporter(name, f"pulling {reference}", progress),
+        )
+        _learn(result)
+        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
+
+    def push_reference(
+        self,
+        dataset: StoredDataset,
+        reference: ReferenceName,
+        to: str | None,
+        *,
+        several: bool,
+        force: bool,
+        progress: ProgressSink,
+    ) -> PullResult:
+        """Bring a branch or tag to where the dataset has been pushed; see `push`.
+
+        Raises:
+            ReferenceNotThere: the dataset has none of that name.
+            AlreadyExists: there is such a tag, at another block.
+        """
+        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        if layout.refs.get(reference.reference) is None:
+            raise ReferenceNotThere(
+                f"{name}: there is no {reference} here",
+                hint=f"`odf {reference.kind.value} {name}` lists what there is.",
+            )
+        url = resolve_remote(self._target(dataset, to, several=several), self.registry)
+        reporter = _reporter(name, f"pushing {reference}", progress)
+        result = send_reference(layout, url, reference, force=force, progress=reporter)
+        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
+
+    def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
+        """What a dataset is derived from and the workspace lacks.
+
+        Args:
+            dataset: a copy.
+            ref: where it came from.
+        """
+        transform = dataset.state.set_transform
+        here = {known.handle.id for known in self._storage.datasets()}
+        return [
+            InputElsewhere(ref, item.alias or str(item.dataset_ref), item.dataset_ref)
+            for item in (transform.inputs if transform else ())
+            if isinstance(item.dataset_ref, DatasetId) and item.dataset_ref not in here
+        ]
+
+    def clone(
+        self,
+        ref: str,
+        *,
+        as_name: DatasetAlias | None,
+        taking: Taking,
+        progress: ProgressSink,
+        expected_id: DatasetId | None = None,
+    ) -> PullResult:
+        """Copy a dataset into the workspace, or bring the copy that is there up to date."""
+        url = resolve_remote(ref, self.registry)
+        alias = as_name or _name_in(url)
+        existing = self._existing(alias)
+        if existing is not None:
+            with existing.writing() as locked:
+                result = self.pull(locked, url, taking, progress=progress)
+                self.aliases(locked).add("pull", ref)
+                return result
+        # The folder is named for the place, so that an interrupted copy goes on where it was.
+        folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
+        with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
+            layout = DatasetLayout.local(folder)
+            moved = fetch_dataset(
+                url,
+                layout,
+                clock=taking.clock,
+                expected_id=expected_id,
+                required=self.required,
+                progress=_reporter(str(alias), "pulling", progress),
+            )
+            _learn(moved)
+            state = moved.state or layout.chain.state()
+            result = _result(str(alias), moved, lambda: state)
+            Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
+            _seen_heads(folder).remember(url, moved.source_head)
+            with self._storage.editing():
+                self._storage.create(alias, state.dataset_id, folder)
+        return result
+
+    def push(
+        self,
+        dataset: StoredDataset,
+        to: str | None,
+        *,
+        several: bool,
+        force: bool,
+        progress: ProgressSink,
+        public: bool = False,
+    ) -> PullResult:
+        """Copy a dataset to another place; the place is remembered.
+
+        A path or URL is that of the dataset itself, unless it ends in a slash: then, or when several datasets are
+        pushed, it is that of a repository.
+        """
+        name = str(dataset.handle)
+        aliases = self.aliases(dataset)
+        target = self._target(dataset, to, several=several)
+        url = resolve_remote(target, self.registry)
+        result = send_dataset(
+            dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
+        )
+        pushed = _result(name, result, lambda: dataset.reloaded().state)
+        notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
+        try:
+            aliases.add("push", target)
+            _seen_heads(dataset.folder).remember(url, result.new_head)
+        except OdfError as error:  # what was to be done is done
+            notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
+        return replace(pushed, notes=notes)
+
+    def _target(self, dataset: StoredDataset, to: str | None, *, several: bool) -> str:
+        if to is None:
+            latest = next(iter(self.aliases(dataset).list("push")), None)
+            if latest is None:
+                raise UsageError(f"{dataset.handle} has not been pushed anywhere yet", hint="Say where with --to.")
+            return latest
+        name = dataset.handle.alias.name
+        if is_url(to) or is_path(to):
+            return f"{normalize_url(to)}/{name}" if several or to.endswith("/") else to
+        if "://" in to:
+            raise UsageError(
+                f"Not a place: {to!r}", hint="After :// there is a host, a bucket or a path: s3://bucket/folder/"
+            )
+        if not to.strip():
+            raise UsageError("--to wants a place", hint="A repository, repository/name, a path or a URL.")
+        return to if "/" in to else f"{to}/{name}"
+
+    def _existing(self, alias: DatasetAlias) -> StoredDataset | None:
+        try:
+            return self._storage.get(alias)
+        except DatasetNotFound:
+            return None
+
+
+def _learn(moved: TransferResult) -> None:
+    """Remember which keys have ended, for copies from places that do not say so."""
+    if moved.revocations:
+        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
+
+
+def _seen_heads(folder: Path) -> SeenHeads:
+    return SeenHeads(folder / "info" / "remotes.yaml")
+
+
+def _name_in(url: str) -> DatasetAlias:
+    last = url.rstrip("/").rpartition("/")[2]
+    try:
+        return DatasetAlias.parse(last)
+    except InvalidValue as error:
+        raise UsageError(
+            f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
+        ) from error
+
+
+def _with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
+    return replace(result, name=f"{result.name} {reference}")
+
+
+def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:
+    return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
+
+
+def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainState]) -> PullResult:
+    updated = moved.outcome is TransferOutcome.UPDATED
+    state = (moved.state or read_state()) if updated else None  # long chains take long to read
+    notes = ["the other side has more"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
+    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
+    if signatures is not None and state is not None:
+        notes.append(UserKeys().words(signatures, state.dataset_id))
+    return PullResult(
+        name=name,
+        outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
+        old_head=moved.old_head,
+        new_head=moved.new_head,
+        num_blocks=moved.num_blocks,
+        num_records=moved.num_records,
+        watermark=state.watermark if state is not None else None,
+        signatures=signatures,
+        warnings=warnings_of_copy(state.system_time) if state is not None else (),
+        notes=tuple(notes),
+    )

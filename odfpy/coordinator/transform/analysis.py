@@ -1,0 +1,223 @@
+"""What the engine says of a query before there is anything to run it on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
+from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.ingest.event_times import remarks_on_columns
+from odfpy.coordinator.lineage.graph import DependencyOrder
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.storage.stored_dataset import inputs_in
+from odfpy.coordinator.transform.slices import schema_file
+from odfpy.data.primary_key import primary_key_of
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.engine import contract
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.responses import as_error
+from odfpy.errors import EngineNotFound, IngestError, OdfError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+Source: TypeAlias = SetPollingSource | AddPushSource
+StateOf = Callable[[DatasetId], ChainState]
+
+
+def analyze(
+    storage: Storage,
+    engines: EngineRegistry,
+    transform: SetTransform,
+    state: ChainState,
+    state_of: StateOf,
+    known: dict[DatasetId, DataSchema | None] | None = None,
+) -> contract.AnalyzeResponseSuccess | None:
+    """Let the engine look at a query; None when the schema of an input cannot be known yet.
+
+    Args:
+        storage: where files for the engine go.
+        engines: the registry.
+        transform: the normalized transform.
+        state: the chain of the derivative dataset, for its vocabulary.
+        state_of: the chain of an input.
+        known: schemas of datasets that were found out before, to which those found here are added.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses it.
+    """
+    return _Expected(storage, engines, state_of, {} if known is None else known).analyzed(transform, state)
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """The schemas that datasets have, or will have once data comes; None when only the data can tell.
+
+    A derivative without data takes that of its query, for which those of its inputs must be known. However many of
+    these stand one behind the other, each query is looked at once.
+    """
+
+    storage: Storage
+    engines: EngineRegistry
+    state_of: StateOf
+    known: dict[DatasetId, DataSchema | None]
+
+    def analyzed(self, transform: SetTransform, state: ChainState) -> contract.AnalyzeResponseSuccess | None:
+        """What the engine says of a query."""
+        engine = self.engines.get(transform.transform.engine)
+        inputs = []
+        for item in transform.inputs:
+            if not isinstance(item.dataset_ref, DatasetId):
+                return None
+            schema = self._schema_of(item.dataset_ref)
+            if schema is None:
+                return None
+            file, source = schema_file(self.storage, schema), self.state_of(item.dataset_ref)
+            key = primary_key_of(schema) if source.kind is DatasetKind.DERIVATIVE else source.primary_key
+            inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file), key))
+        response = engine.analyze(contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs)))
+        if isinstance(response, contract.AnalyzeResponseSuccess):
+            return response
+        raise as_error(response)
+
+    def _schema_of(self, dataset_id: DatasetId) -> DataSchema | None:
+        if dataset_id not in self.known:
+            order = DependencyOrder(self._derived_from, [dataset_id])
+            for item in order.nodes:
+                if item not in self.known:
+                    self.known[item] = None if order.circle_of(item) else self._found_out(self.state_of(item))
+        return self.known[dataset_id]
+
+    def _derived_from(self, dataset_id: DatasetId) -> list[DatasetId]:
+        """The datasets whose schemas must be known before that of a dataset."""
+        if dataset_id in self.known:
+            return []
+        state = self.state_of(dataset_id)
+        return [] if state.schema is not None else inputs_in(state)
+
+    def _found_out(self, state: ChainState) -> DataSchema | None:
+        """The schema of a dataset; those of its inputs are known."""
+        if state.schema is not None:
+            return state.schema
+        try:
+            if state.set_transform is not None:
+                analysis = self.analyzed(state.set_transform, state)
+                return analysis.output_schema if analysis else None
+        except EngineNotFound:
+            return None  # others derive it
+        for source in sources_of(state):
+            try:
+                return schema_from_source(source, state, self.engines, self.storage.root)[0]
+            except OdfError:
+                return None  # what is wrong with the source is for its own pull to say
+        return None
+
+
+def sources_of(state: ChainState) -> tuple[Source, ...]:
+    """Where data of a root dataset comes from."""
+    pulled = () if state.polling_source is None else (state.polling_source,)
+    return (*pulled, *state.push_sources)
+
+
+def schema_from_source(
+    source: Source, state: ChainState, engines: EngineRegistry, root: Path
+) -> tuple[DataSchema | None, tuple[str, ...]]:
+    """The schema of a dataset once rows of a source are in it, as far as it can be told from the source alone.
+
+    Args:
+        source: of the dataset.
+        state: the dataset, which may have a schema already.
+        engines: who preprocesses; an input without rows is tried.
+        root: the folder that relative paths of the source start from.
+
+    Returns:
+        The schema, None when only the data can tell; and remarks for the person.
+
+    Raises:
+        EngineError: the preprocessing query is refused.
+        IngestError: the columns that it gives cannot be merged; the message names the column.
+        SchemaError: they do not fit the schema that the dataset has; the message names the field.
+    """
+    from odfpy.data.arrow import to_arrow
+    from odfpy.ingest.evolve import first_schema, next_schema
+    from odfpy.ingest.normalize import normalize_rows
+    from odfpy.ingest.preprocess import preprocess
+
+    given = _read_schema(source, root)
+    if given is None:
+        return None, _remarks_on_unread(source)
+    rows, remarks = preprocess(source.preprocess, given.empty_table(), engines)
+    remarks += remarks_on_columns(source, rows.schema, state.vocab)
+    recorded = state.schema
+    known = {} if recorded is None else {field.name: field.type for field in to_arrow(recorded)}
+    columns = normalize_rows(
+        rows,
+        strategy=source.merge,
+        vocabulary=state.vocab,
+        source_event_time=Timestamp(0),
+        event_time_type=known.get(state.vocab.event_time_column),
+    ).columns.schema
+    if recorded is None:
+        return first_schema(columns, state.vocab), remarks
+    return next_schema(columns, recorded, state.vocab), remarks
+
+
+def _read_schema(source: Source, root: Path) -> pa.Schema | None:
+    """The columns as read: as declared, as the source always has them, or as a Parquet file on this machine says."""
+    from odfpy.data.arrow import to_arrow
+    from odfpy.ingest.read import schema_of
+
+    is_of_ethereum = isinstance(source, SetPollingSource) and isinstance(source.fetch, FetchEthereumLogs)
+    if is_of_ethereum and not isinstance(source.read, ReadParquet):
+        raise IngestError(
+            f"EthereumLogs give Parquet, which {source.read.KIND} does not read", hint="Say `read: {kind: Parquet}`."
+        )
+    declared = schema_of(source.read)
+    if declared is not None:
+        return to_arrow(declared)
+    if isinstance(source, AddPushSource) or source.prepare or not isinstance(source.read, ReadParquet):
+        return None
+    if isinstance(source.fetch, FetchEthereumLogs):
+        from odfpy.ingest.fetch.ethereum import columns_of
+
+        return columns_of(source.fetch)
+    return _schema_of_file(source.fetch, root)
+
+
+def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
+    """The schema of the first file of a source, if it can be had without any transfer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from odfpy.data.arrow import plain_schema
+    from odfpy.ingest.fetch import FetchContext, fetch
+
+    if not isinstance(fetch_step, FetchFilesGlob) and not (
+        isinstance(fetch_step, FetchUrl) and fetch_step.url.startswith("file:")
+    ):
+        return None
+    try:
+        context = FetchContext(now=Timestamp(0), root=root, scratch=root, environment=os.environ)
+        first = next(iter(fetch(fetch_step, context)), None)
+        return None if first is None else plain_schema(pq.read_schema(first.path))
+    except (OdfError, OSError, pa.ArrowException):
+        return None  # a file that is not there yet, or is damaged, is for the pull to tell of
+
+
+def _remarks_on_unread(source: Source) -> tuple[str, ...]:
+    """What can be said of a preprocessing query over columns that nobody knows yet."""
+    if source.preprocess is None:
+        return ()
+    from odfpy.engine.dialects import translated
+
+    _, remarks = translated(source.preprocess.normalized())
+    return (*remarks, "the preprocessing query will be checked when data comes: the source declares no schema")

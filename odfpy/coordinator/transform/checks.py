@@ -1,0 +1,125 @@
+"""What can be said of a dataset before it is made or changed: its queries are tried on inputs without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.events import SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.transform.analysis import Source, StateOf, analyze, schema_from_source, sources_of
+from odfpy.coordinator.transform.run import OUR_ENGINES
+from odfpy.data.evolution import extend_with_result, new_fields_optional
+from odfpy.data.schema import DataSchema
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
+from odfpy.engine.dialects import KNOWN
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import DatasetNotFound, EngineNotFound, OdfError
+
+_LATER: Final = "the query will be checked when all inputs are there"
+
+
+def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) -> tuple[str, ...]:
+    """Try the sources of a root dataset: schema, preprocessing query, merge strategy, and the schema recorded so far.
+
+    A new dataset may have a source that cannot be taken in yet: it is kept as it is, with a remark. One that has data
+    is not to be broken.
+
+    Returns:
+        Remarks for the person.
+
+    Raises:
+        EngineError, IngestError, SchemaError: what the next pull would refuse, whatever the data.
+    """
+    remarks = [remark for source in sources_of(state) for remark in _remarks(source, state, engines, storage.root)]
+    return tuple(dict.fromkeys(remarks))
+
+
+def _remarks(source: Source, state: ChainState, engines: EngineRegistry, root: Path) -> tuple[str, ...]:
+    try:
+        return schema_from_source(source, state, engines, root)[1]
+    except OdfError as error:
+        if state.schema is not None:
+            raise
+        return (f"no data can come in like this: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""),)
+
+
+def check_transform(
+    state: ChainState,
+    engines: EngineRegistry,
+    storage: Storage,
+    state_of: StateOf,
+    absent: Mapping[DatasetId, str],
+    known: dict[DatasetId, DataSchema | None],
+) -> tuple[str, ...]:
+    """Let the engine look at the query of a derivative dataset.
+
+    Args:
+        state: the dataset.
+        engines: the registry.
+        storage: where files for the engine go.
+        state_of: the chain of an input.
+        absent: remarks on the inputs that are not there, by the ids that stand for them.
+        known: schemas of datasets that were found out before, to which those found here are added.
+
+    Returns:
+        Remarks for the person.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the engine refuses the query.
+        EngineNotFound: there is no such engine anywhere.
+        SchemaError: the result does not fit the schema that the dataset has; the message names the field.
+    """
+    transform = state.set_transform
+    if transform is None:
+        return ()
+    remarks = tuple(remark for item in transform.inputs for key, remark in absent.items() if key == item.dataset_ref)
+    try:
+        engines.get(transform.transform.engine)
+    except EngineNotFound:
+        if transform.transform.engine.lower() not in KNOWN:
+            raise
+        name = transform.transform.engine
+        return (*remarks, f"the engine {name} is not part of odfpy: the dataset can be copied, but not pulled here")
+    if remarks:
+        return (*remarks, _LATER)
+    try:
+        found = analyze(storage, engines, transform, state, state_of, known)
+    except DatasetNotFound:
+        if not absent:
+            raise
+        return (_LATER,)  # what its inputs are derived from is not there
+    if found is None:
+        return ("the query will be checked at the first pull, when the schema of its inputs is known",)
+    if state.schema is not None and found.output_schema is not None:
+        made = (state.vocab.offset_column, state.vocab.operation_type_column)  # they keep the types that they have
+        recorded, result = _without(state.schema, made), _without(found.output_schema, made)
+        extend_with_result(recorded, new_fields_optional(recorded, result))
+    return (*found.notes, *_on_change(state, found), *_on_version(transform, engines))
+
+
+def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, ...]:
+    """A remark where the author asks for a version of the engine that this is not."""
+    asked, engine = transform.transform.version, engines.get(transform.transform.engine)
+    if asked is None or asked.startswith(OUR_ENGINES):
+        return ()
+    wanted = asked if "/" in asked else f"{engine.name}/{asked}"  # 4.3 is any 4.3.x, and no 14.3
+    if any(f"{part}.".startswith(f"{wanted}.") for part in engine.version.split()):
+        return ()
+    return (f"the query asks for version {asked} of {engine.name}; it will be run with {engine.version}",)
+
+
+def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:
+    """What another query means for the rows so far."""
+    if not state.query_changed:
+        return ()
+    if all(step.query_class == ROW_BY_ROW for step in found.steps):
+        return ("another query, row by row: it holds for rows to come, those so far stay as they are",)
+    return ("another query: the next pull corrects the rows so far to what it gives",)
+
+
+def _without(schema: DataSchema, names: Collection[str]) -> DataSchema:
+    return DataSchema(tuple(field for field in schema.fields if field.name not in names))

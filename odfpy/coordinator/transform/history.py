@@ -1,0 +1,102 @@
+"""The runs of a derivative dataset, as its chain has them: what each of them read, and the requests that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import ExecuteTransform, SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals
+from odfpy.coordinator.transform.run import make_request, require_transform, with_history
+from odfpy.engine import contract
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Attributes:
+        dataset: the derivative.
+        block: what it has committed.
+        event: the same as an event.
+        before: the chain before it.
+    """
+
+    dataset: StoredDataset
+    block: HashedBlock
+    event: ExecuteTransform
+    before: ChainState
+
+    @property
+    def set_transform(self) -> SetTransform:
+        """What was computed."""
+        return require_transform(self.dataset, self.before)
+
+    @cached_property
+    def inputs(self) -> list[InputInterval]:
+        """What was read.
+
+        Raises:
+            DatasetNotFound: an input is not in the workspace.
+            InputDiverged: what was read is not in its history any more.
+        """
+        return recorded_intervals(self.dataset, self.set_transform, self.event)
+
+    def request(self, scratch: Path) -> contract.TransformRequest:
+        """The request of then, with the history of the inputs; what the engine had kept does not count."""
+        time = self.block.block.system_time
+        request = make_request(self.dataset, self.set_transform, self.before, self.inputs, time, scratch, None)
+        needed = contract.TransformResponseNeedsHistory(tuple(range(len(self.inputs))))
+        return with_history(request, self.inputs, needed, self.dataset, self.before)
+
+    def has(self, offset: int) -> bool:
+        """Whether it has added a row."""
+        data = self.event.new_data
+        return data is not None and data.offset_interval.start <= offset <= data.offset_interval.end
+
+    def has_read(self, number: int, offset: int) -> bool:
+        """Whether a row of an input had come by then."""
+        end = self.event.query_inputs[number].last_offset
+        return end is not None and offset <= end
+
+    def is_new(self, number: int, offset: int) -> bool:
+        """Whether a row of an input was new in it."""
+        item = self.event.query_inputs[number]
+        first = 0 if item.prev_offset is None else item.prev_offset + 1
+        return item.new_offset is not None and first <= offset <= item.new_offset
+
+
+def runs_of(dataset: StoredDataset) -> list[Run]:
+    """The runs of a derivative, the oldest first."""
+    found, state = [], ChainState()
+    for hashed in dataset.chain.in_order():
+        event = hashed.block.event
+        if isinstance(event, ExecuteTransform):
+            found.append(Run(dataset, hashed, event, state))
+        state = state.after(hashed)
+    return found
+
+
+def together(runs: Sequence[Run], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
+    """What several runs of one query row by row have read, as if it had been read in one."""
+    each = [run.request(scratch).query_inputs for run in runs]
+    return tuple(_together(parts) for parts in zip(*each, strict=True))
+
+
+def _together(parts: Sequence[contract.TransformRequestInput]) -> contract.TransformRequestInput:
+    intervals = [part.offset_interval for part in parts if part.offset_interval is not None]
+    if not intervals:
+        return parts[-1]
+    return replace(
+        parts[-1],
+        offset_interval=contract.OffsetInterval(min(i.start for i in intervals), max(i.end for i in intervals)),
+        data_paths=tuple(dict.fromkeys(path for part in parts for path in part.data_paths)),
+        arrivals=tuple({arrival.path: arrival for part in parts for arrival in part.arrivals}.values()),
+        history_paths=None,
+        prev_offset=None,
+    )

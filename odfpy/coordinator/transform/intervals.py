@@ -1,0 +1,114 @@
+"""Which part of each input a run of a derivative covers, and whether the input still has what was taken in before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput, SetTransform, TransformInput
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import DatasetNotFound, EngineError
+
+
+class InputDiverged(EngineError, code="E640"):
+    """An input has another history than the one that a dataset was derived from."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputInterval:
+    """An input dataset and the part of it that a run covers."""
+
+    dataset: StoredDataset
+    alias: str
+    interval: ExecuteTransformInput
+
+
+def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
+    """An input of a transform.
+
+    Raises:
+        DatasetNotFound: it is not in the workspace.
+    """
+    try:
+        return storage.get(item.dataset_ref)
+    except DatasetNotFound as error:
+        raise DatasetNotFound(
+            f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
+            hint="Pull it first, from a repository that has it.",
+        ) from error
+
+
+def new_intervals(
+    storage: Storage, dataset: StoredDataset, set_transform: SetTransform, state: ChainState
+) -> list[InputInterval]:
+    """What is new in each input since the last run.
+
+    Raises:
+        DatasetNotFound: an input is not in the workspace.
+        InputDiverged: what was taken in of an input is not in its history any more.
+    """
+    previous = {item.dataset_id: item for item in state.query_inputs}
+    intervals = []
+    for item in set_transform.inputs:
+        source = input_of(storage, item)
+        before = previous.get(source.handle.id)
+        last_block = before.last_block_hash if before else None
+        last_offset = before.last_offset if before else None
+        head, offset = source.state.head, source.state.last_offset
+        if last_block is not None and last_block != head and not _has_in_history(source, last_block):
+            raise _diverged(dataset, source, last_block)
+        interval = ExecuteTransformInput(
+            source.handle.id,
+            prev_block_hash=last_block,
+            new_block_hash=head if head != last_block else None,
+            prev_offset=last_offset,
+            new_offset=offset if offset is not None and offset != last_offset else None,
+        )
+        intervals.append(InputInterval(source, item.alias or str(source.handle), interval))
+    return intervals
+
+
+def move(inputs: Iterable[InputInterval]) -> bool:
+    """Whether any input has new blocks."""
+    return any(item.interval.new_block_hash is not None for item in inputs)
+
+
+def recorded_intervals(
+    dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
+) -> list[InputInterval]:
+    """What a run has covered of each input; it has to be there still, be it in the history of the input or beside it.
+
+    Raises:
+        DatasetNotFound: an input is not in the workspace.
+        InputDiverged: what was covered is not there any more.
+    """
+    intervals = [
+        InputInterval(input_of(dataset.storage, declared), declared.alias or "", item)
+        for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
+    ]
+    for covered in intervals:
+        last = covered.interval.last_block_hash
+        if last is not None and last not in covered.dataset.layout.blocks:
+            raise _diverged(dataset, covered.dataset, last)
+    return intervals
+
+
+def _has_in_history(source: StoredDataset, block: Multihash) -> bool:
+    if block not in source.layout.blocks:
+        return False
+    number = source.chain.block(block).block.sequence_number
+    for hashed in source.chain.iter_blocks():
+        if hashed.block.sequence_number <= number:
+            return hashed.hash == block
+    return False
+
+
+def _diverged(dataset: StoredDataset, source: StoredDataset, block: Multihash) -> InputDiverged:
+    return InputDiverged(
+        f"{dataset.handle} was derived from another history of {source.handle}: block {block} is not in it any more",
+        hint=f"{source.handle} was compacted, reset or overwritten since, or is an older copy: then pull that first."
+        f" `odf pull {dataset.handle} --reset-derivatives-on-diverged-input` makes the derivative again, from the"
+        " first row on.",
+    )

@@ -1,0 +1,60 @@
+"""Derivatives whose inputs have got another history: told of, or made again from the first row on.
+
+To be made again, a derivative loses its runs and keeps all else: its id, queries, schema, description. The first run of
+its new history is made before its head moves, so that an error or a kill leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.rewriting import downstream_of, told_elsewhere, without_data
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.intervals import InputDiverged
+from odfpy.coordinator.transform.run import EngineFor, transform_dataset
+
+
+def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, *, reset: bool) -> PullResult:
+    """Run the query of a derivative over what is new; the caller holds the dataset's lock.
+
+    Args:
+        storage: the workspace.
+        dataset: the derivative.
+        engine_for: gives the engine of a query.
+        reset: make it again where an input has got another history.
+
+    Raises:
+        InputDiverged: an input has, and that is not asked for.
+        OdfError: nothing was committed.
+    """
+    try:
+        return transform_dataset(storage, dataset, engine_for)
+    except InputDiverged as error:
+        if not reset:
+            raise
+        return _made_again(storage, dataset, engine_for, error)
+
+
+def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
+    before = dataset.state
+    made = without_data(dataset)
+    made.store()
+    result = transform_dataset(storage, dataset, engine_for, state=made.state, replacing=made.old_head)
+    if result.outcome is not PullOutcome.UPDATED:
+        made.commit()
+    after = dataset.reloaded()
+    history = {hashed.hash for hashed in after.chain.iter_blocks()}
+    dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(made.old_head)} - history
+    diverged = ", ".join(map(str, downstream_of(storage, after, dropped).diverged))
+    notes = (f"made again: {reason.message}", *told_elsewhere(after, dropped))
+    return replace(
+        result,
+        outcome=PullOutcome.UPDATED,
+        old_head=before.head,
+        new_head=after.state.head,
+        num_blocks=after.state.sequence_number - made.new.base.sequence_number,
+        num_records=after.state.num_records,
+        watermark=after.state.watermark,
+        notes=(*result.notes, *notes, *([f"to be made again too: {diverged}"] if diverged else [])),
+    )

@@ -1,0 +1,353 @@
+"""Runs of a derivative dataset's query: what is new in the inputs, the engine's work, the commit.
+
+A pull and a verification make the same request out of the same interval of the inputs; that is why a replay can be
+compared with what was recorded.
+
+    1. see which blocks and rows of each input are new
+    2. describe them to the engine, together with the last checkpoint
+    3. run the engine in a scratch folder
+    4. commit slice, checkpoint, schema and ExecuteTransform in one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from odfpy.chain.events import (
+    Checkpoint,
+    DataSlice,
+    ExecuteTransform,
+    MetadataEvent,
+    OffsetInterval,
+    SetDataSchema,
+    SetTransform,
+)
+from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.clock import warnings_of_last_block
+from odfpy.coordinator.storage.commit import commit_time, unchanged
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.intervals import InputInterval, move, new_intervals
+from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
+from odfpy.data.evolution import extend_with_result, is_equivalent
+from odfpy.data.multihash import Multihash
+from odfpy.data.primary_key import primary_key_of, with_primary_key
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine import contract
+from odfpy.engine.registry import Engine
+from odfpy.engine.responses import as_error
+from odfpy.errors import (
+    EngineError,
+    HashMismatch,
+    InternalError,
+)
+
+OUR_ENGINES = "odfpy-"
+"""What the versions of our engines begin with."""
+
+EngineFor = Callable[[TransformSql], Engine]
+
+
+class InputNotReady(EngineError, code="E506"):
+    """An input has no schema yet, since no data has come into it."""
+
+
+def transform_dataset(
+    storage: Storage,
+    dataset: StoredDataset,
+    engine_for: EngineFor,
+    *,
+    state: ChainState | None = None,
+    replacing: Multihash | None = None,
+) -> PullResult:
+    """Bring a derivative dataset up to date with its inputs; the caller holds the dataset's lock.
+
+    Args:
+        storage: the workspace.
+        dataset: the derivative.
+        engine_for: gives the engine of a query.
+        state: what the run follows, that at the head by default.
+        replacing: the head, where the run follows something else.
+
+    Raises:
+        InputDiverged: an input has got another history than was taken in.
+        OdfError: nothing was committed.
+    """
+    state = state or dataset.state
+    set_transform = require_transform(dataset, state)
+    inputs = new_intervals(storage, dataset, set_transform, state)
+    if not state.query_changed and not move(inputs):
+        return unchanged(dataset)
+    waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
+    if waiting:
+        return replace(unchanged(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
+    engine = engine_for(set_transform.transform)
+    with storage.scratch() as scratch:
+        request = make_request(
+            dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
+        )
+        response = run(engine, request, inputs, dataset, state)
+        versioned = with_version(set_transform, engine.version)
+        return _commit(dataset, state, inputs, request, response, versioned, replacing)
+
+
+def with_version(set_transform: SetTransform, version: str) -> SetTransform:
+    """The transform with the version of the engine that runs it, unless the author asks for a version."""
+    recorded = set_transform.transform.version
+    if recorded is not None and not recorded.startswith(OUR_ENGINES):
+        return set_transform
+    return replace(set_transform, transform=replace(set_transform.transform, version=version))
+
+
+def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform:
+    """The transform in force."""
+    if state.set_transform is None:
+        raise EngineError(f"{dataset.handle} is derivative, but has no SetTransform in its chain")
+    return state.set_transform
+
+
+def make_request(
+    dataset: StoredDataset,
+    set_transform: SetTransform,
+    state: ChainState,
+    inputs: list[InputInterval],
+    system_time: Timestamp,
+    scratch: Path,
+    checkpoint: Path | None,
+) -> contract.TransformRequest:
+    """The request for a run on top of a state of the dataset, and of what the engine has kept, if that is at hand."""
+    return contract.TransformRequest(
+        dataset_id=dataset.handle.id,
+        dataset_alias=str(dataset.handle),
+        system_time=system_time,
+        vocab=state.vocab,
+        transform=set_transform.transform,
+        query_inputs=tuple(_request_input(item) for item in inputs),
+        next_offset=state.next_offset,
+        prev_checkpoint_path=str(checkpoint) if checkpoint else None,
+        new_checkpoint_path=str(scratch / "checkpoint"),
+        new_data_path=str(scratch / "data"),
+        recorded_schema=state.schema,
+        query_changed=state.query_changed or any(columns_changed(item.dataset.chain, item.interval) for item in inputs),
+    )
+
+
+def _request_input(item: InputInterval) -> contract.TransformRequestInput:
+    interval = item.interval
+    chain = item.dataset.chain
+    at_head = item.dataset.state.head == interval.last_block_hash
+    state = item.dataset.state if at_head else chain.state(interval.last_block_hash)
+    if state.schema is None:
+        raise InputNotReady(f"The input {item.dataset.handle} has no schema yet", hint="Pull it first.")
+    rows = start = None
+    paths: list[Path] = []
+    arrivals: tuple[contract.Arrival, ...] = ()
+    before = interval.prev_block_hash
+    earlier = watermark_times(newest_blocks(chain.iter_blocks(before), None, watermark=True)) if before else []
+    if interval.new_offset is not None:
+        start = 0 if interval.prev_offset is None else interval.prev_offset + 1
+        rows = contract.OffsetInterval(start, interval.new_offset)
+    blocks = newest_blocks(chain.iter_blocks(interval.last_block_hash), start, watermark=True)
+    if start is not None and interval.new_offset is not None:
+        slices = overlapping(slices_of(blocks), start, interval.new_offset)
+        paths = slice_paths(item.dataset.layout.data, slices)
+        new_blocks = chain.in_order(interval.last_block_hash, after=before)
+        known = watermarks_before(new_blocks, earlier[-1][1] if earlier else None)
+        arrivals = _arrivals(slices, paths, known)
+    # Also the watermark that was known before the interval, so that engines need not remember it.
+    marks = tuple(contract.Watermark(system, event) for system, event in watermark_times(blocks)[-1:])
+    return contract.TransformRequestInput(
+        dataset_id=item.dataset.handle.id,
+        dataset_alias=str(item.dataset.handle),
+        query_alias=item.alias,
+        vocab=state.vocab,
+        offset_interval=rows,
+        data_paths=tuple(map(str, paths)),
+        schema_file=str(schema_file(item.dataset.storage, state.schema)),
+        explicit_watermarks=marks,
+        prev_offset=interval.prev_offset,
+        prev_watermark=earlier[-1][1] if earlier else None,
+        arrivals=arrivals,
+        primary_key=state.primary_key,
+    )
+
+
+def _arrivals(
+    slices: Sequence[SliceOfBlock], paths: Sequence[Path], known: Mapping[Multihash, Timestamp]
+) -> tuple[contract.Arrival, ...]:
+    """What was known when slices came, for the engine."""
+    pairs = zip(paths, (known.get(item.data.physical_hash) for item in slices), strict=True)
+    return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
+
+
+def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
+    """What the engine has kept after the last run; None when there is nothing, since it can be made again.
+
+    Raises:
+        HashMismatch: it is damaged.
+    """
+    recorded = state.checkpoint
+    path = dataset.layout.checkpoints.local_path(recorded.physical_hash) if recorded else None
+    if recorded is None or path is None or not path.is_file():
+        return None
+    if _hash_checkpoint(path) != recorded:
+        raise HashMismatch(
+            f"Damaged checkpoint: {path} is not what the chain says",
+            hint="Delete the file: the next pull makes its content again from the history of the inputs.",
+        )
+    return path
+
+
+def with_history(
+    request: contract.TransformRequest,
+    inputs: list[InputInterval],
+    needed: contract.TransformResponseNeedsHistory,
+    dataset: StoredDataset,
+    state: ChainState,
+) -> contract.TransformRequest:
+    """The request with the slices before the intervals of some inputs, and perhaps those of the output."""
+    given = list(request.query_inputs)
+    for at in needed.inputs:
+        last, item = given[at].prev_offset, inputs[at]
+        blocks = item.dataset.chain.in_order(item.interval.prev_block_hash)
+        found = overlapping(slices_of(blocks), 0, last) if last is not None else []
+        paths = slice_paths(item.dataset.layout.data, found)
+        arrivals = (*_arrivals(found, paths, watermarks_before(blocks, None)), *given[at].arrivals)
+        given[at] = replace(given[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
+    output = output_so_far(dataset, state) if needed.output else None
+    return replace(request, query_inputs=tuple(given), output_so_far=output)
+
+
+def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
+    """What a dataset has given up to a state; None if it has no schema yet."""
+    if state.schema is None:
+        return None
+    slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
+    paths = slice_paths(dataset.layout.data, slices)
+    return contract.OutputSoFar(str(schema_file(dataset.storage, state.schema)), tuple(map(str, paths)))
+
+
+def run(
+    engine: Engine,
+    request: contract.TransformRequest,
+    inputs: list[InputInterval],
+    dataset: StoredDataset,
+    state: ChainState,
+) -> contract.TransformResponseSuccess:
+    """Let the engine work; rows of the past are handed out when it asks for them.
+
+    Args:
+        engine: the engine.
+        request: what `make_request` makes.
+        inputs: the same as for the request.
+        dataset: the same.
+        state: the same.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery, EngineError: as the engine says.
+    """
+    response = engine.transform(request)
+    if isinstance(response, contract.TransformResponseNeedsHistory):
+        response = engine.transform(with_history(request, inputs, response, dataset, state))
+    if isinstance(response, contract.TransformResponseNeedsHistory):
+        raise InternalError("The engine has asked twice for the same rows")
+    if isinstance(response, contract.TransformResponseProgress):
+        raise InternalError("The engine has answered before it was done")
+    if isinstance(response, contract.TransformResponseSuccess):
+        return response
+    raise as_error(response)
+
+
+def _commit(
+    dataset: StoredDataset,
+    state: ChainState,
+    inputs: list[InputInterval],
+    request: contract.TransformRequest,
+    response: contract.TransformResponseSuccess,
+    set_transform: SetTransform,
+    replacing: Multihash | None,
+) -> PullResult:
+    layout = dataset.layout
+    # The version in force is in the chain before the data that was made with it.
+    events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
+    schema = _schema_to_set(state.schema, response.output_schema)
+    if schema is not None:
+        events.append(SetDataSchema(schema=schema))
+    if len(response.slices) > 1:
+        raise InternalError("The engine wrote several slices; this release commits one")
+    new_data = None
+    for described in response.slices:
+        interval = described.offset_interval
+        new_data = DataSlice(
+            described.logical_hash,
+            described.physical_hash,
+            OffsetInterval(interval.start, interval.end),
+            described.size,
+        )
+    checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
+    watermark = watermark_after(state, response)
+    if new_data is None and checkpoint is None and (watermark is None or not move(inputs)):
+        return unchanged(dataset)  # a block that only moves along inputs is no valid one
+    events.append(
+        ExecuteTransform(
+            query_inputs=tuple(item.interval for item in inputs),
+            prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+            prev_offset=state.last_offset,
+            new_data=new_data,
+            new_checkpoint=checkpoint,
+            new_watermark=watermark,
+        )
+    )
+    new = dataset.chain.prepare(state, events, request.system_time)
+    if new_data is not None:
+        layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
+    if checkpoint is not None:
+        layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
+    after = dataset.chain.commit(new, replacing=replacing)
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UPDATED,
+        old_head=state.head,
+        new_head=after.head,
+        num_blocks=len(new.encoded),
+        num_records=after.num_records - state.num_records,
+        counts=_counts(request, response),
+        watermark=after.watermark,
+        warnings=warnings_of_last_block(state.system_time),
+        notes=dataset.storage.signing.remarks(),
+    )
+
+
+def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
+    """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
+    intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
+    read = sum(interval.end - interval.start + 1 for interval in intervals)
+    return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
+
+
+def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
+    """The schema to record with this run, None when the recorded one holds."""
+    if output is None or recorded is None:
+        return output
+    extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
+    return None if is_equivalent(recorded, extended) else extended
+
+
+def _hash_checkpoint(path: Path) -> Checkpoint | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return Checkpoint(Multihash.of_stream(file), path.stat().st_size)
+
+
+def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
+    """The watermark to record with a run: the engine's, unless the dataset is further already.
+
+    It is where another query or input holds, which would give a lower one: watermarks never go back.
+    """
+    return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)

@@ -1,0 +1,75 @@
+"""What the rows of a dataset were when, read off its chain; see also `odfpy.chain.slices`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, ExecuteTransform, ExecuteTransformInput, SetDataSchema
+from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.state import new_data_of
+from odfpy.codec.tree import to_tree
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.evolution import normalized
+from odfpy.data.multihash import Multihash
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.files import written_aside
+
+
+def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
+    """When the watermark moved, and to where: pairs of system time and event time, in the order of the blocks."""
+    moves: list[tuple[Timestamp, Timestamp]] = []
+    for hashed in blocks:
+        event = hashed.block.event
+        if not isinstance(event, (AddData, ExecuteTransform)) or event.new_watermark is None:
+            continue
+        if not moves or moves[-1][1] != event.new_watermark:
+            moves.append((hashed.block.system_time, event.new_watermark))
+    return moves
+
+
+def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None) -> dict[Multihash, Timestamp]:
+    """What was known of time when slices came: the watermark before the block of each, by physical hash.
+
+    Args:
+        blocks: of a dataset, the oldest first.
+        watermark: before the first of them.
+    """
+    found = {}
+    for hashed in blocks:
+        event = hashed.block.event
+        data = new_data_of(event)
+        if data is not None and watermark is not None:
+            found[data.physical_hash] = watermark
+        if isinstance(event, (AddData, ExecuteTransform)) and event.new_watermark is not None:
+            watermark = event.new_watermark if watermark is None else max(watermark, event.new_watermark)
+    return found
+
+
+def schema_file(storage: Storage, schema: DataSchema) -> Path:
+    """A Parquet file without rows that has the given schema; kept in the cache, since making one takes Arrow."""
+    text = json.dumps(to_tree(schema), sort_keys=True)
+    path = storage.cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
+    if not path.exists():
+        import pyarrow.parquet as pq
+
+        from odfpy.data.arrow import to_arrow
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_aside(path) as temporary:
+            pq.write_table(to_arrow(schema).empty_table(), temporary)
+    return path
+
+
+def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
+    """Whether an input has got other columns in an interval: then `*` is not what it was in the last run."""
+    before, now = interval.prev_block_hash, interval.new_block_hash
+    if before is None or now is None:
+        return False
+    if not any(isinstance(one.block.event, SetDataSchema) for one in chain.iter_blocks(now, until=before)):
+        return False
+    old, new = (chain.state(head).schema for head in (before, now))
+    return old is not None and new is not None and normalized(old).fields != normalized(new).fields
