@@ -49,6 +49,20 @@ PACKAGES = {
     "__main__": {"cli"},
 }
 
+# The coordinator's rooms, in the same way. The modules beside them may use all of them, and nobody else's rooms use those.
+ROOMS = {
+    "storage": set(),
+    "lineage": {"storage"},
+    "transfer": {"storage"},
+    "branches": {"storage", "lineage"},
+    "ingest": {"storage", "transfer"},
+    "transform": {"storage", "lineage", "ingest"},
+    "reading": {"storage", "transform"},
+    "provenance": {"storage", "lineage", "transform"},
+    "maintenance": {"storage", "lineage", "transfer", "ingest", "transform"},
+}
+MOST_MODULES = 20
+
 # A library is used in one place, so that it can be replaced there.
 HOMES = {
     "pyspark": ("engine", "ingest/lanes/spark"),  # and what runs in its worker
@@ -161,6 +175,27 @@ def test_the_batch_and_the_incremental_engine_share_no_code():
                 assert not name.startswith(batch), f"{module}:{line}"
     program = f"import sys, {batch}.job; print([one for one in sys.modules if one.startswith({checked!r})])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_the_coordinator_use_each_other_one_way(room: str):
+    folder = REPOSITORY / "odfpy" / "coordinator"
+    allowed = ROOMS[room] | {room}
+    wrong = [
+        f"{module.stem}, line {line}: {name}"
+        for module in sorted((folder / room).rglob("*.py"))
+        for line, name in imports_of(module)
+        if name.startswith("odfpy.coordinator.") and name.split(".")[2] not in allowed
+    ]
+    assert not wrong, f"{room} may use only {sorted(allowed)}"
+
+
+def test_every_room_is_on_the_map_and_none_is_crowded():
+    folder = REPOSITORY / "odfpy" / "coordinator"
+    rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert rooms == ROOMS.keys()
+    for place in (folder, *(folder / room for room in rooms)):
+        assert len(list(place.glob("*.py"))) <= MOST_MODULES, place.name
 
 
 @pytest.mark.parametrize("library", HOMES)

@@ -275,7 +275,7 @@ class Catalog:
         """
         from odfpy.coordinator.provenance.trace import row_provenance
 
-        return row_provenance(self, ref, offset, column=column, depth=depth, check=check)
+        return row_provenance(self.storage, self.engines, ref, offset, column=column, depth=depth, check=check)
 
     def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
         """What a dataset is directly derived from; of inputs that are not in the workspace only the id is known."""

@@ -15,8 +15,8 @@ from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
+from odfpy.coordinator.provenance import row_questions
 from odfpy.coordinator.provenance.row_traces import RowTraces
-from odfpy.coordinator.provenance.trace import row_questions
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.provenance import report

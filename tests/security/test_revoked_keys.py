@@ -600,7 +600,7 @@ def test_the_list_of_revoked_keys_is_believed_only_as_it_was_signed(tmp_path: Pa
 
 
 def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_path: Path) -> None:
-    from odfpy.coordinator.storage.storage import revoked_keys
+    from odfpy.coordinator.storage import revoked_keys
 
     file = revoked_keys.RevokedKeysFile()
     true = KeyRevocation.made_by(ALICE, ALICE.actor, Reason.COMPROMISED, TIME)

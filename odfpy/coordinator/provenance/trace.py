@@ -29,7 +29,6 @@ from odfpy.provenance.model import Check, ColumnSource, Provenance, Rows, Step, 
 
 if TYPE_CHECKING:
     from odfpy.chain.events import SetTransform
-    from odfpy.coordinator.catalog import Catalog
 
 Analyze = Callable[[StoredDataset, "SetTransform"], AnalyzeResponseSuccess | None]
 
@@ -314,19 +313,26 @@ _PARTNER: Final = {OperationType.CORRECT_FROM: 1, OperationType.CORRECT_TO: -1}
 
 
 def row_provenance(
-    catalog: Catalog, ref: str, offset: int, *, column: str | None, depth: int | None, check: bool
+    storage: Storage,
+    engines: EngineRegistry,
+    ref: str,
+    offset: int,
+    *,
+    column: str | None,
+    depth: int | None,
+    check: bool,
 ) -> Provenance:
-    """What a row of a dataset is made of; arguments and errors as for `Catalog.provenance`."""
-    dataset = catalog.storage.get(ref)
+    """What a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`."""
+    dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)
 
     def analyzed(of: StoredDataset, transform: SetTransform) -> AnalyzeResponseSuccess | None:
         def state_of(dataset_id: DatasetId) -> ChainState:
-            return catalog.storage.get(dataset_id).state
+            return storage.get(dataset_id).state
 
-        return analyze(catalog.storage, catalog.engines, transform, of.state, state_of)
+        return analyze(storage, engines, transform, of.state, state_of)
 
-    datasets = TracedDatasets(catalog.storage, catalog.engines, analyzed, check)
+    datasets = TracedDatasets(storage, engines, analyzed, check)
     return provenance_of(datasets, dataset.handle.id, offset, column=column, depth=depth)
 
 
