@@ -100,7 +100,8 @@ def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterato
             ]
             yield pa.record_batch(columns, schema=schema)
     except IntegrityError as error:
-        raise IntegrityError(f"{part.where}: {error.message}", hint=_HINT) from error
+        file = "" if str(part.path) in error.message else f"data file {part.path}: "
+        raise IntegrityError(f"{part.where}: {file}{error.message}", hint=_HINT) from error
 
 
 def _check_rows(part: ScanPart) -> None:
