@@ -25,14 +25,14 @@ from pathlib import Path
 from support import REPOSITORY, print_machine
 
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.admin import engine_status, stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import OffsetInterval, TransformRequest, TransformResponseSuccess
-from odfpy.engine.java import find_java
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import StartupCache
 from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.worker.admin import engine_status, stop_engine
+from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.java import find_java
 
 COLD_GOAL, WARM_GOAL, ACCEPT_GOAL = 4.5, 1.0, 0.05
 PARTS = re.compile(r"ready after \d+ ms: python ([\d.]+) s, java ([\d.]+) s, spark ([\d.]+) s")
@@ -41,7 +41,7 @@ CLIENT = """
 import sys, json
 from pathlib import Path
 from odfpy.codec.tree import from_tree
-from odfpy.engine.client import SparkEngine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.settings import EngineSettings
 run, settings, request = sys.argv[1:]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import TransformRequest, TransformResponse
+from odfpy.engine.worker.client import SparkEngine
 
 _TICK = os.sysconf("SC_CLK_TCK")
 

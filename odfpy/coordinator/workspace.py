@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.pull import Puller
     from odfpy.coordinator.transfer.remotes import Remotes
     from odfpy.data.timestamp import Timestamp
-    from odfpy.engine.messages import Status
+    from odfpy.engine.worker.messages import Status
     from odfpy.repository.registry import RepositoryRegistry
 
 
@@ -97,13 +97,13 @@ class Workspace(Questions):
 
     def engine_status(self) -> Status | None:
         """What the Spark engine is doing, None when none is running."""
-        from odfpy.engine.admin import engine_status
+        from odfpy.engine.worker.admin import engine_status
 
         return engine_status(self.storage.run)
 
     def engine_stop(self, *, force: bool = False) -> Status | None:
         """End the Spark engine; gives back what it was, None when none was running."""
-        from odfpy.engine.admin import stop_engine
+        from odfpy.engine.worker.admin import stop_engine
 
         return stop_engine(self.storage.run, force=force)
 

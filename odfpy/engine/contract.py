@@ -16,10 +16,10 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.transform import Transform
-from odfpy.engine.ad_hoc import Projection as Projection  # noqa: PLC0414
-from odfpy.engine.ad_hoc import SqlRequest as SqlRequest  # noqa: PLC0414
-from odfpy.engine.ad_hoc import SqlResponseSuccess as SqlResponseSuccess  # noqa: PLC0414
-from odfpy.engine.ad_hoc import SqlTable as SqlTable  # noqa: PLC0414
+from odfpy.engine.sql.ad_hoc import Projection as Projection  # noqa: PLC0414
+from odfpy.engine.sql.ad_hoc import SqlRequest as SqlRequest  # noqa: PLC0414
+from odfpy.engine.sql.ad_hoc import SqlResponseSuccess as SqlResponseSuccess  # noqa: PLC0414
+from odfpy.engine.sql.ad_hoc import SqlTable as SqlTable  # noqa: PLC0414
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class PreprocessTable:
     Attributes:
         name: its name in the query.
         data_path: a Parquet file with the rows; beside their columns it has their running number, see
-            `odfpy.engine.handover`.
+            `odfpy.engine.worker.handover`.
         watched: columns of which the answer is to tell where they come out unchanged.
     """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut
 
 if TYPE_CHECKING:
-    from odfpy.engine.messages import Progress
+    from odfpy.engine.worker.messages import Progress
 
 _STOPPED = "The query was stopped"
 

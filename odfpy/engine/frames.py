@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.engine.contract import SqlTable
-from odfpy.engine.projection import SPARK
+from odfpy.engine.sql.projection import SPARK
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.dataset.transform import Transform
-    from odfpy.engine.client import ProgressListener
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
+    from odfpy.engine.worker.client import ProgressListener
 
 
 class Engine(Protocol):
@@ -107,7 +107,7 @@ class EngineRegistry:
         """
 
         def spark() -> Engine:
-            from odfpy.engine.client import SparkEngine
+            from odfpy.engine.worker.client import SparkEngine
 
             return SparkEngine(run_dir, settings, on_progress)
 
@@ -144,7 +144,7 @@ class EngineRegistry:
         """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
 
         def spark() -> Engine:
-            from odfpy.engine.client import SparkEngine
+            from odfpy.engine.worker.client import SparkEngine
 
             engine = self.get("spark")
             return engine.only_confined() if isinstance(engine, SparkEngine) else engine

@@ -217,7 +217,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
         return
     known: Sequence[str] | None = None if schema is None else schema.names
     if source.preprocess is not None:
-        from odfpy.engine.output_names import output_names
+        from odfpy.engine.sql.output_names import output_names
 
         known = output_names(source.preprocess, known)
     if known is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.dialects import translated
 from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.sql.dialects import translated
 from odfpy.errors import OdfError
 
 INPUT = "input"

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.engine.projection import DATAFUSION, SPARK, Grammar
+from odfpy.engine.sql.projection import DATAFUSION, SPARK, Grammar
 from odfpy.errors import EngineNotFound, UsageError, did_you_mean
 
 if TYPE_CHECKING:

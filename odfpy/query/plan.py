@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.sql_text import check_text
 from odfpy.engine.contract import SqlTable
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import (
     DatasetNotFound,
     InvalidQuery,

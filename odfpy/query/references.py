@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidValue, WrongProjection, did_you_mean
 from odfpy.query.dialects import Dialect
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError
 from odfpy.query.plan import Plan, plan
 from odfpy.query.references import AtBlock, Moment

@@ -18,9 +18,9 @@ from support.workspaces import derivative, feed, root
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import TransformRequest, TransformResponse
 from odfpy.engine.registry import Engine
+from odfpy.engine.worker.client import SparkEngine
 
 pytestmark = pytest.mark.spark
 

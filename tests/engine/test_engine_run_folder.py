@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable
 
 
@@ -36,7 +36,7 @@ def test_only_one_process_becomes_the_worker(run: RunFolder):
 
 def test_a_lock_ends_with_its_process_however_it_ends(run: RunFolder):
     program = (
-        "import os, sys; from pathlib import Path; from odfpy.engine.run_folder import RunFolder;"
+        "import os, sys; from pathlib import Path; from odfpy.engine.worker.run_folder import RunFolder;"
         "run = RunFolder(Path(sys.argv[1])); run.hold(); run.make_scratch(); run.make_secret(); run.listen();"
         "print(run.holder(), flush=True); os.kill(os.getpid(), 9)"
     )

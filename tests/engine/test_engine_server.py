@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.messages import (
+from odfpy.engine.worker.messages import (
     Channel,
     FromWorker,
     Hello,
@@ -21,8 +21,8 @@ from odfpy.engine.messages import (
     StopRequest,
     Welcome,
 )
-from odfpy.engine.run_folder import RunFolder
-from odfpy.engine.server import PendingJob, Server
+from odfpy.engine.worker.run_folder import RunFolder
+from odfpy.engine.worker.server import PendingJob, Server
 
 JOB = SqlRequest("SELECT 1", (), "/nowhere/result")
 STATUS = Status(

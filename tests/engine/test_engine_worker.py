@@ -19,8 +19,6 @@ import pytest
 from support.engine_spark import MEMORY
 
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.admin import engine_status, stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import (
     AnalyzeResponseSuccess,
     SqlRequest,
@@ -30,10 +28,12 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.control import Control
 from odfpy.engine.ipc import map_stream
-from odfpy.engine.messages import Progress, Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.training import training_jobs
 from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
+from odfpy.engine.worker.admin import engine_status, stop_engine
+from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.messages import Progress, Stage
 from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ CLIENT = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from odfpy.engine.client import SparkEngine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.engine.contract import SqlRequest
 from odfpy.engine.settings import EngineSettings
 run, query, output, memory = sys.argv[1:]

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfpy.data.retype import retyped
-from odfpy.engine.handover import ROW_NUMBER, hand_over
-from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.worker.handover import ROW_NUMBER, hand_over
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import InvalidQuery
 
 WIDE = {

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from support.engine_spark import MEMORY
 
-from odfpy.engine.admin import engine_status, stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.java import find_java
-from odfpy.engine.messages import Status
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import CACHE_SINCE, StartupCache
+from odfpy.engine.worker.admin import engine_status, stop_engine
+from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.messages import Status
 
 JAVA = find_java({})
 USER = dict(os.environ)

@@ -8,7 +8,7 @@ from eth_abi.abi import encode
 
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.session import name_rows, new_session, run_query
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery
 from odfpy.ethereum.events import selector_of
 

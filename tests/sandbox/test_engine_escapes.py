@@ -16,10 +16,10 @@ from support.engine_spark import MEMORY
 from support.exploited_engine import JOB, start_exploited
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
-from odfpy.engine.admin import engine_status, stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess, SqlTable, TransformResponseInvalidQuery
 from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.worker.admin import engine_status, stop_engine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import EngineError, EngineUnavailable
 
 pytestmark = pytest.mark.spark

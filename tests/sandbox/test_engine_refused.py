@@ -10,10 +10,10 @@ import pytest
 from support.engine_spark import MEMORY
 from support.exploited_engine import JOB, start_exploited
 
-from odfpy.engine.admin import engine_status, stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.worker.admin import engine_status, stop_engine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.landlock import landlock_version
 

@@ -37,7 +37,7 @@ OTHERS = [
 ]
 PROGRAMS = (
     "odfpy.sandbox.check",
-    "odfpy.engine.worker",
+    "odfpy.engine.worker.worker",
     "odfpy.engine.datafusion.fork_server",
     "odfpy.engine.spark.training",
 )
@@ -123,7 +123,7 @@ MAY_NAME_IT = {
     "cli/system": "says in words where it is",
 }
 MAY_NAME_THE_PROGRAM = {
-    "engine/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",
+    "engine/worker/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",
     "engine/spark/cluster": "tells Spark which Python is ours",
 }
 FORBIDDEN = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process")

@@ -20,8 +20,6 @@ from odfpy.engine.contract import (
     SqlRequest,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.handover import hand_over
-from odfpy.engine.source_text import MOST_LEVELS, SourceText
 from odfpy.engine.spark import operations
 from odfpy.engine.spark.analysis import analyze_query
 from odfpy.engine.spark.catalyst import Catalyst
@@ -30,6 +28,8 @@ from odfpy.engine.spark.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FU
 from odfpy.engine.spark.options import OPTIONS
 from odfpy.engine.spark.preprocess import preprocess
 from odfpy.engine.spark.session import request_session
+from odfpy.engine.sql.source_text import MOST_LEVELS, SourceText
+from odfpy.engine.worker.handover import hand_over
 from odfpy.errors import OdfError
 
 pytestmark = pytest.mark.spark

@@ -15,10 +15,10 @@ from support.serving import Answer, ask, serving
 from support.workspaces import feed, root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.admin import stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.worker.admin import stop_engine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import EngineUnavailable, NotConfined
 from odfpy.serving import engines
 from odfpy.serving.access import Caller
@@ -47,7 +47,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_nothing() -> None:
         raise EngineUnavailable("Let in, and there is no Java")
 
-    monkeypatch.setattr("odfpy.engine.client.find_java", find_nothing)
+    monkeypatch.setattr("odfpy.engine.worker.client.find_java", find_nothing)
 
 
 @pytest.fixture

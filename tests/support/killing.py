@@ -24,7 +24,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import ExecuteTransform
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slice import read_slice
-from odfpy.engine.admin import engine_status, stop_engine
+from odfpy.engine.worker.admin import engine_status, stop_engine
 
 PATIENCE = 120.0
 NEVER = 1_000_000

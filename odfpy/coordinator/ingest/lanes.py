@@ -103,7 +103,7 @@ def ingest_by_spark(
     Raises:
         OdfError: there is nothing to commit.
     """
-    from odfpy.engine.client import SparkEngine
+    from odfpy.engine.worker.client import SparkEngine
     from odfpy.ingest.lanes.client import ingest_on_spark
     from odfpy.ingest.lanes.request import LaneRequest
 

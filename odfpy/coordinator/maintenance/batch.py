@@ -23,9 +23,9 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.engines import engine_settings
 from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals
 from odfpy.coordinator.transform.run import make_request, output_so_far, require_transform
-from odfpy.engine.admin import stop_engine
-from odfpy.engine.client import SparkEngine
 from odfpy.engine.spark.batch.request import JOB, BatchAnswer, BatchRequest, obstacle_of
+from odfpy.engine.worker.admin import stop_engine
+from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import BatchMismatch, EngineUnavailable, OdfError
 
 MOST: Final = 1000

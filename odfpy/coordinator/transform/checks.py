@@ -15,8 +15,8 @@ from odfpy.data.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
-from odfpy.engine.dialects import KNOWN
 from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.sql.dialects import KNOWN
 from odfpy.errors import DatasetNotFound, EngineNotFound, OdfError
 
 _LATER: Final = "the query will be checked when all inputs are there"

@@ -10,7 +10,6 @@ import pyarrow.dataset as ds
 
 from odfpy.data.arrow import plain_schema
 from odfpy.data.slice import slice_schema
-from odfpy.engine.ad_hoc import SqlRequest, SqlTable
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
@@ -21,8 +20,9 @@ from odfpy.engine.datafusion.session import (
     run_query,
 )
 from odfpy.engine.ipc import within
-from odfpy.engine.projection import DATAFUSION, projection_sql
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.ad_hoc import SqlRequest, SqlTable
+from odfpy.engine.sql.projection import DATAFUSION, projection_sql
+from odfpy.engine.sql.source_text import SourceText
 
 if TYPE_CHECKING:
     from datafusion import SessionContext

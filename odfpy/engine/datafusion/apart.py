@@ -27,9 +27,9 @@ from odfpy.engine.contract import (
     TransformResponseInvalidQuery,
 )
 from odfpy.engine.control import Control
-from odfpy.engine.messages import Breakdown, Channel, Job, Result
 from odfpy.engine.responses import as_error
 from odfpy.engine.scans import ScanRequest
+from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result
 from odfpy.errors import EngineUnavailable, MalformedData, QueryEnded
 from odfpy.sandbox.python import python_command, python_environment
 

@@ -31,10 +31,10 @@ from odfpy.engine.contract import (
 from odfpy.engine.control import Control
 from odfpy.engine.datafusion.apart import PLANNING_SECONDS, Apart, ForkServer, asked, fork_server
 from odfpy.engine.datafusion.version import engine_version
-from odfpy.engine.messages import Job, Result
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream
 from odfpy.engine.tracing import TraceRequest, TraceResponse
+from odfpy.engine.worker.messages import Job, Result
 from odfpy.errors import EngineError
 from odfpy.sandbox.limits import most_memory
 

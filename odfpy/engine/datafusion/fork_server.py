@@ -28,9 +28,9 @@ do_without_pandas()
 from odfpy.engine.contract import TransformResponseInternalError  # noqa: E402
 from odfpy.engine.datafusion.apart import PLANNING, PLANNING_MEMORY  # noqa: E402
 from odfpy.engine.datafusion.here import answer  # noqa: E402
-from odfpy.engine.files import files_of  # noqa: E402
-from odfpy.engine.messages import Breakdown, Channel, Job, Result  # noqa: E402
 from odfpy.engine.scans import ScanRequest  # noqa: E402
+from odfpy.engine.worker.files import files_of  # noqa: E402
+from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result  # noqa: E402
 from odfpy.sandbox.landlock import restrict_files  # noqa: E402
 from odfpy.sandbox.seccomp import forbid_odd_calls  # noqa: E402
 from odfpy.sandbox.view import view_of_python  # noqa: E402

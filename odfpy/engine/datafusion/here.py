@@ -25,11 +25,11 @@ from odfpy.engine.datafusion.trace import trace
 from odfpy.engine.datafusion.transform import analyze, query_steps, transform
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.ipc import map_stream, write_stream
-from odfpy.engine.messages import Job, Result
 from odfpy.engine.responses import answered, with_files
 from odfpy.engine.scans import ScanRequest, scanned
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.messages import Job, Result
 from odfpy.errors import InvalidQuery, QueryTooDeep, ResultTooLarge, UnsupportedQuery
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import UnsupportedQuery
 
 _BEGIN: Final = "/*+"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from odfpy.engine.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _ROW_OPERATORS: Final = frozenset(("Projection", "Filter", "Union", "Unnest", "SubqueryAlias", "TableScan"))

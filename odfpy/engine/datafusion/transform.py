@@ -37,7 +37,7 @@ from odfpy.engine.datafusion.session import (
 )
 from odfpy.engine.lateness import late_tally
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
-from odfpy.engine.source_text import SourceText, step_texts
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 

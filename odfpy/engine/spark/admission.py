@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.source_text import MOST_LEVELS, too_deep
 from odfpy.engine.spark.arguments import Unfit
 from odfpy.engine.spark.catalyst import Node, children, items, operator_name, parsed_name
 from odfpy.engine.spark.determinism import place, text_of
@@ -20,10 +19,11 @@ from odfpy.engine.spark.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FU
 from odfpy.engine.spark.functions import what_instead
 from odfpy.engine.spark.operators import QUERY_OPERATORS, is_query
 from odfpy.engine.spark.options import call_name, function_name, unfit_options
+from odfpy.engine.sql.source_text import MOST_LEVELS, too_deep
 from odfpy.errors import InvalidQuery, NondeterministicQuery, did_you_mean
 
 if TYPE_CHECKING:
-    from odfpy.engine.source_text import SourceText
+    from odfpy.engine.sql.source_text import SourceText
 
 _NO_PROGRAMS: Final = "There are the functions that come with Spark, and none of one's own."
 _A_NAME: Final = "IDENTIFIER(...) takes one name in quotes"

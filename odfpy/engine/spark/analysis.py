@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
-from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.spark.admission import admit
 from odfpy.engine.spark.arguments import why_unsafe
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, items, operator_name, text_range
@@ -21,6 +20,7 @@ from odfpy.engine.spark.lateral import without_lateral_rows
 from odfpy.engine.spark.operators import operators, sort_of_result, with_subqueries
 from odfpy.engine.spark.session_windows import with_fences
 from odfpy.engine.spark.step import RESERVED_PREFIX, Step
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"

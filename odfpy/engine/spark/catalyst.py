@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from odfpy.engine.projection import SPARK
-from odfpy.engine.source_text import check_levels
+from odfpy.engine.sql.projection import SPARK
+from odfpy.engine.sql.source_text import check_levels
 
 if TYPE_CHECKING:
     import pyarrow as pa

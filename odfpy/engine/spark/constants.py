@@ -14,7 +14,7 @@ from odfpy.engine.spark.operators import with_subqueries
 from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:
-    from odfpy.engine.source_text import SourceText
+    from odfpy.engine.sql.source_text import SourceText
 
 MOST_ROWS: Final = 1_000_000
 """So many rows a range may have: they are made anew whenever the query runs."""

@@ -9,7 +9,6 @@ from odfpy.data.arrow import from_arrow
 from odfpy.data.primary_key import with_primary_key
 from odfpy.data.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
-from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.spark.catalyst import column_id, columns, columns_read, operator_name
 from odfpy.engine.spark.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.incremental.parts import Part
@@ -17,6 +16,7 @@ from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Ope
 from odfpy.engine.spark.lineage import above_inputs, origins
 from odfpy.engine.spark.stateful import Stateful
 from odfpy.engine.spark.tables import Table
+from odfpy.engine.sql.late_policy import Late, LatePolicy
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.catalyst import Node

@@ -16,7 +16,7 @@ from odfpy.engine.spark.operators import is_subquery, nested_queries, obstacle, 
 from odfpy.errors import NondeterministicQuery
 
 if TYPE_CHECKING:
-    from odfpy.engine.source_text import SourceText
+    from odfpy.engine.sql.source_text import SourceText
 
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _TIME_LITERAL = re.compile(r"""(?:date|timestamp\w*)\s*r?["'](?!\s*(?:[-+]?\d|epoch\b))""", re.IGNORECASE)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from odfpy.engine.source_text import SourceText, too_deep
 from odfpy.engine.spark.functions import RANDOM, what_instead
+from odfpy.engine.sql.source_text import SourceText, too_deep
 from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
 _CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")

@@ -17,8 +17,6 @@ from typing import Final
 
 from odfpy.data.duration import Duration
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.late_policy import Late, LatePolicy
-from odfpy.engine.source_text import SourceText, step_texts
 from odfpy.engine.spark.catalyst import (
     Catalyst,
     Node,
@@ -31,6 +29,8 @@ from odfpy.engine.spark.catalyst import (
 )
 from odfpy.engine.spark.determinism import place
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.sql.late_policy import Late, LatePolicy
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.errors import InvalidQuery, InvalidValue, NondeterministicQuery
 
 _LATE: Final = "LATE"

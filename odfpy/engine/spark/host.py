@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
-from odfpy.engine.java import JavaRuntime
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import PAGE, Cluster, find_cluster
 from odfpy.engine.spark.failures import cause_of
 from odfpy.engine.spark.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.java import JavaRuntime
 from odfpy.errors import EngineUnavailable, OdfError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odfpy.engine.messages import Job, Result
+    from odfpy.engine.worker.messages import Job, Result
 
 _END_SECONDS: Final = 10.0
 _DEATH_SECONDS: Final = 1.0

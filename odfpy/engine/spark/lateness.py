@@ -1,4 +1,4 @@
-"""Late entries of the inputs' changelogs, left out or picked out where rows are read (`odfpy.engine.late_policy`).
+"""Late entries of the inputs' changelogs, left out or picked out where rows are read (`odfpy.engine.sql.late_policy`).
 
 Slices of which the files tell that they have none, which are most, are read as they are. For the others a small table
 says up to which event time entries are late, by ranges of offsets, and rows are joined with that.
@@ -15,13 +15,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfpy.engine.late_policy import Late
 from odfpy.engine.lateness import late_slices
 from odfpy.engine.spark.builder import Builder
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.spark.types import spark_schema
+from odfpy.engine.sql.late_policy import Late
 
 _BUCKET, _FIRST, _LAST, _INPUT, _LIMIT = "bucket", "first", "last", "input", "limit"
 _LARGEST: Final = 62

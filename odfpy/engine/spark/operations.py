@@ -23,7 +23,6 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.ipc import within, write_stream
 from odfpy.engine.responses import answered
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyze_query
 from odfpy.engine.spark.catalyst import Catalyst
 from odfpy.engine.spark.converge import write_difference
@@ -42,6 +41,7 @@ from odfpy.engine.spark.tables import Table, name_projected
 from odfpy.engine.spark.tally import tally
 from odfpy.engine.spark.types import arrow_schema
 from odfpy.engine.spark.write import batches_of
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.watermark import input_watermark
 
 if TYPE_CHECKING:

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 from odfpy.data.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.classification import ClassifiedStep, classify_transform
@@ -32,6 +30,8 @@ from odfpy.engine.spark.stars import without_assigned
 from odfpy.engine.spark.stateful import Stateful, is_known, stateful
 from odfpy.engine.spark.tables import Table, name_input
 from odfpy.engine.spark.types import arrow_schema
+from odfpy.engine.sql.late_policy import Late, LatePolicy
+from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
 
 if TYPE_CHECKING:

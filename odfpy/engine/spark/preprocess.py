@@ -20,10 +20,8 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
 from odfpy.engine.floats import in_one_form
-from odfpy.engine.handover import ROW_NUMBER
 from odfpy.engine.ipc import write_stream
 from odfpy.engine.responses import answered
-from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import check_names, each_step
 from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, operator_name
 from odfpy.engine.spark.classes.base import Step
@@ -39,6 +37,8 @@ from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import arrow_schema, spark_schema
 from odfpy.engine.spark.unchanged import unchanged_columns
 from odfpy.engine.spark.write import batches_of
+from odfpy.engine.sql.source_text import step_texts
+from odfpy.engine.worker.handover import ROW_NUMBER
 from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:

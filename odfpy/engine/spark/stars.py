@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.catalyst import (
     Catalyst,
     Node,
@@ -27,6 +26,7 @@ from odfpy.engine.spark.classes.base import Delta, QueryClass, Step
 from odfpy.engine.spark.lineage import origins
 from odfpy.engine.spark.operators import INPUT
 from odfpy.engine.spark.tables import Table
+from odfpy.engine.sql.source_text import SourceText
 
 
 def without_assigned(

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from odfpy import __version__
-from odfpy.engine.java import JavaRuntime
 from odfpy.engine.spark.jvm import class_path, java_command
+from odfpy.engine.worker.java import JavaRuntime
 from odfpy.sandbox.python import python_command, python_environment
 
 CACHE_SINCE: Final = 25

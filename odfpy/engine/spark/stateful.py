@@ -16,7 +16,6 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
-from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.spark.catalyst import Catalyst, column_id
 from odfpy.engine.spark.classes.row_by_row import carried
@@ -36,6 +35,7 @@ from odfpy.engine.spark.incremental.unfinished import Unfinished
 from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.tables import Table
 from odfpy.engine.spark.types import arrow_schema
+from odfpy.engine.sql.late_policy import LatePolicy
 from odfpy.engine.watermark import input_watermark, watermark_at
 from odfpy.errors import InvalidQuery
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.catalyst import Node
 from odfpy.engine.spark.operators import Operator
+from odfpy.engine.sql.source_text import SourceText
 
 RESERVED_PREFIX: Final = "__odf_"
 """What names of the engine's own columns begin with."""

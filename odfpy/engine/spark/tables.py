@@ -14,10 +14,10 @@ from odfpy.data.parquet_io import open_parquet
 from odfpy.data.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
-from odfpy.engine.projection import SPARK, projection_sql
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.shared_files import read_parquet
 from odfpy.engine.spark.types import cast_to_spark, readable_type, spark_schema, to_spark
+from odfpy.engine.sql.projection import SPARK, projection_sql
 from odfpy.errors import EngineError, IntegrityError
 
 

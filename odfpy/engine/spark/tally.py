@@ -6,7 +6,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.late_policy import Late
 from odfpy.engine.lateness import late_tally
 from odfpy.engine.spark.catalyst import Node, columns
 from odfpy.engine.spark.classes.row_by_row import carried
@@ -14,6 +13,7 @@ from odfpy.engine.spark.incremental.correctable import Correctable, has_windows
 from odfpy.engine.spark.incremental.leaves import leaf_over
 from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.stateful import Stateful
+from odfpy.engine.sql.late_policy import Late
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.prepare import Prepared

@@ -25,12 +25,12 @@ from odfpy.engine.contract import (
     TransformRequestInput,
     Watermark,
 )
-from odfpy.engine.java import JavaRuntime, find_java
-from odfpy.engine.messages import Job
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.host import SparkHost
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.engine.worker.java import JavaRuntime, find_java
+from odfpy.engine.worker.messages import Job
 
 _LIMIT_SECONDS: Final = 900
 _ROWS: Final = 20

@@ -12,7 +12,7 @@ from odfpy.ingest.pipeline import IngestedData
 from odfpy.ingest.write import WrittenSlice, slice_files
 
 if TYPE_CHECKING:
-    from odfpy.engine.client import SparkEngine
+    from odfpy.engine.worker.client import SparkEngine
 
 JOB = "odfpy.ingest.lanes.spark:ingest"
 

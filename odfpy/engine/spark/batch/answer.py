@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.batch.closed import Closed, NotComparable
 from odfpy.engine.spark.batch.request import obstacle_of
 from odfpy.engine.spark.batch.steps import NotRowByRow, Steps, tables_in
@@ -16,6 +15,7 @@ from odfpy.engine.spark.batch.tables import WEIGHT, quoted
 from odfpy.engine.spark.batch.uses import Uses
 from odfpy.engine.spark.catalyst import Node, column_id, columns
 from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.late_policy import Late, LatePolicy
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.analysis import analyzed_step
 from odfpy.engine.spark.batch.closed import TABLE
 from odfpy.engine.spark.batch.tables import in_one_form, quoted, read_log, seen_as
@@ -19,6 +17,8 @@ from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expre
 from odfpy.engine.spark.inner_queries import without_inner_queries
 from odfpy.engine.spark.session import request_session
 from odfpy.engine.spark.tables import Table
+from odfpy.engine.sql.late_policy import Late, LatePolicy
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InternalError
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import analyzed_step
 from odfpy.engine.spark.batch.closed import TABLE, Closed, Closing, NotComparable
 from odfpy.engine.spark.batch.known import Form, Known, TableTimes, Validity
@@ -23,6 +22,7 @@ from odfpy.engine.spark.inner_queries import without_inner_queries
 from odfpy.engine.spark.operators import ROW_OPERATORS, operators
 from odfpy.engine.spark.session import request_session
 from odfpy.engine.spark.tables import Table
+from odfpy.engine.sql.source_text import step_texts
 from odfpy.engine.watermark import input_watermark
 
 if TYPE_CHECKING:

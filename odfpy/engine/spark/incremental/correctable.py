@@ -1,8 +1,8 @@
 """How long windows of event time are correctable: `/*+ CORRECTABLE('7d') */`.
 
 An entry of an input's changelog no longer counts for a window whose end the watermark of the input had passed by that
-length before the entry came. As with late rows (`odfpy.engine.late_policy`), that is a function of the input's chain:
-a window is the same whenever it is looked at, from a checkpoint or from history.
+length before the entry came. As with late rows (`odfpy.engine.sql.late_policy`), that is a function of the input's
+chain: a window is the same whenever it is looked at, from a checkpoint or from history.
 
 It holds where rows of inputs fall into windows, date groupings and sessions; for a session, as if the row were one of
 its own. What is made of windows in turn is corrected as long as these are.
@@ -18,7 +18,6 @@ from pathlib import Path
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformRequestInput
-from odfpy.engine.late_policy import LatePolicy
 from odfpy.engine.lateness import late_slices
 from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.base import Delta
@@ -27,6 +26,7 @@ from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.steps import Steps
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, FirstOpenWindow, Least, Of, Opened, Shifted, Times
 from odfpy.engine.spark.lateness import LateRange, LateTable
+from odfpy.engine.sql.late_policy import LatePolicy
 from odfpy.errors import InvalidQuery
 
 

@@ -13,8 +13,8 @@ from odfpy.engine.spark.operators import NO_INPUT, Operator, obstacle, with_subq
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
-    from odfpy.engine.source_text import SourceText
     from odfpy.engine.spark.classes.base import Step
+    from odfpy.engine.sql.source_text import SourceText
 
 _WRITTEN: Final = {"UnionLoop": re.compile(r"\bwith\s+recursive\b", re.IGNORECASE)}
 _UNKNOWN: Final = re.compile(r"name ((?:`[^`]*`\.)*)`([^`]*)` cannot be resolved")

@@ -8,7 +8,6 @@ from functools import partial
 
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TemporalTable, TransformSql
-from odfpy.engine.source_text import step_texts
 from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.classes.base import Step
@@ -27,6 +26,7 @@ from odfpy.engine.spark.incremental.walk import Walk
 from odfpy.engine.spark.inner_queries import without_inner_queries
 from odfpy.engine.spark.tables import Table, visible_columns
 from odfpy.engine.spark.types import spark_schema
+from odfpy.engine.sql.source_text import step_texts
 
 
 @dataclass(frozen=True, slots=True)

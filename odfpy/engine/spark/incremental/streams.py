@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
-from odfpy.engine.late_policy import Late, LatePolicy
 from odfpy.engine.spark.catalyst import Catalyst, columns
 from odfpy.engine.spark.effort import gathered, read_plan
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
@@ -20,6 +19,7 @@ from odfpy.engine.spark.incremental.unfinished import Done
 from odfpy.engine.spark.lateness import chosen
 from odfpy.engine.spark.rows import write_parquet
 from odfpy.engine.spark.tables import Table, scan, visible_columns
+from odfpy.engine.sql.late_policy import Late, LatePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final
 
-from odfpy.engine.source_text import SourceText
 from odfpy.engine.spark.catalyst import (
     Catalyst,
     Node,
@@ -57,6 +56,7 @@ from odfpy.engine.spark.incremental.time_columns import expanded_windows, time_o
 from odfpy.engine.spark.incremental.times import Least
 from odfpy.engine.spark.incremental.uses import Uses, uses_of
 from odfpy.engine.spark.partial_aggregate import PartialAggregate
+from odfpy.engine.sql.source_text import SourceText
 
 _SCALAR: Final = "ScalarSubquery"
 

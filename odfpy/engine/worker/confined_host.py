@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.files import RequestFiles, check_answer, files_of, peculiar_files
-from odfpy.engine.inmate import serve
-from odfpy.engine.java import JavaRuntime
-from odfpy.engine.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
-from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.host import SparkHost
 from odfpy.engine.spark.jvm import spark_home
 from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
+from odfpy.engine.worker.inmate import serve
+from odfpy.engine.worker.java import JavaRuntime
+from odfpy.engine.worker.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.cell import Cell, SandboxError, confined, restricted, unconfined
 from odfpy.sandbox.limits import Limits, excess, family_of, most_memory

@@ -10,7 +10,8 @@ import threading
 import traceback
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.messages import (
+from odfpy.engine.spark.host import SparkHost
+from odfpy.engine.worker.messages import (
     Ask,
     Between,
     Breakdown,
@@ -22,7 +23,6 @@ from odfpy.engine.messages import (
     StartPart,
     Told,
 )
-from odfpy.engine.spark.host import SparkHost
 from odfpy.errors import MalformedData, OdfError
 
 

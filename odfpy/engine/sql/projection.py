@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
-from odfpy.engine.ad_hoc import Projection
+from odfpy.engine.sql.ad_hoc import Projection
 from odfpy.errors import InvalidQuery, did_you_mean
 
 _GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)})"

@@ -13,11 +13,11 @@ from typing import Final
 
 import odfpy
 from odfpy.codec.tree import to_tree
-from odfpy.engine.java import JAVA_HOME, JavaRuntime
-from odfpy.engine.run_folder import RunFolder
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.cluster import CLUSTER_VARIABLES
 from odfpy.engine.spark.jvm import spark_home
+from odfpy.engine.worker.java import JAVA_HOME, JavaRuntime
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.python import PROGRAM, module_folders, python_command
 
@@ -89,7 +89,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
     try:
         pid = os.posix_spawn(
             PROGRAM,
-            python_command("odfpy.engine.worker", *arguments),
+            python_command("odfpy.engine.worker.worker", *arguments),
             scrubbed_environment(os.environ, java, is_cluster=settings.is_cluster),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

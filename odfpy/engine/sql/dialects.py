@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
-from odfpy.engine.source_text import SourceText, step_texts
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.errors import EngineNotFound, InvalidQuery, QueryTooDeep, UnsupportedQuery
 
 TARGET: Final = "spark"

@@ -56,7 +56,7 @@ class Welcome:
     """The secret is right.
 
     Attributes:
-        fingerprint: what the worker was started from, see `odfpy.engine.client`; another one asks for another worker.
+        fingerprint: what the worker was started from (`odfpy.engine.worker.client`); another one wants another worker.
         weakness: what its sandbox should have and has not, in words.
     """
 

@@ -15,9 +15,9 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseSuccess,
 )
-from odfpy.engine.messages import Job, Result
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.messages import Job, Result
 from odfpy.errors import EngineError
 
 

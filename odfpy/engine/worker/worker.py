@@ -1,6 +1,6 @@
 """The worker: a process with one warm Spark, which serves the commands of one workspace.
 
-    python -m odfpy.engine.worker RUN_FOLDER FINGERPRINT SETTINGS
+    python -m odfpy.engine.worker.worker RUN_FOLDER FINGERPRINT SETTINGS
 
 It ends when it has been idle for long, when it is told to, when its Java process dies, and when its folder is removed.
 """
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.codec.tree import from_tree
-from odfpy.engine.confined_host import ConfinedHost
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.java import find_java
-from odfpy.engine.leftovers import remove_output
-from odfpy.engine.messages import Breakdown, Job, Refusal, Result, Stage, Status, Welcome
-from odfpy.engine.run_folder import RunFolder
-from odfpy.engine.server import PendingJob, Server
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.version import installed_engine_version
+from odfpy.engine.worker.confined_host import ConfinedHost
+from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.leftovers import remove_output
+from odfpy.engine.worker.messages import Breakdown, Job, Refusal, Result, Stage, Status, Welcome
+from odfpy.engine.worker.run_folder import RunFolder
+from odfpy.engine.worker.server import PendingJob, Server
 from odfpy.errors import EngineUnavailable, OdfError
 
 _LOOK_SECONDS: Final = 1.0

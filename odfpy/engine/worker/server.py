@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
-from odfpy.engine.messages import (
+from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.messages import (
     Channel,
     FromClient,
     FromWorker,
@@ -28,7 +29,6 @@ from odfpy.engine.messages import (
     StopRequest,
     Welcome,
 )
-from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import OdfError
 
 PROGRESS_SECONDS: Final = 1.0

@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from odfpy.engine.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -31,10 +30,13 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.java import find_java
-from odfpy.engine.launch import exit_code, fingerprint, last_words, launch, reap
-from odfpy.engine.leftovers import remove_output
-from odfpy.engine.messages import (
+from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
+from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
+from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.launch import exit_code, fingerprint, last_words, launch, reap
+from odfpy.engine.worker.leftovers import remove_output
+from odfpy.engine.worker.messages import (
     Answer,
     Breakdown,
     Channel,
@@ -45,9 +47,7 @@ from odfpy.engine.messages import (
     Stage,
     Welcome,
 )
-from odfpy.engine.run_folder import RunFolder
-from odfpy.engine.settings import EngineSettings, SandboxMode
-from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData, NotConfined
 
 if TYPE_CHECKING:
@@ -154,8 +154,8 @@ class SparkEngine:
             InvalidQuery, UnsupportedQuery, NondeterministicQuery: as the engine says.
             EngineUnavailable: the worker does not start, or dies.
         """
-        from odfpy.engine.handover import hand_over, take_back
         from odfpy.engine.responses import as_error
+        from odfpy.engine.worker.handover import hand_over, take_back
 
         with self.run.client_scratch() as folder:
             output = folder / "result"

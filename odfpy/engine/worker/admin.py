@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from odfpy.engine.launch import reap
-from odfpy.engine.messages import (
+from odfpy.engine.worker.launch import reap
+from odfpy.engine.worker.messages import (
     Channel,
     FromWorker,
     Hello,
@@ -20,7 +20,7 @@ from odfpy.engine.messages import (
     StopRequest,
     Welcome,
 )
-from odfpy.engine.run_folder import RunFolder
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable, MalformedData
 
 SILENCE_SECONDS: Final = 60.0
