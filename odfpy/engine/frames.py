@@ -35,7 +35,7 @@ def spark_frame(table: pa.Table, session: SparkSession | None = None) -> DataFra
             "There is no Spark session for the DataFrame",
             hint="Pass one, to_spark(session), or make one first: SparkSession.builder.getOrCreate().",
         )
-    from odfpy.engine.spark.types import arrow_schema, struct_of
+    from odfpy.engine.spark.plan.types import arrow_schema, struct_of
 
     schema = struct_of((field.name, _spark_type(field)) for field in table.schema)
     kinds = arrow_schema(schema).types
@@ -56,9 +56,9 @@ def spark_frame_of_slices(
     Returns:
         None if the session cannot: it runs elsewhere, or has no such types as the slices.
     """
-    from odfpy.engine.spark.shared_files import read_parquet
-    from odfpy.engine.spark.tables import Table, lies_readable
-    from odfpy.engine.spark.types import spark_schema, to_spark
+    from odfpy.engine.spark.execution.tables import Table, lies_readable
+    from odfpy.engine.spark.plan.types import spark_schema, to_spark
+    from odfpy.engine.spark.process.shared_files import read_parquet
 
     session = session or _active()
     if session is None or not _is_here(session):
@@ -80,7 +80,7 @@ def _is_here(session: SparkSession) -> bool:
     """Whether its tasks see the files of this machine; of Spark Connect nobody knows."""
     from pyspark.errors import PySparkException
 
-    from odfpy.engine.spark.shared_files import on_cluster
+    from odfpy.engine.spark.process.shared_files import on_cluster
 
     try:
         return not on_cluster(session)
@@ -99,7 +99,7 @@ def _active() -> SparkSession | None:
 
 
 def _spark_type(field: pa.Field) -> DataType:
-    from odfpy.engine.spark.types import to_spark
+    from odfpy.engine.spark.plan.types import to_spark
 
     kind = to_spark(field.type)
     if kind is None:
@@ -108,7 +108,7 @@ def _spark_type(field: pa.Field) -> DataType:
 
 
 def _cast(field: pa.Field, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    from odfpy.engine.spark.types import cast_to_spark
+    from odfpy.engine.spark.plan.types import cast_to_spark
 
     try:
         return cast_to_spark(column, kind)

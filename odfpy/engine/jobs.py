@@ -25,7 +25,7 @@ def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
     module, _, name = request.function.partition(":")
     if not module.startswith(PLACES):
         raise InternalError(f"{request.function} is no job")
-    from odfpy.engine.spark.session import request_session
+    from odfpy.engine.spark.process.session import request_session
 
     try:
         return JobResponseDone(result=getattr(import_module(module), name)(request_session(spark), request.arguments))

@@ -9,9 +9,9 @@ import pytest
 
 from odfpy.coordinator.storage.config import Config
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.cluster import find_cluster
-from odfpy.engine.spark.cluster_check import check_folder, check_packages
-from odfpy.engine.spark.executor_view import look_around
+from odfpy.engine.spark.process.cluster import find_cluster
+from odfpy.engine.spark.process.cluster_check import check_folder, check_packages
+from odfpy.engine.spark.process.executor_view import look_around
 from odfpy.engine.worker.java import find_java
 from odfpy.engine.worker.launch import scrubbed_environment
 from odfpy.errors import EngineUnavailable, UsageError
@@ -58,7 +58,7 @@ def test_nonsense_is_no_address(address: str) -> None:
 
 
 def test_executors_elsewhere_do_not_reach_the_loopback(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odfpy.engine.spark.cluster._way_to", lambda _: "192.0.2.7")
+    monkeypatch.setattr("odfpy.engine.spark.process.cluster._way_to", lambda _: "192.0.2.7")
     assert find_cluster(EngineSettings(master=master)).host == "192.0.2.7"
     with pytest.raises(EngineUnavailable, match=r"cannot reach this machine at localhost") as caught:
         find_cluster(EngineSettings(master=master, host="localhost"))

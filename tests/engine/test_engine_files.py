@@ -20,7 +20,7 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseSuccess,
 )
-from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
 from odfpy.errors import EngineError

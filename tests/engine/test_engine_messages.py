@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.worker.messages import (
     Answer,
     Channel,

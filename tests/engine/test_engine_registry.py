@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.spark.settings import settings_digest
+from odfpy.engine.spark.process.settings import settings_digest
 from odfpy.errors import EngineNotFound
 
 

@@ -29,7 +29,7 @@ from odfpy.engine.contract import (
 from odfpy.engine.control import Control
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.training import training_jobs
+from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine

@@ -16,7 +16,7 @@ from support.engine_requests import Source, analyze_request
 from support.query_cases import QUICK, Case, Pull, Tuned, instant, run_case
 
 from odfpy.engine.contract import AnalyzeResponseSuccess
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 

@@ -17,7 +17,7 @@ from support.query_oracle import Oracle, state_of
 from support.query_stories import FIELDS, told
 
 from odfpy.engine.contract import AnalyzeResponseSuccess, TransformResponseInvalidQuery
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 

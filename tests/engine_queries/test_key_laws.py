@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from support.part_worlds import World, halves, input_rows, prepared
 from support.query_cases import QUICK, Tuned
 
-from odfpy.engine.spark.catalyst import Catalyst, column_id
 from odfpy.engine.spark.incremental.operators import OPERATORS
-from odfpy.engine.spark.operators import operators
+from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
+from odfpy.engine.spark.plan.operators import operators
 
 pytestmark = pytest.mark.spark
 

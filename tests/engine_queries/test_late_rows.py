@@ -26,9 +26,9 @@ from support.query_stories import FIELDS, told
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import TransformResponseInvalidQuery
 from odfpy.engine.datafusion.engine import DataFusionEngine
-from odfpy.engine.spark import operations
-from odfpy.engine.spark.catalyst import Catalyst
-from odfpy.engine.spark.hints import without_hints
+from odfpy.engine.spark.analysis.hints import without_hints
+from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.plan.catalyst import Catalyst
 
 pytestmark = pytest.mark.spark
 

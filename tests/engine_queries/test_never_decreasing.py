@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from odfpy.engine.spark.catalyst import Catalyst, columns_read, items, subtree
-from odfpy.engine.spark.monotone import NEVER_DECREASING, never_decreases, never_exceeds, shift_of
-from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns_read, items, subtree
+from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases, never_exceeds, shift_of
+from odfpy.engine.spark.process.session import request_session
 
 pytestmark = pytest.mark.spark
 

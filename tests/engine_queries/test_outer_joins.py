@@ -15,7 +15,7 @@ from support.query_cases import QUICK, Case, Pull, Runner, Tuned, parsed
 from support.query_oracle import Oracle, state_of
 from support.random_joins import Joins, random_pulls
 
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from support.query_cases import QUICK, Case, Pull, Tuned, parsed
 from support.query_stories import FIELDS
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 

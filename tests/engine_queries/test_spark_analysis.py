@@ -11,8 +11,8 @@ from support.engine_requests import Source, analyze_request, required
 
 from odfpy.data.schema import DataField, Decimal, Int16, Int32, Option, String
 from odfpy.engine.contract import AnalyzeResponseSuccess, TransformResponseInvalidQuery
-from odfpy.engine.spark import operations
-from odfpy.engine.spark.functions import (
+from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.plan.functions import (
     AGGREGATES,
     DETERMINISTIC,
     OF_ORDER,
@@ -20,8 +20,8 @@ from odfpy.engine.spark.functions import (
     WINDOW_FUNCTIONS,
     why_not_deterministic,
 )
-from odfpy.engine.spark.session import request_session, version_of
-from odfpy.engine.spark.settings import JVM_OPTIONS, SETTINGS, TUNING, settings_digest
+from odfpy.engine.spark.process.session import request_session, version_of
+from odfpy.engine.spark.process.settings import JVM_OPTIONS, SETTINGS, TUNING, settings_digest
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.engine.spark.canonical import ordered_aggregate, ordered_limit, ordered_window
-from odfpy.engine.spark.catalyst import Catalyst, children, operator_name
-from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.analysis.canonical import ordered_aggregate, ordered_limit, ordered_window
+from odfpy.engine.spark.plan.catalyst import Catalyst, children, operator_name
+from odfpy.engine.spark.process.session import request_session
 
 pytestmark = pytest.mark.spark
 

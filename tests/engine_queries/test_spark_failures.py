@@ -10,7 +10,7 @@ import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.responses import answered
-from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError, InvalidQuery
 

@@ -16,7 +16,7 @@ from support.changelogs import A, logs, moment, sql_table
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import Projection, SqlRequest, SqlResponseSuccess, SqlTable
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 from odfpy.query.direct import output_schema
 from odfpy.query.simple import Simple
 

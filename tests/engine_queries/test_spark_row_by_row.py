@@ -36,8 +36,8 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.spark import operations
-from odfpy.engine.spark.session import version_of
+from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.process.session import version_of
 
 pytestmark = pytest.mark.spark
 

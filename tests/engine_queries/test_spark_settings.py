@@ -7,7 +7,7 @@ from support.query_cases import INTERPRETED, Tuned
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.ipc import map_stream
-from odfpy.engine.spark.operations import sql
+from odfpy.engine.spark.execution.operations import sql
 
 pytestmark = pytest.mark.spark
 

@@ -33,7 +33,7 @@ from odfpy.engine.contract import (
     TransformResponseInvalidQuery,
     TransformResponseNeedsHistory,
 )
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 

@@ -240,7 +240,7 @@ def test_checkpoints_may_be_gone_or_damaged_or_of_another_version(
     assert state(workspace) == ["1 a 2", "1 b 1", "3 b 1", "5 a 1"]
 
     # Another version of the engine does not take what this one has kept.
-    monkeypatch.setattr("odfpy.engine.spark.operations.version_of", lambda _: "odfpy-spark/another")
+    monkeypatch.setattr("odfpy.engine.spark.execution.operations.version_of", lambda _: "odfpy-spark/another")
     monkeypatch.setattr(SparkHere, "version", property(lambda _: "odfpy-spark/another"))
     feed(workspace, "one", "10 a", day=10)
     del here.asked[:]

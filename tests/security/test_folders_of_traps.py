@@ -39,7 +39,7 @@ PROGRAMS = (
     "odfpy.sandbox.check",
     "odfpy.engine.worker.worker",
     "odfpy.engine.datafusion.fork_server",
-    "odfpy.engine.spark.training",
+    "odfpy.engine.spark.process.training",
 )
 
 # What a program does first: it takes the folder out of its own path, as the command `odf` has never had it in.
@@ -124,7 +124,7 @@ MAY_NAME_IT = {
 }
 MAY_NAME_THE_PROGRAM = {
     "engine/worker/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",
-    "engine/spark/cluster": "tells Spark which Python is ours",
+    "engine/spark/process/cluster": "tells Spark which Python is ours",
 }
 FORBIDDEN = ("multiprocessing", "concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process")
 

@@ -20,14 +20,14 @@ from odfpy.engine.contract import (
     SqlRequest,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.spark import operations
-from odfpy.engine.spark.analysis import analyze_query
-from odfpy.engine.spark.catalyst import Catalyst
-from odfpy.engine.spark.failures import spark_errors
-from odfpy.engine.spark.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
-from odfpy.engine.spark.options import OPTIONS
-from odfpy.engine.spark.preprocess import preprocess
-from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.analysis.analysis import analyze_query
+from odfpy.engine.spark.analysis.options import OPTIONS
+from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.execution.preprocess import preprocess
+from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
+from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.sql.source_text import MOST_LEVELS, SourceText
 from odfpy.engine.worker.handover import hand_over
 from odfpy.errors import OdfError

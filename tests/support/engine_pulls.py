@@ -12,7 +12,7 @@ from support.engine_requests import success, transform_request
 
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import TransformResponseNeedsHistory
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from odfpy.engine.spark.jvm import Jvm, connect, java_command, java_environment, spark_home, spawn
-from odfpy.engine.spark.session import open_session
+from odfpy.engine.spark.process.jvm import Jvm, connect, java_command, java_environment, spark_home, spawn
+from odfpy.engine.spark.process.session import open_session
 from odfpy.engine.worker.java import find_java
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.2", "-XX:ReservedCodeCacheSize=128m")

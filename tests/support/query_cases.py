@@ -20,8 +20,8 @@ import yaml
 from support.engine_requests import Source, rows_of, success, transform_request
 
 from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
-from odfpy.engine.spark import operations
-from odfpy.engine.spark.rows import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parent.parent / "engine_queries" / "corpus"
 LOCK = CORPUS / "hashes.yaml"

@@ -19,8 +19,8 @@ from support.engine_requests import SYMBOLS, TIME
 from support.query_cases import Case, Row, shown
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.catalyst import Catalyst
-from odfpy.engine.spark.session_windows import with_fences
+from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.session_windows import with_fences
 
 _NEVER = "0001-01-01"
 _NAN = float("nan")

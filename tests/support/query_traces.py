@@ -17,7 +17,7 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput, TransformResponseSuccess
 from odfpy.engine.ipc import map_stream
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.provenance.operation import trace
 from odfpy.engine.tracing import INPUT, OFFSET, WANTED, WAY, WEIGHT, TraceRequest, TraceResponseSuccess
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support.engine_spark import QUICK
 
-from odfpy.engine.spark.jvm import class_path, end, spark_home, spawn
+from odfpy.engine.spark.process.jvm import class_path, end, spark_home, spawn
 from odfpy.engine.worker.java import find_java
 
 PATIENCE = 120.0

@@ -26,9 +26,9 @@ from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.registry import Engine, EngineRegistry
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream, Spooled
-from odfpy.engine.spark.operations import analyze, sql, transform
+from odfpy.engine.spark.execution.operations import analyze, sql, transform
+from odfpy.engine.spark.process.session import version_of
 from odfpy.engine.spark.provenance.operation import trace
-from odfpy.engine.spark.session import version_of
 from odfpy.engine.tracing import TraceRequest, TraceResponse
 
 

@@ -95,7 +95,7 @@ class SparkEngine:
     @property
     def version(self) -> str:
         """What it would record with a transform; known without starting it."""
-        from odfpy.engine.spark.version import installed_engine_version
+        from odfpy.engine.spark.process.version import installed_engine_version
 
         return installed_engine_version()
 

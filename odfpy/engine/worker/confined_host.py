@@ -13,9 +13,9 @@ from typing import Final
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.settings import EngineSettings, SandboxMode
-from odfpy.engine.spark.host import SparkHost
-from odfpy.engine.spark.jvm import spark_home
-from odfpy.engine.spark.startup_cache import StartupCache
+from odfpy.engine.spark.process.host import SparkHost
+from odfpy.engine.spark.process.jvm import spark_home
+from odfpy.engine.spark.process.startup_cache import StartupCache
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
 from odfpy.engine.worker.inmate import serve
 from odfpy.engine.worker.java import JavaRuntime

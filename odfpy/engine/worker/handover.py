@@ -19,7 +19,7 @@ from odfpy.data.arrow import plain_array, plain_schema
 from odfpy.data.retype import retyped
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.ipc import map_stream
-from odfpy.engine.spark.types import readable_type
+from odfpy.engine.spark.plan.types import readable_type
 from odfpy.errors import EngineError, InvalidQuery, UnsupportedQuery
 
 ROW_NUMBER: Final = "__odf_row"

@@ -10,7 +10,7 @@ import threading
 import traceback
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.spark.host import SparkHost
+from odfpy.engine.spark.process.host import SparkHost
 from odfpy.engine.worker.messages import (
     Ask,
     Between,

@@ -14,8 +14,8 @@ from typing import Final
 import odfpy
 from odfpy.codec.tree import to_tree
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.cluster import CLUSTER_VARIABLES
-from odfpy.engine.spark.jvm import spark_home
+from odfpy.engine.spark.process.cluster import CLUSTER_VARIABLES
+from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.worker.java import JAVA_HOME, JavaRuntime
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from support.ingested import TIME
 
-from odfpy.engine.spark.session import request_session
+from odfpy.engine.spark.process.session import request_session
 from odfpy.ingest.merge import MERGES, Merge, MergeShape
 from odfpy.ingest.merge.base import order_clause, repeated_keys
 from odfpy.ingest.merge.snapshot import SnapshotMerge

@@ -31,7 +31,7 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.spark import operations
+from odfpy.engine.spark.execution import operations
 
 
 class Outcome(Enum):

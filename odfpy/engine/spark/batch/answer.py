@@ -13,8 +13,8 @@ from odfpy.engine.spark.batch.request import obstacle_of
 from odfpy.engine.spark.batch.steps import NotRowByRow, Steps, tables_in
 from odfpy.engine.spark.batch.tables import WEIGHT, quoted
 from odfpy.engine.spark.batch.uses import Uses
-from odfpy.engine.spark.catalyst import Node, column_id, columns
-from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.plan.catalyst import Node, column_id, columns
+from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
 

@@ -36,8 +36,8 @@ from odfpy.engine.spark.batch.known import (
 )
 from odfpy.engine.spark.batch.ties import with_ties_in_limit, with_ties_in_window
 from odfpy.engine.spark.batch.uses import Uses, joins_below
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
@@ -47,7 +47,7 @@ from odfpy.engine.spark.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.session_windows import fenced, is_session
 
 TABLE: Final = "__odf_table"
 """The column that tells which table a plan reads, by number."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from odfpy.engine.spark.batch.known import Known, first_open, is_window
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
@@ -22,9 +22,9 @@ from odfpy.engine.spark.catalyst import (
     items,
     subtree,
 )
-from odfpy.engine.spark.monotone import never_decreases, never_exceeds, shift_of
-from odfpy.engine.spark.session_windows import is_session
-from odfpy.engine.spark.time_values import evaluated
+from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds, shift_of
+from odfpy.engine.spark.plan.session_windows import is_session
+from odfpy.engine.spark.plan.time_values import evaluated
 
 Times = Mapping[int, Known]
 """Columns with times, by id."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns_read, expression_name, items, subtree
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_read, expression_name, items, subtree
 
 QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 """Expressions that are queries of their own."""

@@ -14,9 +14,9 @@ from odfpy.engine.spark.batch.closed import Closed, Closing
 from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
 from odfpy.engine.spark.batch.known import Form, Known, Validity, has_passed, least, together
 from odfpy.engine.spark.batch.uses import is_inner
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name
-from odfpy.engine.spark.monotone import never_decreases, shift_of
-from odfpy.engine.spark.time_values import evaluated
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
+from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
+from odfpy.engine.spark.plan.time_values import evaluated
 
 _LEFT_STAYS: Final = ("LeftOuter", "FullOuter")
 _RIGHT_STAYS: Final = ("RightOuter", "FullOuter")

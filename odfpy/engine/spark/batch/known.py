@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, expression_name
-from odfpy.engine.spark.time_values import evaluated
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, expression_name
+from odfpy.engine.spark.plan.time_values import evaluated
 
 MILLISECOND: Final = 1_000
 """Event times are a whole number of these."""

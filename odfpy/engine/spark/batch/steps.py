@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.spark.analysis import analyzed_step
+from odfpy.engine.spark.analysis.analysis import analyzed_step
+from odfpy.engine.spark.analysis.hints import late_policy
 from odfpy.engine.spark.batch.closed import TABLE, Closed, Closing, NotComparable
 from odfpy.engine.spark.batch.known import Form, Known, TableTimes, Validity
 from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
-from odfpy.engine.spark.failures import spark_errors
-from odfpy.engine.spark.hints import late_policy
-from odfpy.engine.spark.inner_queries import without_inner_queries
-from odfpy.engine.spark.operators import ROW_OPERATORS, operators
-from odfpy.engine.spark.session import request_session
-from odfpy.engine.spark.tables import Table
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.inner_queries import without_inner_queries
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS, operators
+from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.engine.watermark import input_watermark
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from odfpy.data.parquet_io import open_parquet
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.tables import Table, scan
+from odfpy.engine.spark.execution.tables import Table, scan
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.sql.late_policy import Late
 
 if TYPE_CHECKING:

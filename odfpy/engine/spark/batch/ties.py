@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expression_name, items
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items
 
 _OF_PEERS: Final = ("Rank", "DenseRank", "PercentRank", "CumeDist")
 

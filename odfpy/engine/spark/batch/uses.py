@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from odfpy.engine.spark.batch.conditions import compared_by_between, parts_of
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
     column_id,
@@ -16,7 +16,7 @@ from odfpy.engine.spark.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.operators import nested_queries, operators
+from odfpy.engine.spark.plan.operators import nested_queries, operators
 
 _COMPARISONS = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
 _WHOLE_ROWS = ("Distinct", "Except", "Intersect")

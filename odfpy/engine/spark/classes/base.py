@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from odfpy.engine.spark.catalyst import Catalyst, Node
-from odfpy.engine.spark.step import RESERVED_PREFIX as RESERVED_PREFIX  # noqa: PLC0414
-from odfpy.engine.spark.step import Step as Step  # noqa: PLC0414
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX as RESERVED_PREFIX  # noqa: PLC0414
+from odfpy.engine.spark.plan.step import Step as Step  # noqa: PLC0414
 
 CARRIED = ("__odf_input", "__odf_branch", "__odf_offset", "__odf_op")
 """Columns that travel with every row unseen by the query: which input it came from, through which branch of the plan,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Leaves, Step
-from odfpy.engine.spark.operators import ROW_OPERATORS
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, items, operator_name
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS
 from odfpy.errors import InternalError
 
 

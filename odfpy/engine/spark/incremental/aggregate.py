@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.canonical import ordered_aggregate, partial_aggregate
-from odfpy.engine.spark.catalyst import Node, column_id, columns_read, expression_name, items
-from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
+from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.one_result import with_one_result
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.kept_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.incremental.keys import is_window
 from odfpy.engine.spark.incremental.parts import Due, Key, Moment, Part, TimeColumn, Trait, Values
 from odfpy.engine.spark.incremental.time_columns import time_of
 from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
 from odfpy.engine.spark.incremental.walk import Walk
-from odfpy.engine.spark.monotone import never_decreases, never_exceeds
-from odfpy.engine.spark.one_result import with_one_result
-from odfpy.engine.spark.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
+from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
+from odfpy.engine.spark.plan.session_windows import fenced, is_session
 from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"

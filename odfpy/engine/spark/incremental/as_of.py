@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.incremental.comparisons import equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.keys import never_null
 from odfpy.engine.spark.incremental.parts import Due, Key, LookedUp, Moment, Part, TimeColumn, Trait, Validity, Values
 from odfpy.engine.spark.incremental.times import MILLISECOND, Least, Opened, Shifted, Times
 from odfpy.engine.spark.incremental.walk import Walk
-from odfpy.engine.spark.monotone import never_decreases, shift_of
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
+from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
 
 TEMPORAL: Final = "temporal-table join"
 _OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns_read, expression_name, items
 from odfpy.engine.spark.incremental.parts import Part
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_read, expression_name, items
 
 
 def conjuncts_of(condition: Node) -> Iterator[Node]:

@@ -19,13 +19,13 @@ from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness import late_slices
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.execution.lateness import LateRange, LateTable
 from odfpy.engine.spark.incremental.keys import sources_read
 from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.steps import Steps
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, FirstOpenWindow, Least, Of, Opened, Shifted, Times
-from odfpy.engine.spark.lateness import LateRange, LateTable
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.sql.late_policy import LatePolicy
 from odfpy.errors import InvalidQuery
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
 from odfpy.engine.spark.incremental.changes import WEIGHT
 from odfpy.engine.spark.incremental.kept_types import has_map
 

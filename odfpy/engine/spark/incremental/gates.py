@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.classes.row_by_row import carried
-from odfpy.engine.spark.effort import read_plan
+from odfpy.engine.spark.execution.effort import read_plan
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.correctable import Correctable
 from odfpy.engine.spark.incremental.groups import GroupRows
@@ -27,7 +26,8 @@ from odfpy.engine.spark.incremental.parts import Block, Gate, Retention, any_of,
 from odfpy.engine.spark.incremental.sessions import open_sessions
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.versions import differing
-from odfpy.engine.spark.types import struct_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
+from odfpy.engine.spark.plan.types import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

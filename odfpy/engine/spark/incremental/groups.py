@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.effort import gathered, read_plan
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.execution.effort import gathered, read_plan
+from odfpy.engine.spark.execution.rows import write_parquet
 from odfpy.engine.spark.incremental.changes import Changes, no_rows
 from odfpy.engine.spark.incremental.parts import Due, settled, settles
 from odfpy.engine.spark.incremental.times import Clock
-from odfpy.engine.spark.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.rows import write_parquet
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.gates import GateRows

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.incremental.as_of import as_of_join
 from odfpy.engine.spark.incremental.comparisons import conjuncts_of, equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.keys import key_of, key_unless_null, never_null, null_of_nulls
 from odfpy.engine.spark.incremental.parts import Build, Due, Key, Moment, Part, TimeColumn, Trait, Values
 from odfpy.engine.spark.incremental.times import Clock, Least, Shifted
 from odfpy.engine.spark.incremental.walk import Walk
-from odfpy.engine.spark.monotone import shift_of
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
+from odfpy.engine.spark.plan.monotone import shift_of
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"

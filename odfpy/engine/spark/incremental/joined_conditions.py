@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.incremental.comparisons import conjuncts_of
+from odfpy.engine.spark.incremental.subqueries import SUBQUERIES
+from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
@@ -20,8 +22,6 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
-from odfpy.engine.spark.incremental.comparisons import conjuncts_of
-from odfpy.engine.spark.incremental.subqueries import SUBQUERIES
 
 _INNER: Final = ("Inner", "Cross")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.effort import gathered_rows
+from odfpy.engine.spark.execution.effort import gathered_rows
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, multiset, net, positional
 from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.times import Clock

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from odfpy.engine.spark.catalyst import Node, type_of
+from odfpy.engine.spark.plan.catalyst import Node, type_of
 from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.incremental.parts import Key, Part, Values
+from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
     column_id,
@@ -16,8 +17,7 @@ from odfpy.engine.spark.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.incremental.parts import Key, Part, Values
-from odfpy.engine.spark.session_windows import is_session
+from odfpy.engine.spark.plan.session_windows import is_session
 
 WINDOW_MARK: Final = "spark.timeWindow"
 

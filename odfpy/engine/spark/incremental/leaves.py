@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.analysis.order import may_hide
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.incremental.changes import same_nulls
-from odfpy.engine.spark.order import may_hide
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
-from odfpy.engine.spark.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
 from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
 from odfpy.engine.spark.incremental.parts import Gate
 from odfpy.engine.spark.incremental.times import MILLISECOND
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +55,7 @@ def marks(catalyst: Catalyst) -> list[Node]:
     """The columns that a log has beside its data."""
     from pyspark.sql.types import IntegerType, LongType, TimestampType
 
-    from odfpy.engine.spark.types import struct_of
+    from odfpy.engine.spark.plan.types import struct_of
 
     types = {SOURCE: IntegerType(), BRANCH: IntegerType(), OFFSET: LongType(), OP: IntegerType()}
     return columns(catalyst.empty(struct_of((name, types.get(name, TimestampType())) for name in MARKS)))

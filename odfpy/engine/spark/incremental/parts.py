@@ -18,10 +18,10 @@ from enum import Enum
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, expression_name
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.kept_types import can_be_key
 from odfpy.engine.spark.incremental.times import Clock, Times
-from odfpy.engine.spark.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, expression_name
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.groups import Groups

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.spark.catalyst import Node, operator_name
-from odfpy.engine.spark.determinism import place
-from odfpy.engine.spark.operators import NO_INPUT, Operator, obstacle, with_subqueries
+from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.plan.catalyst import Node, operator_name
+from odfpy.engine.spark.plan.operators import NO_INPUT, Operator, obstacle, with_subqueries
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
 if TYPE_CHECKING:

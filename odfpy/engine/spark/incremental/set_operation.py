@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from odfpy.engine.spark.catalyst import Node, children, column_id, columns, operator_name
 from odfpy.engine.spark.incremental.keys import united_key
 from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Trait
 from odfpy.engine.spark.incremental.times import Least
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, operator_name
 
 
 def set_operation(walk: Walk, plan: Node) -> Part:

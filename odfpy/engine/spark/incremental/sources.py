@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.incremental.changes import same_nulls
 from odfpy.engine.spark.incremental.parts import Part, TimeColumn, Validity
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
 
 @dataclass(frozen=True, slots=True)

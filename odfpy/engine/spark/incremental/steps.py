@@ -8,11 +8,10 @@ from functools import partial
 
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TemporalTable, TransformSql
-from odfpy.engine.spark.analysis import analyzed_step, check_aliases, check_step
-from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
+from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.classes.base import Step
-from odfpy.engine.spark.determinism import place
-from odfpy.engine.spark.failures import spark_errors
+from odfpy.engine.spark.execution.tables import Table, visible_columns
 from odfpy.engine.spark.incremental.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.kept_types import check_rows
 from odfpy.engine.spark.incremental.keys import sources_read
@@ -23,9 +22,10 @@ from odfpy.engine.spark.incremental.sources import Source, source_of, source_pla
 from odfpy.engine.spark.incremental.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.times import Of
 from odfpy.engine.spark.incremental.walk import Walk
-from odfpy.engine.spark.inner_queries import without_inner_queries
-from odfpy.engine.spark.tables import Table, visible_columns
-from odfpy.engine.spark.types import spark_schema
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.inner_queries import without_inner_queries
+from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.sql.source_text import step_texts
 
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
-from odfpy.engine.spark.catalyst import Catalyst, columns
-from odfpy.engine.spark.effort import gathered, read_plan
+from odfpy.engine.spark.execution.effort import gathered, read_plan
+from odfpy.engine.spark.execution.lateness import chosen
+from odfpy.engine.spark.execution.rows import write_parquet
+from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
 from odfpy.engine.spark.incremental.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.leaves import Rows
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.unfinished import Done
-from odfpy.engine.spark.lateness import chosen
-from odfpy.engine.spark.rows import write_parquet
-from odfpy.engine.spark.tables import Table, scan, visible_columns
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.sql.late_policy import Late, LatePolicy
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, children
 from odfpy.engine.spark.incremental.parts import Moment, Part
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
 
 SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
 Subqueries: TypeAlias = Sequence[tuple[Node, Part]]

@@ -39,7 +39,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from odfpy.dataset.transform import SqlQueryStep, TemporalTable
-from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.incremental.changes import renamed
 from odfpy.engine.spark.incremental.difference import sortable
 from odfpy.engine.spark.incremental.kept_types import can_be_key, check_rows
@@ -67,7 +66,8 @@ from odfpy.engine.spark.incremental.versions import (
     versions_of_log,
     versions_of_state,
 )
-from odfpy.engine.spark.time_values import is_time
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.time_values import is_time
 from odfpy.errors import InvalidQuery
 
 

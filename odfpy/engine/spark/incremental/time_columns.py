@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.incremental.keys import WINDOW_MARK, is_window
+from odfpy.engine.spark.incremental.parts import Part, TimeColumn
+from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, complete_before
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
@@ -17,12 +20,9 @@ from odfpy.engine.spark.catalyst import (
     items,
     subtree,
 )
-from odfpy.engine.spark.incremental.keys import WINDOW_MARK, is_window
-from odfpy.engine.spark.incremental.parts import Part, TimeColumn
-from odfpy.engine.spark.incremental.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, complete_before
-from odfpy.engine.spark.monotone import never_decreases, shift_of
-from odfpy.engine.spark.session_windows import is_session
-from odfpy.engine.spark.time_values import is_time
+from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
+from odfpy.engine.spark.plan.session_windows import is_session
+from odfpy.engine.spark.plan.time_values import is_time
 
 _CONVERSION: Final = "PreciseTimestampConversion"
 """How Spark counts the microseconds of a time, to find its window."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odfpy.engine.spark.catalyst import Catalyst, Node
-from odfpy.engine.spark.time_values import evaluated
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.time_values import evaluated
 from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
 

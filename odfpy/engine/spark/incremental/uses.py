@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.incremental.comparisons import between, conjuncts_of, ordered_pairs
+from odfpy.engine.spark.incremental.keys import renames
+from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
     column_id,
@@ -17,9 +19,7 @@ from odfpy.engine.spark.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.incremental.comparisons import between, conjuncts_of, ordered_pairs
-from odfpy.engine.spark.incremental.keys import renames
-from odfpy.engine.spark.operators import nested_queries, operators
+from odfpy.engine.spark.plan.operators import nested_queries, operators
 
 _COMPARISONS: Final = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
 

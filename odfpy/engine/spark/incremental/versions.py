@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.incremental.changes import WEIGHT, same_nulls
 from odfpy.engine.spark.incremental.difference import sortable
 from odfpy.engine.spark.incremental.log import COMMIT, ENDS, GAINED, OFFSET, OP, ORDER, SOURCE, TIME
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec

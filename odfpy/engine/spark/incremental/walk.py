@@ -11,18 +11,8 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final
 
-from odfpy.engine.spark.catalyst import (
-    Catalyst,
-    Node,
-    children,
-    column_id,
-    columns,
-    expression_name,
-    items,
-    operator_name,
-    subtree,
-)
-from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.comparisons import fixed_columns
 from odfpy.engine.spark.incremental.kept_types import check_rows
 from odfpy.engine.spark.incremental.keys import (
@@ -55,7 +45,17 @@ from odfpy.engine.spark.incremental.subqueries import SUBQUERIES, Subqueries, bo
 from odfpy.engine.spark.incremental.time_columns import expanded_windows, time_of
 from odfpy.engine.spark.incremental.times import Least
 from odfpy.engine.spark.incremental.uses import Uses, uses_of
-from odfpy.engine.spark.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    column_id,
+    columns,
+    expression_name,
+    items,
+    operator_name,
+    subtree,
+)
 from odfpy.engine.sql.source_text import SourceText
 
 _SCALAR: Final = "ScalarSubquery"

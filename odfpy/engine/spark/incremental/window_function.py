@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.canonical import ordered_limit, ordered_window
-from odfpy.engine.spark.catalyst import Node, column_id, columns, expression_name, items, operator_name
-from odfpy.engine.spark.determinism import place
+from odfpy.engine.spark.analysis.canonical import ordered_limit, ordered_window
+from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.incremental.parts import Best, Part, TimeColumn, Trait
 from odfpy.engine.spark.incremental.refusals import unordered_limit
 from odfpy.engine.spark.incremental.times import Clock
 from odfpy.engine.spark.incremental.walk import Walk
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, column_id, columns, expression_name, items, operator_name
 from odfpy.errors import UnsupportedQuery
 
 RUNNING: Final = "window function"

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
+from odfpy.engine.spark.plan.session_windows import fenced, is_session
 from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
 from odfpy.engine.spark.provenance.joins import join, set_operation
 from odfpy.engine.spark.provenance.windows import after_offset, window
-from odfpy.engine.spark.session_windows import fenced, is_session
 from odfpy.errors import InternalError
 
 _AS_BELOW: Final = frozenset(("Filter", "Generate", "Sort", "GlobalLimit", "LocalLimit", "RepartitionByExpression"))

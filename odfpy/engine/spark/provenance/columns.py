@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from odfpy.engine.spark.catalyst import (
+from odfpy.engine.spark.classes.base import RESERVED_PREFIX
+from odfpy.engine.spark.execution.prepare import Prepared
+from odfpy.engine.spark.execution.stateful import Stateful
+from odfpy.engine.spark.incremental.keys import is_window
+from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO
+from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
     columns,
@@ -17,11 +22,6 @@ from odfpy.engine.spark.catalyst import (
     operator_name,
     subtree,
 )
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX
-from odfpy.engine.spark.incremental.keys import is_window
-from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO
-from odfpy.engine.spark.prepare import Prepared
-from odfpy.engine.spark.stateful import Stateful
 from odfpy.engine.tracing import ColumnOrigin
 
 _LONGEST_TEXT: Final = 200

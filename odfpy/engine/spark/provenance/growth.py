@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from odfpy.engine.spark.operators import ROW_OPERATORS
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS
 from odfpy.engine.spark.provenance.moment import Then
 
 _GROUPING: Final = frozenset(("Aggregate", "Distinct"))

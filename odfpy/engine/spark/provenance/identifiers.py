@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final
 
-from odfpy.engine.spark.catalyst import Node, children, columns, operator_name
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, operator_name
 from odfpy.engine.spark.provenance.identifiers import IDS, Identifiers
 
 _EXISTENCE: Final = "ExistenceJoin"

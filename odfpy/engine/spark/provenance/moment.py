@@ -13,9 +13,9 @@ from functools import cached_property, reduce
 from pathlib import Path
 
 from odfpy.engine.contract import TransformRequestInput
-from odfpy.engine.spark.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.correctable import Correctable
 from odfpy.engine.spark.incremental.groups import Groups
@@ -25,9 +25,9 @@ from odfpy.engine.spark.incremental.log import MARKS, OFFSET, SOURCE, log_of, lo
 from odfpy.engine.spark.incremental.parts import Gate, Moment, Part, settled
 from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.incremental.times import MILLISECOND, Clock
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
-from odfpy.engine.spark.stateful import Stateful
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import UnsupportedQuery
 

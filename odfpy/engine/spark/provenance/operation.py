@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.responses import answered
-from odfpy.engine.spark.catalyst import columns
 from odfpy.engine.spark.classes.base import CARRIED
-from odfpy.engine.spark.prepare import Prepared, prepared
+from odfpy.engine.spark.execution.prepare import Prepared, prepared
+from odfpy.engine.spark.execution.stateful import Stateful
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.execution.write import batches_of
+from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.moment import Then
 from odfpy.engine.spark.provenance.wanted import narrowed, result_keys
-from odfpy.engine.spark.stateful import Stateful
-from odfpy.engine.spark.tables import Table
-from odfpy.engine.spark.write import batches_of
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.wanted import Source, Wanted, write_answer
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.builder import Builder
-from odfpy.engine.spark.catalyst import Node, columns, expression_name, items
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, columns, expression_name, items
 from odfpy.engine.spark.provenance.identifiers import Identifiers
 
 _UP_TO_HERE: Final = frozenset(("RowNumber", "Rank", "DenseRank"))
 _NEIGHBOUR: Final = frozenset(("Lag", "Lead"))
 _ONLY_ORDER: Final = "__odf_row"
-"""A number that the engine puts beside rows so that they stay in order (see `odfpy.engine.spark.canonical`)."""
+"""A number that the engine puts beside rows so that they stay in order (`odfpy.engine.spark.analysis.canonical`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""Tables of constants in queries: VALUES and range(...), which Spark evaluates while it analyzes them.
+
+So what they are made of is looked at before, in the parsed query: afterwards nobody can tell what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.analysis.determinism import check_deterministic, place
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name, subtree
+from odfpy.engine.spark.plan.operators import with_subqueries
+from odfpy.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from odfpy.engine.sql.source_text import SourceText
+
+MOST_ROWS: Final = 1_000_000
+"""So many rows a range may have: they are made anew whenever the query runs."""
+
+_QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
+_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
+
+
+def check_constants(catalyst: Catalyst, parsed: Node, source: SourceText) -> None:
+    """Refuse tables of constants that are not the same everywhere and always.
+
+    Args:
+        catalyst: the session.
+        parsed: the parsed query.
+        source: its text.
+
+    Raises:
+        NondeterministicQuery: a value reads the clock, is random...
+        InvalidQuery: a value is no expression of constants.
+    """
+    values = [value for plan in _plans(parsed) for value in _values(plan) if not _is_plain(value)]
+    if values:
+        made = [catalyst.alias(value, f"c{at}") for at, value in enumerate(values)]
+        check_deterministic(catalyst, catalyst.analyze(catalyst.project(made, catalyst.one_row())), source)
+
+
+def check_ranges(plan: Node, source: SourceText) -> None:
+    """Refuse ranges that are too long.
+
+    Raises:
+        UnsupportedQuery: one is; the hint says how long they may be.
+    """
+    for operator in with_subqueries(plan):
+        if operator.name == "Range" and (rows := int(str(operator.node.numElements()))) > MOST_ROWS:
+            raise UnsupportedQuery(
+                f"This range has {rows:,} rows{place(operator.node, source)}",
+                hint=f"A range may have {MOST_ROWS:,}. Longer ones come from a cross join of two, or from a dataset.",
+            )
+
+
+def _plans(plan: Node) -> Iterator[Node]:
+    """The operators of a parsed query, also those of queries inside of it."""
+    yield plan
+    below = children(plan) + (items(plan.innerChildren()) if operator_name(plan) == "UnresolvedWith" else [])
+    for expression in items(plan.expressions()):
+        below += [node.plan() for kind, node in subtree(expression) if kind in _QUERIES]
+    for child in below:
+        yield from _plans(child)
+
+
+def _values(plan: Node) -> list[Node]:
+    """What a table of constants is made of."""
+    match operator_name(plan):
+        case "analysis.UnresolvedInlineTable":
+            return [value for row in items(plan.rows()) for value in items(row)]
+        case "analysis.UnresolvedTableValuedFunction" if items(plan.name())[-1].lower() == "range":
+            return [_argument(value) for value in items(plan.functionArgs())]
+    return []
+
+
+def _argument(value: Node) -> Node:
+    return children(value)[0] if expression_name(value) == "NamedArgumentExpression" else value
+
+
+def _is_plain(value: Node) -> bool:
+    """Whether a value stands in the query as it is; times may be words as `now`."""
+    return expression_name(value) == "Literal" and value.dataType().typeName() not in _TIMES

@@ -1,0 +1,94 @@
+"""How the event time of the result follows from that of the inputs, and so its watermark (design: "Watermark out").
+
+A watermark promises that no row at or before it comes later. It passes through a query where the event time does: it
+is passed unchanged, or it is a function of the input's event time that never decreases. Where the event time is
+computed in another way, the watermark does not advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.incremental.times import MILLISECOND, see_advance
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.lineage import Origin, origins
+from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
+from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.watermark import least_watermark, watermark_at
+
+_PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
+"""Without what did not pass a watermark when datasets row by row were begun: their chains must replay as they are."""
+
+
+def event_time_origins(delta: Delta, column: Node) -> list[Origin]:
+    """Where the event time of the result comes from."""
+    return origins(delta.plan, column)
+
+
+def watermark_passes(catalyst: Catalyst, found: Sequence[Origin], delta: Delta, tables: Sequence[Table]) -> bool:
+    """Whether the watermark of the inputs says anything about the result."""
+    return bool(found) and all(_is_monotone(catalyst, origin, delta, tables) for origin in found)
+
+
+def output_watermark(
+    catalyst: Catalyst,
+    delta: Delta,
+    column: Node,
+    tables: Sequence[Table],
+    inputs: Sequence[Timestamp | None],
+    before: Sequence[Timestamp | None] = (),
+) -> Timestamp | None:
+    """The watermark of the result, or None when it does not advance.
+
+    Args:
+        catalyst: the session.
+        delta: the rows of the result.
+        column: its event time.
+        tables: the inputs, in declared order.
+        inputs: the latest watermark of each of them.
+        before: those of the pull before.
+    """
+    found = event_time_origins(delta, column)
+    if least_watermark(inputs) is None or not watermark_passes(catalyst, found, delta, tables):
+        return None
+    used = {delta.branches[branch].input for branch in (origin.branch for origin in found) if branch is not None}
+    unused = [watermark for at, watermark in enumerate(inputs) if at not in used]
+    passed = []
+    for origin in found:
+        at = _input_of(origin, delta)
+        passed.append(_passed(catalyst, origin, inputs[at]))
+        if origin.steps and before and before[at] is not None:
+            see_advance(_micros(_passed(catalyst, origin, before[at])), _micros(passed[-1]))
+    return least_watermark([*unused, *passed])
+
+
+def _micros(watermark: Timestamp | None) -> int | None:
+    return None if watermark is None else watermark.millis * MILLISECOND
+
+
+def _input_of(origin: Origin, delta: Delta) -> int:
+    return delta.branches[origin.branch or 0].input
+
+
+def _is_monotone(catalyst: Catalyst, origin: Origin, delta: Delta, tables: Sequence[Table]) -> bool:
+    if origin.branch is None or origin.column != tables[_input_of(origin, delta)].vocab.event_time_column:
+        return False
+    return all(never_decreases(catalyst, step.expression.child(), _PASSES) for step in origin.steps)
+
+
+def _passed(catalyst: Catalyst, origin: Origin, watermark: Timestamp | None) -> Timestamp | None:
+    """The watermark after the expressions that the event time goes through.
+
+    They may map later times to the same result, as `date_trunc` does, so that it is just before theirs.
+    """
+    if watermark is None or not origin.steps:
+        return watermark
+    micros = _micros(watermark)
+    for step in origin.steps:
+        if micros is not None:
+            micros = evaluated(catalyst, step.expression.child(), step.reads, micros)
+    return watermark_at(None if micros is None else micros // MILLISECOND - 1)

@@ -1,0 +1,133 @@
+"""Schemas and options of functions that read and write JSON, CSV and XML, which Spark evaluates as it analyzes them.
+
+So both are constants that stand in the query, and of the options only those that say how a text is read: others name
+files, addresses and classes of Java.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from odfpy.engine.spark.plan.arguments import Unfit
+from odfpy.engine.spark.plan.catalyst import Node, items, parsed_name
+from odfpy.engine.spark.plan.functions import READS_FILES
+
+_IN_ALL: Final = """
+    charset columnNameOfCorruptRecord dateFormat enableDateTimeParsingFallback encoding locale mode multiLine
+    samplingRatio singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat"""
+_JSON: Final = """
+    allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowNumericLeadingZeros
+    allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames dropFieldIfAllNull explodeEmbeddedArray
+    ignoreNullFields inferTimestamp lineSep prefersDecimal pretty primitivesAsString sortKeys
+    writeNonAsciiCharacterAsCodePoint"""
+_CSV: Final = """
+    charToEscapeQuoteEscaping columnPruning comment delimiter emptyValue enforceSchema escape escapeQuotes header
+    ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace inferSchema lineSep maxCharsPerColumn maxColumns nanValue
+    negativeInf nullValue positiveInf preferDate quote quoteAll sep unescapedQuoteHandling"""
+_XML: Final = """
+    arrayElementName attributePrefix declaration excludeAttribute ignoreNamespace ignoreSurroundingSpaces indent
+    inferSchema nullValue preferDate prefersDecimal rootTag rowTag validateName valueTag wildcardColName"""
+_XSD: Final = "rowvalidationxsdpath"
+_MADE_UP_TYPE: Final = "udt"
+_HINT: Final = "Write it in quotes, for example 'id BIGINT, name STRING'."
+
+
+def _named(*texts: str) -> frozenset[str]:
+    return frozenset(" ".join(texts).lower().split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a function takes besides the text: positions of a schema and of options, and the options that there are."""
+
+    schema: int | None
+    options: int | None = None
+    known: frozenset[str] = frozenset()
+
+
+OPTIONS: Final = {"json": _named(_IN_ALL, _JSON), "csv": _named(_IN_ALL, _CSV), "xml": _named(_IN_ALL, _XML)}
+_FORMS: Final[dict[str, _Form]] = {
+    **{f"from_{name}": _Form(1, 2, known) for name, known in OPTIONS.items()},
+    **{f"to_{name}": _Form(None, 1, known) for name, known in OPTIONS.items()},
+    **{f"schema_of_{name}": _Form(0, 1, known) for name, known in OPTIONS.items()},
+    "variant_get": _Form(2),
+    "try_variant_get": _Form(2),
+}
+_MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in OPTIONS)
+
+
+def unfit_options(function: str, arguments: list[Node]) -> Unfit | None:
+    """Why a parsed call may not be analyzed, or None when it may.
+
+    Args:
+        function: its name in small letters.
+        arguments: what it is called with.
+    """
+    form = _FORMS.get(function)
+    if form is None:
+        return None
+    if any(parsed_name(argument).startswith("analysis.UnresolvedStar") for argument in arguments):
+        return Unfit("takes columns by their names, not as *", "Name them one by one.")
+    schema, options = (_at(arguments, position) for position in (form.schema, form.options))
+    if schema is not None and not _is_schema(schema, is_sample=function in _MAKE_SCHEMAS):
+        return Unfit("takes its schema as a constant", _HINT)
+    return None if options is None else _unfit_map(options, form.known)
+
+
+def _at(arguments: list[Node], position: int | None) -> Node | None:
+    return arguments[position] if position is not None and position < len(arguments) else None
+
+
+def _is_schema(node: Node, *, is_sample: bool) -> bool:
+    """Whether a schema, or the sample that one is made of, stands in the query."""
+    if parsed_name(node) == "Literal":
+        return is_sample or not _names_classes(str(node.value()))
+    return not is_sample and call_name(node) in _MAKE_SCHEMAS
+
+
+def _names_classes(schema: str) -> bool:
+    """Whether a schema in JSON has types that classes of Java make, which would be loaded."""
+    if "{" not in schema:
+        return False
+    found: list[Any] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> None:
+        found.extend(value for _, value in pairs)
+
+    try:
+        json.loads(schema, object_pairs_hook=keep)
+    except (ValueError, RecursionError):
+        return True  # Java may read it otherwise
+    return _MADE_UP_TYPE in found
+
+
+def _unfit_map(options: Node, known: Iterable[str]) -> Unfit | None:
+    parts = items(options.arguments()) if call_name(options) == "map" else [options]
+    if any(parsed_name(part) != "Literal" for part in parts):
+        return Unfit("takes its options as constants", "Write map('name', 'value', ...).")
+    for key in map(str, (part.value() for part in parts[::2])):
+        if key.lower() == _XSD:
+            return Unfit(READS_FILES, "Leave the option rowValidationXSDPath out.")
+        if key.lower() not in known:
+            return Unfit(f"has no option `{key}` in queries", f"There are: {', '.join(sorted(known))}.")
+    return None
+
+
+def call_name(node: Node) -> str | None:
+    """What function a parsed expression calls, in small letters; None when it calls none of Spark's own by a name."""
+    match parsed_name(node):
+        case "analysis.UnresolvedFunction":
+            return function_name(items(node.nameParts()))
+        case "analysis.UnresolvedGenerator":
+            return function_name(items(node.name().nameParts()))
+    return None
+
+
+def function_name(parts: list[str]) -> str | None:
+    """The name of a function in small letters, without `system.builtin`; None when it has another path."""
+    *path, name = (str(part) for part in parts)
+    in_builtin = [part.lower() for part in path] in ([], ["builtin"], ["system", "builtin"])
+    return name.lower() if in_builtin and name.isascii() else None

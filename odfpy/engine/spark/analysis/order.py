@@ -1,0 +1,128 @@
+"""Which functions of several rows depend on the order in which the rows come, and a total order of rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, find_column
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
+from odfpy.errors import UnsupportedQuery
+
+PEERS: Final = frozenset(("Rank", "DenseRank", "PercentRank", "CumeDist"))
+"""Window functions that give equal results to rows that are equal in order."""
+
+_ANY_ORDER: Final = frozenset(
+    """
+    Count CountIf RegrCount BoolAnd BoolOr BitAndAgg BitOrAgg BitXorAgg BitmapAndAgg BitmapConstructAgg BitmapOrAgg
+    """.split()  # noqa: SIM905
+)
+"""Functions of a multiset of any types."""
+
+_BY_VALUE: Final = frozenset("Min Max Median Percentile PercentileCont PercentileDisc".split())  # noqa: SIM905
+"""Functions of a multiset, if equal values are the same."""
+
+_COLLECTED: Final = frozenset("CollectList CollectSet ListAgg".split())  # noqa: SIM905
+"""Functions whose result a query may put into order itself."""
+
+_NOT_THE_SAME: Final = re.compile(r"\b(DOUBLE|FLOAT|COLLATE)\b")
+_WITHOUT_ORDER: Final = ("MAP<", "VARIANT", "VOID", "INTERVAL", "GEOGRAPHY", "GEOMETRY")
+_SHORT: Final = ("byte", "short", "tinyint", "smallint")
+_SAFE_PRECISION: Final = 28
+"""A sum of decimals has ten digits more than they have, up to 38: with these, ten billion of them do not overflow."""
+
+
+def may_hide(data_type: Node) -> bool:
+    """Whether two values of a type may be equal to a sort and yet differ, as 0.0 and -0.0, or two cases of a letter."""
+    return _NOT_THE_SAME.search(data_type.sql()) is not None
+
+
+def is_sortable(expression: Node) -> bool:
+    """Whether values of an expression, of the type of an array too, have an order."""
+    return not any(word in str(expression.dataType().sql()) for word in _WITHOUT_ORDER)
+
+
+def depends_on_order(function: Node) -> bool:
+    """Whether an aggregate function may give another result, or an error, when its rows come in another order.
+
+    Sums of floating point numbers are rounded at every step, and others may overflow on their way.
+
+    Args:
+        function: the function as Spark runs it, see `Builder.replacement`.
+    """
+    name = _name_of(function)
+    if name in _BY_VALUE:
+        return any(may_hide(child.dataType()) for child in children(function))
+    return name in _COLLECTED or adds_up(function)
+
+
+def adds_up(function: Node) -> bool:
+    """Whether an aggregate function computes step by step, so that the order of its rows matters."""
+    name = _name_of(function)
+    if name in {"Sum", "Average"}:
+        return not _is_exact(children(function)[0].dataType(), mean=name == "Average")
+    return name not in _ANY_ORDER | _BY_VALUE | _COLLECTED
+
+
+def takes_values(function: Node) -> bool:
+    """Whether an aggregate function gives back values of its arguments, of which equal ones should be the same."""
+    return _name_of(function) in _BY_VALUE | _COLLECTED
+
+
+def _name_of(function: Node) -> str:
+    return expression_name(function).removeprefix("aggregate.")
+
+
+def _is_exact(data_type: Node, *, mean: bool) -> bool:
+    """Whether sums are exact and cannot overflow. Those of a mean of integers are DOUBLE."""
+    name = data_type.typeName()
+    if name.startswith("decimal"):
+        return bool(data_type.precision() <= _SAFE_PRECISION)
+    return name in _SHORT or (name in {"integer", "int"} and not mean)
+
+
+def total_order(build: Builder, child: Node, known: Iterable[Node], given: Iterable[Node] = ()) -> list[Node]:
+    """Sort keys that tell all rows of a plan apart that are not the same: the known ones, then all other columns.
+
+    They follow in the order of the schema, ascending, nulls first, text by its bytes. The engine's own columns are no
+    part of a row.
+
+    Args:
+        build: makes the keys.
+        child: the plan.
+        known: the keys that the query gives.
+        given: columns that are equal in all rows to be compared.
+
+    Raises:
+        UnsupportedQuery: a column cannot be sorted, so that it is not known how such rows follow.
+    """
+    keys = list(known)
+    own = [column for column in columns(child) if not column.name().startswith(RESERVED_PREFIX)]
+    fixed = [*given, *(key.child() for key in keys)]
+    plain = [found for found in fixed if expression_name(found) == "AttributeReference"]
+    seen: list[Node] = []
+    for column in own:
+        if find_column(seen, column) is None:
+            seen.append(column)
+            found = _keys_of(build, column, known=find_column(plain, column) is not None)
+            keys += [key for key in found if not any(key.semanticEquals(other) for other in keys)]
+    return keys
+
+
+def _keys_of(build: Builder, column: Node, *, known: bool) -> Iterator[Node]:
+    key = build.ascending(column)
+    if not key.checkInputDataTypes().isSuccess():
+        raise UnsupportedQuery(
+            f"`{column.name()}` has the type {column.dataType().sql()}, which has no order; so it is not known which "
+            "of the rows that are equal in all else comes first",
+            hint="Leave the column out of the rows that are ordered, or put map_entries(...) or to_json(...) of it.",
+        )
+    if not known:
+        yield key
+    if may_hide(column.dataType()):
+        text = build.cast(column, "string")
+        if column.dataType().typeName() in {"double", "float"}:
+            text = build.only_if(build.expression("EqualTo", column, build.zero(column.dataType())), text)
+        yield build.ascending(text)

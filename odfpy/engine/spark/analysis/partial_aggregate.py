@@ -1,0 +1,382 @@
+"""Aggregates in two phases: rows become partial results of their groups, and these become the results.
+
+Partial results can be merged, in any order, and those of sums and counts can be taken away again. So they are what a
+group needs to be remembered by: its rows are not.
+
+Where a function gives back one of its values (min, max), that is true only as long as no row is taken away. Else its
+values are keys of the partial results as well: then there is one for each value, with the number of rows that have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.analysis.exact_sums import Summand, can_be_exact, summands_of
+from odfpy.engine.spark.analysis.order import adds_up
+from odfpy.engine.spark.incremental.kept_types import can_be_compared, can_be_stored
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column, subtree
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+ROWS: Final = "__odf_rows"
+_WEIGHT: Final = "__odf_weight"
+_SUMS: Final = frozenset(("Count", "Sum"))
+_VALUES: Final = {"Min": "min({0})", "Max": "max({0})", "BitAndAgg": "bit_and({0})", "BitOrAgg": "bit_or({0})"}
+"""Functions for which it makes no difference how often a value is there, as SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A call that can be merged and is not one of a `Summand`.
+
+    Attributes:
+        call: the call.
+        argument: what it is of; NULL for rows that do not count.
+        kind: name of the function.
+        name: of the column of its partial result, and of its argument before.
+    """
+
+    call: Node
+    argument: Node
+    kind: str
+    name: str
+
+    @property
+    def sql_type(self) -> str:
+        return str(self.call.dataType().sql())
+
+
+class PartialAggregate:
+    """An `Aggregate` operator in two phases.
+
+    Attributes:
+        build: makes the nodes.
+        node: the operator.
+        groupings: expressions of GROUP BY.
+        can_be_merged: whether the two phases give the results of all calls.
+        can_be_kept: whether groups can be remembered by partial results.
+        is_linear: whether partial results can be taken away again, without values as keys.
+        schemas: types of partial results without and with values as keys, as soon as they are known.
+    """
+
+    def __init__(self, build: Builder, node: Node, calls: Iterable[Node]) -> None:
+        """Look at an operator.
+
+        Args:
+            build: makes the nodes.
+            node: the operator.
+            calls: its different calls of functions, with their values in one form.
+        """
+        self.build = build
+        self.node = node
+        self.groupings = items(node.groupingExpressions())
+        self.schemas: dict[bool, StructType] = {}
+        self._over_groups: dict[int, tuple[Node, Node]] = {}
+        exact, others, self._rest = [], [], []
+        for call in calls:
+            if can_be_exact(build, call):
+                exact.append(call)
+            elif _can_be_merged(build, call):
+                others.append(call)
+            else:
+                self._rest.append(call)
+        self._exact = exact
+        self._summands, self._of_call = summands_of(build, exact)
+        self._others = [self._other(call, f"__odf_other{at}") for at, call in enumerate(others)]
+        self.is_linear = all(other.kind in _SUMS for other in self._others)
+        self.can_be_merged = not self._rest or not self._floats
+        self.can_be_kept = not self._rest and not any(_has_no_state(value) for value in self._stored())
+
+    # --- Columns ---
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Columns with the values of GROUP BY."""
+        return [f"__odf_group{at}" for at in range(len(self.groupings))]
+
+    @cached_property
+    def group_columns(self) -> list[Node]:
+        """What stands for the values of GROUP BY in expressions that are put over partial results."""
+        return [self._column(value, name) for value, name in zip(self.groupings, self.keys, strict=True)]
+
+    def over_groups(self, expression: Node) -> Node:
+        """An expression over what the operator groups by, as one over `group_columns`."""
+        if id(expression) not in self._over_groups:
+            pairs = list(zip(self.groupings, self.group_columns, strict=True))
+
+            def found(part: Node) -> Node | None:
+                return next((column for value, column in pairs if part.semanticEquals(value)), None)
+
+            self._over_groups[id(expression)] = expression, self.build.substitute(expression, found)
+        return self._over_groups[id(expression)][1]
+
+    def with_group_columns(self, plan: Node) -> Node:
+        """Partial results with `group_columns`, whatever the identities of these columns were."""
+        return self.build.catalyst.project(self._renamed(plan, self.group_columns), plan)
+
+    def _renamed(self, plan: Node, wanted: list[Node]) -> list[Node]:
+        """The columns of a plan, those of the names of wanted ones as these."""
+        catalyst, by_name = self.build.catalyst, {column.name(): column for column in wanted}
+        found = []
+        for column in columns(plan):
+            other = by_name.get(column.name())
+            if other is None or same_column(column, other):
+                found.append(column)
+            else:
+                value = catalyst.never_null(column) if column.nullable() and not other.nullable() else column
+                found.append(catalyst.alias(value, other.name(), other.exprId()))
+        return found
+
+    def _column(self, value: Node, name: str) -> Node:
+        return self.build.catalyst.alias(value, name).toAttribute()
+
+    @property
+    def _floats(self) -> list[Summand]:
+        return [summand for summand in self._summands if summand.is_float]
+
+    @property
+    def _values(self) -> list[_Other]:
+        return [other for other in self._others if other.kind not in _SUMS]
+
+    def _partial_keys(self, by_value: bool) -> list[str]:
+        zones = [summand.zone for summand in self._floats]
+        return self.keys + zones + ([other.name for other in self._values] if by_value else [])
+
+    def _stored(self) -> list[Node]:
+        return [*self.groupings, *(other.argument for other in self._values)]
+
+    def _other(self, call: Node, name: str) -> _Other:
+        build = self.build
+        function = build.replacement(call.aggregateFunction())
+        kind, values = _kind(function), children(function)
+        conditions = [call.filter().get()] if call.filter().isDefined() else []
+        if kind == "Count":
+            conditions += [build.expression("IsNotNull", value) for value in values if value.nullable()]
+            argument = build.catalyst.integer(1)
+        else:
+            (argument,) = values
+        for condition in conditions:
+            argument = build.only_if(condition, argument)
+        return _Other(call, argument, kind, name)
+
+    # --- First phase ---
+
+    def of_rows(self, child: Node, weight: Node | None = None, *, by_value: bool = False) -> Node:
+        """Partial results, one for each group (and zones, and values): keys, `ROWS`, and what is added up.
+
+        Args:
+            child: the rows.
+            weight: how often each of them counts, 1 or less than 0; None for once.
+            by_value: whether values are keys; needed with weights unless `is_linear`.
+        """
+        catalyst = self.build.catalyst
+        given = [catalyst.alias(one, name) for one, name in zip(self.groupings, self.keys, strict=True)]
+        given += [catalyst.alias(summand.value, summand.name) for summand in self._summands]
+        given += [catalyst.alias(other.argument, other.name) for other in self._others]
+        given += [catalyst.alias(weight, _WEIGHT)] if weight is not None else []
+        given += columns(child) if self._rest else []
+        plan = self._select(catalyst.project(given, child), [text for one in self._summands for text in one.cut()])
+        moved = self._moved(child, plan, len(given))
+        rest = [catalyst.alias(call, name) for call, name in zip(moved, self._rest_names, strict=True)]
+        keys = self._partial_keys(by_value)
+        made = [f"{self._count('1', weight)} as {ROWS}"]
+        for summand in self._summands:
+            made += [f"{self._sum(name, weight)} as {name}" for name in summand.pieces]
+            made.append(f"{self._count(summand.name, weight)} as {summand.count}")
+        for other in self._others:
+            made += self._first(other, weight, by_value)
+        return self._grouped(plan, keys, made, rest)
+
+    @property
+    def _rest_names(self) -> list[str]:
+        return [f"__odf_rest{at}" for at in range(len(self._rest))]
+
+    def _moved(self, child: Node, plan: Node, num_given: int) -> list[Node]:
+        """The calls that read the child's own columns, which come last among those that were given to a plan.
+
+        Spark may give columns other identities where parts of a plan occur twice in it.
+        """
+        if not self._rest:
+            return []
+        before = columns(child)
+        after = columns(plan)[num_given - len(before) : num_given]
+
+        def found(part: Node) -> Node | None:
+            if expression_name(part) != "AttributeReference":
+                return None
+            return next((now for old, now in zip(before, after, strict=True) if same_column(part, old)), None)
+
+        return [self.build.substitute(call, found) for call in self._rest]
+
+    def _first(self, other: _Other, weight: Node | None, by_value: bool) -> list[str]:
+        name = other.name
+        if other.kind == "Count":
+            return [f"{self._count(name, weight)} as {name}"]
+        if other.kind == "Sum":
+            value = name if weight is None else f"if({_WEIGHT} < 0, -{name}, {name})"
+            return [f"sum({value}) as {name}", f"{self._count(name, weight)} as {name}_n"]
+        return [] if by_value else [f"{_VALUES[other.kind].format(name)} as {name}"]
+
+    @staticmethod
+    def _count(name: str, weight: Node | None) -> str:
+        if weight is None:
+            return f"count({name})"
+        return f"coalesce(sum(if({name} is null, 0, {_WEIGHT})), 0L)"
+
+    @staticmethod
+    def _sum(name: str, weight: Node | None) -> str:
+        return f"sum({name})" if weight is None else f"sum({name} * {_WEIGHT})"
+
+    # --- Merge ---
+
+    def merged(self, plan: Node, *, by_value: bool = False) -> Node:
+        """Partial results that are put together where their keys are the same, without those of which nothing is left.
+
+        Args:
+            plan: partial results.
+            by_value: whether values are keys.
+        """
+        keys = self._partial_keys(by_value)
+        plan = self._grouped(plan, keys, self._merges(by_value))
+        return self._where(plan, " or ".join(f"{name} <> 0" for name in self._added())) if keys else plan
+
+    def _added(self) -> list[str]:
+        sums = [name for other in self._others if other.kind == "Sum" for name in (other.name, f"{other.name}_n")]
+        counts = [other.name for other in self._others if other.kind == "Count"]
+        return [ROWS, *(name for one in self._summands for name in (*one.pieces, one.count)), *sums, *counts]
+
+    def _merges(self, by_value: bool, *, without: Iterable[str] = ()) -> list[str]:
+        typed = {other.name: other.sql_type for other in self._others if other.kind == "Sum"}
+        merged = {
+            name: f"cast(sum({name}) as {typed[name]})" if name in typed else f"coalesce(sum({name}), 0L)"
+            for name in self._added()
+        }
+        if not by_value:
+            merged |= {other.name: _VALUES[other.kind].format(other.name) for other in self._values}
+        return [f"{text} as {name}" for name, text in merged.items() if name not in set(without)]
+
+    # --- Second phase ---
+
+    def results(self, plan: Node, *, by_value: bool = False, counted: bool = False) -> Node:
+        """The rows that the operator gives.
+
+        Args:
+            plan: partial results, of which each is there once.
+            by_value: whether values are keys.
+            counted: whether there may be groups of which no rows are left.
+        """
+        if by_value:
+            there = self._where(plan, f"{ROWS} > 0")
+            plan = self._grouped(there, self._partial_keys(False), self._merges(False))
+        if self._floats:
+            plan = self._select(plan, [summand.zone_sum() for summand in self._floats])
+            pieces = [name for summand in self._floats for name in summand.pieces]
+            zones = [f"collect_list({summand.name}) as {summand.name}" for summand in self._floats]
+            plan = self._grouped(plan, self.keys, self._merges(False, without=pieces) + zones)
+        if counted and self.groupings:
+            plan = self._where(plan, f"{ROWS} > 0")
+        totals = [one.total(call) for one, call in zip(self._of_call, self._exact, strict=True)]
+        for other in self._others:
+            total = f"cast({other.name} as {other.sql_type})"
+            totals.append(f"if({other.name}_n = 0, null, {total})" if other.kind == "Sum" else other.name)
+        totals += self._rest_names
+        plan = self._select(plan, [f"{text} as __odf_result{at}" for at, text in enumerate(totals)])
+        catalyst = self.build.catalyst
+        shown, outputs = self._shown
+        return catalyst.project(outputs, catalyst.project(self._renamed(plan, shown), plan))
+
+    @cached_property
+    def _shown(self) -> tuple[list[Node], list[Node]]:
+        """Columns with the values of GROUP BY and the results of calls, and the operator's columns over these."""
+        calls = [*self._exact, *(other.call for other in self._others), *self._rest]
+        results = [self._column(call, f"__odf_result{at}") for at, call in enumerate(calls)]
+        by_call = {call_id(call): result for call, result in zip(calls, results, strict=True)}
+        outputs = columns_with(self.build, self.node, by_call, self.groupings, self.group_columns)
+        return [*self.group_columns, *results], outputs
+
+    # --- SQL ---
+
+    def _select(self, plan: Node, made: list[str]) -> Node:
+        """SELECT *, made FROM plan, where a column may be made of those before it."""
+        catalyst = self.build.catalyst
+        return catalyst.plan(catalyst.dataframe(plan).selectExpr("*", *made)) if made else plan
+
+    def _where(self, plan: Node, condition: str) -> Node:
+        """SELECT * FROM plan WHERE condition."""
+        catalyst = self.build.catalyst
+        return catalyst.plan(catalyst.dataframe(plan).where(condition))
+
+    def _grouped(self, plan: Node, keys: list[str], made: list[str], more: Iterable[Node] = ()) -> Node:
+        """SELECT keys, made, more FROM plan GROUP BY keys."""
+        from pyspark.sql import functions
+
+        catalyst = self.build.catalyst
+        node = catalyst.plan(catalyst.dataframe(plan).groupBy(*keys).agg(*map(functions.expr, made)))
+        if not more:
+            return node
+        made_of = [*items(node.aggregateExpressions()), *more]
+        return catalyst.aggregate(items(node.groupingExpressions()), made_of, node.child())
+
+
+def call_id(call: Node) -> str:
+    """What identifies a call of an aggregate function."""
+    return str(call.resultId().toString())
+
+
+def different_calls(node: Node) -> list[Node]:
+    """The calls of aggregate functions in an operator, each once."""
+    parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if is_call(part))
+    return list({call_id(part): part for part in parts}.values())
+
+
+def columns_with(
+    build: Builder, node: Node, results: Mapping[str, Node], groupings: list[Node], groups: list[Node]
+) -> list[Node]:
+    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by."""
+
+    def found(part: Node) -> Node | None:
+        if is_call(part):
+            return results.get(call_id(part), part)
+        return next(
+            (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
+        )
+
+    renewed = []
+    for column in items(node.aggregateExpressions()):
+        changed = build.substitute(column, found)
+        renewed.append(
+            changed
+            if changed is column or expression_name(column) == "Alias"
+            else build.catalyst.alias(changed, column.name(), column.exprId())
+        )
+    return renewed
+
+
+def is_call(expression: Node) -> bool:
+    """Whether an expression is a call of an aggregate function."""
+    return expression_name(expression) == "aggregate.AggregateExpression"
+
+
+def _kind(function: Node) -> str:
+    return expression_name(function).removeprefix("aggregate.")
+
+
+def _can_be_merged(build: Builder, call: Node) -> bool:
+    """Whether the result of a call for a group follows from its results for parts of the group."""
+    function = build.replacement(call.aggregateFunction())
+    if call.isDistinct() or adds_up(function):
+        return False
+    return _kind(function) in _SUMS or _kind(function) in _VALUES
+
+
+def _has_no_state(value: Node) -> bool:
+    """Whether values of a type cannot be put away, or equal ones may be of different letters."""
+    text = str(value.dataType().sql())
+    return any(word in text for word in ("INTERVAL", "COLLATE")) or not (
+        can_be_stored(value) and can_be_compared(value)
+    )

@@ -1,0 +1,152 @@
+"""Calls of which the result depends on an order of rows that a query does not say, or on which of equal rows counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.analysis.order import may_hide
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, find_column, items, subtree
+from odfpy.engine.spark.plan.failures import ORDER_THE_WINDOW
+from odfpy.engine.spark.plan.functions import OF_ORDER
+
+CALL: Final = "aggregate.AggregateExpression"
+COLLECTED: Final = frozenset(("aggregate.CollectList", "aggregate.CollectSet"))
+"""Functions whose result is an array of all values, in the order of the rows."""
+
+OF_ONE_ROW: Final = frozenset(("aggregate.First", "aggregate.Last", "aggregate.AnyValue"))
+"""Functions that take the value of one row."""
+
+_GIVE_VALUES: Final = ("aggregate.Min", "aggregate.Max", "aggregate.Mode", *COLLECTED)
+_BY_ANOTHER: Final = ("aggregate.MinBy", "aggregate.MaxBy", "aggregate.MaxMinByK")
+_NAMES: Final = re.compile("#\\d+L?|'")
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered:
+    """A place in a query that is not a function of its rows alone.
+
+    Attributes:
+        node: the expression or operator.
+        reason: rest of a sentence that begins with its text.
+        hint: what to write instead.
+    """
+
+    node: Node
+    reason: str
+    hint: str
+
+
+def in_group(call: Node, groupings: Sequence[Node]) -> Unordered | None:
+    """Why a call of an aggregate function is no function of the rows of its group, or None when it is one.
+
+    Args:
+        call: the call.
+        groupings: expressions of GROUP BY.
+    """
+    function = call.aggregateFunction()
+    name = expression_name(function)
+    if name in OF_ORDER and not is_settled(function) and not is_known_in_group(call, groupings):
+        return Unordered(call, "depends on the order of the rows in a group", OF_ORDER[name])
+    return ambiguous(children(function)[0], call) if name in _GIVE_VALUES else None
+
+
+def over_window(window: Node) -> Unordered | None:
+    """Why a function over a window that has no ORDER BY needs one, or None when it does not."""
+    specification = window.windowSpec()
+    if not specification.orderSpec().isEmpty():
+        return None
+    function, frame = window.windowFunction(), specification.frameSpecification()
+    name = expression_name(function.aggregateFunction()) if expression_name(function) == CALL else None
+    counts = frame.frameType().toString() == "RowFrame" and not (
+        expression_name(frame.lower()) == "UnboundedPreceding"
+        and expression_name(frame.upper()) == "UnboundedFollowing"
+    )
+    if name is None or counts or (name in OF_ORDER and not is_settled(function.aggregateFunction())):
+        return Unordered(window, "depends on the order of the rows, and its window has none", ORDER_THE_WINDOW)
+    return ambiguous(children(function.aggregateFunction())[0], window) if name in _GIVE_VALUES else None
+
+
+def is_settled(function: Node) -> bool:
+    """Whether a function of the order of rows says itself which of them come first, as far as that matters."""
+    name = expression_name(function)
+    if name == "aggregate.Mode":
+        return bool(function.reverseOpt().isDefined())
+    if name == "aggregate.ListAgg":
+        return _tells(function.child(), [key.child() for key in items(function.orderExpressions())])
+    if name in _BY_ANOTHER:
+        value, order = children(function)[:2]
+        return _tells(value, _parts_of(order))
+    return False
+
+
+def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
+    """Whether a function takes the value of one row, which is the same in all rows of the group.
+
+    Where equal values may differ, as 0.0 and -0.0 do, it is not.
+    """
+    function = call.aggregateFunction()
+    if expression_name(function) not in OF_ONE_ROW:
+        return False
+    value = children(function)[0]
+    return _is_made_of(value, groupings) and not any(may_hide(part.dataType()) for _, part in subtree(value))
+
+
+def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
+    if any(value.semanticEquals(one) for one in known):
+        return True
+    below = children(value)
+    if not below:
+        return expression_name(value) == "Literal"
+    return all(_is_made_of(child, known) for child in below)
+
+
+def _tells(value: Node, keys: Sequence[Node]) -> bool:
+    """Whether rows that are equal in some keys have the same value."""
+    exact = [key for key in keys if not may_hide(key.dataType())]
+    if any(key.semanticEquals(value) for key in exact):
+        return True
+    plain = [key for key in exact if expression_name(key) == "AttributeReference"]
+    read = value.references().toSeq()
+    return bool(plain) and all(find_column(plain, column) is not None for column in items(read))
+
+
+def _parts_of(order: Node) -> list[Node]:
+    """What is compared: the fields of a struct that is made on the spot, else the value itself."""
+    return items(order.valExprs()) if expression_name(order) == "CreateNamedStruct" else [order]
+
+
+def has_plain_order(sort: Node) -> bool:
+    """Whether `array_sort` compares the values themselves, and not by a function of the query."""
+    default = sort.function().toString()
+    plain = (
+        "lambdafunction(if ((isnull(lambda left) AND isnull(lambda right))) 0 else if (isnull(lambda left)) 1 "
+        "else if (isnull(lambda right)) -1 else if ((lambda left < lambda right)) -1 "
+        "else if ((lambda left > lambda right)) 1 else 0, lambda left, lambda right, false)"
+    )
+    return _NAMES.sub("", default) == plain
+
+
+def of_equal_rows(operator: Node) -> Iterator[Unordered]:
+    """Columns of DISTINCT, INTERSECT or EXCEPT of which one of several values may be taken."""
+    for column in columns(operator):
+        if (found := ambiguous(column, operator)) is not None:
+            yield found
+
+
+def ambiguous(value: Node, node: Node) -> Unordered | None:
+    """Text of a collation, by which different texts are equal: any of them may stand for all.
+
+    Args:
+        value: what is taken.
+        node: what takes it.
+    """
+    if "COLLATE" not in value.dataType().sql():
+        return None
+    return Unordered(
+        node,
+        "takes one of several texts that are equal by their collation, which may be any",
+        "Use lower(...) of the text, or the text COLLATE UTF8_BINARY.",
+    )

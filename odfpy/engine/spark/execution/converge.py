@@ -1,0 +1,191 @@
+"""The first run of another query with state: it emits what makes the output its own.
+
+What consumers have is what the output stands for, whatever queries have made its rows. The new query is run over the
+inputs from their beginning, and the difference between the two is emitted. So nothing needs to be known of the queries
+before, and the law holds again: the state of the output is the query over the state of the inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfpy.data.arrow import from_arrow, to_arrow
+from odfpy.data.evolution import extend_with_result
+from odfpy.data.schema import DataSchema
+from odfpy.engine.contract import (
+    OffsetInterval,
+    SliceDescription,
+    TransformRequest,
+    TransformRequestInput,
+)
+from odfpy.engine.output import OutputForm
+from odfpy.engine.spark.execution.effort import gathered_rows
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.execution.stateful import Stateful, key_of, ordered, run_blocks, write_rows
+from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
+from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, weight_of
+from odfpy.engine.spark.incremental.difference import difference
+from odfpy.engine.spark.incremental.parts import Block, Gate, Part
+from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.streams import HistoryNeeded
+from odfpy.engine.spark.plan.catalyst import columns
+from odfpy.engine.spark.plan.types import spark_schema
+from odfpy.errors import InvalidQuery, SchemaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_difference(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> tuple[SliceDescription, ...]:
+    """Run a transform from the beginning of its inputs and write how its result differs from the output so far.
+
+    Raises:
+        HistoryNeeded: rows of the past are needed that the request does not have.
+        InvalidQuery: the result does not fit the schema of the output so far.
+    """
+    recorded, so_far = request.recorded_schema, request.output_so_far
+    if recorded is not None and so_far is None:
+        raise HistoryNeeded
+    whole = replace(request, query_inputs=tuple(map(_from_beginning, request.query_inputs)), prev_checkpoint_path=None)
+    runs = run_blocks(ready, whole, engine, rows_in_one_task)
+    output = ready.steps.output
+    part, pull = ready.steps.last.part, runs.pull
+    run = BlockRun(pull, _block_of_rows(part, len(pull.streams))) if output is None else runs.blocks[-1]
+    result = _Result(ready, ready.form, run.changes().drop(WEIGHT))
+    before = None
+    if recorded is not None and so_far is not None:
+        table = Table("the output so far", request.vocab, so_far.schema_file, so_far.data_paths)
+        result = result.fitted(recorded)
+        before = _state_of(ready, table, result)
+    changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
+    key = key_of(part) if before is None or _is_unique(before, key_of(part)) else None
+    slices = write_rows(request, result.form, ordered(changed, key, result.form.sources[0]))
+    runs.keep(whole, engine)
+    return slices
+
+
+def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
+    """An input of which all rows are new."""
+    if source.prev_offset is None:
+        return replace(source, prev_watermark=None)
+    if source.history_paths is None:
+        raise HistoryNeeded
+    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    return replace(
+        source,
+        offset_interval=OffsetInterval(0, last),
+        data_paths=tuple(dict.fromkeys((*source.history_paths, *source.data_paths))),  # one slice may have both
+        history_paths=None,
+        prev_offset=None,
+        prev_watermark=None,
+    )
+
+
+def _block_of_rows(part: Part, source: int) -> Block:
+    """A part that is row by row as a block, which gives the state of its rows."""
+    gate = Gate(0, part.free, part.columns, ())
+    return Block(source, Part(part.columns, build=lambda moment: moment.rows(gate), gates=(gate,)), {0: ()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What the query gives in all.
+
+    Attributes:
+        ready: the transform.
+        form: the final columns.
+        rows: the result, columns `c0`, `c1`...
+    """
+
+    ready: Stateful
+    form: OutputForm
+    rows: DataFrame
+
+    def names(self) -> list[str]:
+        """Names of the columns of the result, in its order."""
+        by_position = {at: self.form.schema.field(3 + number).name for number, at in enumerate(self.form.sources)}
+        return [by_position[at] for at in sorted(by_position)]
+
+    def fitted(self, recorded: DataSchema) -> _Result:
+        """With the columns that only the output so far has, empty; and times as they are stored."""
+        from pyspark.sql import functions
+        from pyspark.sql.types import TimestampNTZType, TimestampType
+
+        _check_fits(recorded, self.form)
+        stored = to_arrow(recorded)
+        known = {*self.names(), *self.form.vocab.columns}
+        more = pa.schema([field for field in stored if field.name not in known])
+        rows = self.rows
+        for field in rows.schema.fields:
+            if isinstance(field.dataType, (TimestampType, TimestampNTZType)):
+                value = functions.date_trunc("millisecond", functions.col(field.name).cast("timestamp"))
+                rows = rows.withColumn(field.name, value)
+        first = len(rows.columns)
+        for number, wanted in enumerate(spark_schema(more, "the output so far").fields, start=first):
+            rows = rows.withColumn(f"c{number}", functions.lit(None).cast(wanted.dataType))
+        schema = self.form.schema
+        for extra in more:
+            schema = schema.append(extra.with_nullable(True))
+        sources = (*self.form.sources, *range(first, first + len(more)))
+        return replace(self, form=replace(self.form, schema=schema, sources=sources), rows=rows)
+
+
+def _check_fits(recorded: DataSchema, form: OutputForm) -> None:
+    made = (form.vocab.offset_column, form.vocab.operation_type_column)
+    old, new = (
+        DataSchema(tuple(field for field in schema.fields if field.name not in made))
+        for schema in (recorded, from_arrow(form.schema))
+    )
+    try:
+        extend_with_result(old, new)
+    except SchemaError as error:
+        raise InvalidQuery(f"The result does not fit what the dataset has: {error.message}", hint=error.hint) from error
+
+
+def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | None:
+    """The rows that the output stands for, with the columns of the result and a weight; None when it has no slices."""
+    from pyspark.sql import functions
+
+    if not table.data_paths:
+        return None
+    catalyst, schema = ready.catalyst, table.schema()
+    plan = scan(catalyst, table, ready.scratch)
+    found = columns(plan)
+    seen = visible_columns(schema, table.vocab)
+    weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
+    state = net(catalyst, Changes(catalyst.project([*(found[at] for at in seen), weight], plan), only_appends=False))
+    position = {schema.names[at]: number for number, at in enumerate(seen)}
+    types = {field.name: field.dataType for field in result.rows.schema.fields}
+    aligned = [
+        (functions.col(f"c{position[name]}") if name in position else functions.lit(None)).cast(types[f"c{at}"])
+        .alias(f"c{at}")
+        for at, name in enumerate(result.names())
+    ]  # fmt: skip
+    return state.where(functions.col(WEIGHT) > 0).select(*aligned, WEIGHT)
+
+
+def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
+    """The net of two states, as `difference` has it."""
+    from pyspark.sql import functions
+
+    lost = before.withColumn(WEIGHT, -functions.col(WEIGHT))
+    gained = after.withColumn(WEIGHT, functions.lit(1))
+    rows = gathered_rows(gained.union(lost))
+    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
+
+
+def _is_unique(rows: DataFrame, key: list[str] | None) -> bool:
+    """Whether rows with weights are known by a key; only then one row takes the place of another."""
+    from pyspark.sql import functions
+
+    if key is None:
+        return False
+    times = functions.sum(WEIGHT)
+    counted = rows.groupBy(*key).agg(times.alias(WEIGHT)) if key else rows.agg(times.alias(WEIGHT))
+    return counted.where(functions.col(WEIGHT) > 1).isEmpty()

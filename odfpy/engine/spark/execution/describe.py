@@ -1,0 +1,182 @@
+"""What a transform is, in words: classes of its steps, what they keep, and what the output has of key and watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odfpy.data.arrow import from_arrow
+from odfpy.data.primary_key import with_primary_key
+from odfpy.data.schema import DataSchema
+from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
+from odfpy.engine.spark.analysis.event_time import event_time_origins, watermark_passes
+from odfpy.engine.spark.execution.stateful import Stateful
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.incremental.parts import Part
+from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
+from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
+from odfpy.engine.spark.plan.lineage import above_inputs, origins
+from odfpy.engine.sql.late_policy import Late, LatePolicy
+
+if TYPE_CHECKING:
+    from odfpy.engine.spark.execution.prepare import Prepared
+    from odfpy.engine.spark.plan.catalyst import Node
+
+_MAKE_SEVERAL = ("Generate", "Expand")
+_UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
+
+
+def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
+    """The answer to an analysis."""
+    names = [table.name for table in tables]
+    key = primary_key(ready)
+    if isinstance(ready, Stateful):
+        steps = tuple(
+            _stateful_step(found.step.alias, found.step.source.text, found.part) for found in ready.steps.steps
+        )
+        watermark = None if ready.watermark is None else in_words(ready.watermark, names)
+        reason = "as far as the query tells, rows of any time may still come or be taken back."
+    else:
+        steps = tuple(
+            StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
+            for found in ready.steps
+        )
+        watermark = _row_by_row_watermark(ready, tables)
+        time = ready.form.vocab.event_time_column
+        reason = f"`{time}` is not an input's event time, nor a function of it that never decreases."
+    notes = _on_late_rows(ready.late, names)
+    return AnalyzeResponseSuccess(
+        steps=steps,
+        output_columns=tuple(ready.form.schema.names),
+        output_schema=output_schema(ready),
+        notes=notes if watermark is not None else (*notes, f"The watermark will not advance: {reason}"),
+        primary_key=key,
+        watermark=watermark,
+        late=ready.late.in_words(names),
+    )
+
+
+def _on_late_rows(policy: LatePolicy, names: Sequence[str]) -> tuple[str, ...]:
+    ignored = [f"`{name}`" for name, kind in zip(names, policy.inputs, strict=True) if kind is Late.IGNORED]
+    if not ignored:
+        return ()
+    what = "are ignored, and so are corrections and retractions of rows at or before the watermark"
+    return (f"Late rows of {', '.join(ignored)} {what}.",)
+
+
+def output_schema(ready: Prepared | Stateful) -> DataSchema:
+    """The schema of the output, with the primary key that the query gives it."""
+    return with_primary_key(from_arrow(ready.form.schema), primary_key(ready))
+
+
+def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
+    """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
+    final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
+    if not isinstance(ready, Stateful):
+        return _passed_key(ready, final)
+    part = ready.steps.last.part
+    if part.unique is None:
+        return None
+    return tuple(final[at] for at, column in enumerate(part.columns) if column_id(column) in part.unique)
+
+
+def _passed_key(ready: Prepared, final: Mapping[int, str]) -> tuple[str, ...] | None:
+    """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
+    plan, branches = ready.delta.plan, ready.delta.branches
+    if len(branches) != 1:
+        return None
+    table = ready.tables[branches[0].input]
+    key = table.primary_key
+    if key is None or any(
+        operator_name(one) in _MAKE_SEVERAL or _may_keep_half(one, table) for one in above_inputs(plan)
+    ):
+        return None
+    passed: dict[str | None, str] = {}
+    for at, name in final.items():
+        (way, *others) = origins(plan, columns(plan)[at])
+        if way.is_unchanged and not others:
+            passed.setdefault(way.column, name)
+    return tuple(passed[name] for name in key) if passed.keys() >= set(key) else None
+
+
+def _may_keep_half(operator: Node, table: Table) -> bool:
+    """Whether a filter looks at more of a row than its data, so that it may keep a row and not its retraction."""
+    if operator_name(operator) != "Filter":
+        return False
+    below, vocab = operator.child(), table.vocab
+    ways = [way for column in columns_read(operator.condition()) for way in origins(below, column)]
+    hidden = (None, vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    return any(way.column in hidden for way in ways)
+
+
+def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:
+    if part.free is not None:
+        return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
+    if part.is_constant:
+        return StepAnalysis(alias, text, "constants", "every result row comes from the query itself", "nothing")
+    names, reasons, states = (
+        list(dict.fromkeys(getattr(trait, field) for trait in part.traits)) for field in ("name", "reason", "state")
+    )
+    return StepAnalysis(alias, text, " + ".join(names), "; ".join(reasons), "; ".join(states))
+
+
+# --- Watermarks ------------------------------------------------------------------------------------------------------
+
+
+def in_words(times: Times, names: Sequence[str]) -> str:
+    """What a watermark follows from.
+
+    Args:
+        times: the watermark.
+        names: of the inputs.
+    """
+    match times:
+        case Of(source):
+            return f"the watermark of `{names[source]}`"
+        case Least():
+            words = list(dict.fromkeys(in_words(part, names) for part in _compared(times)))
+            return words[0] if len(words) == 1 else "the least of: " + ", ".join(words)
+        case Shifted(part, -1_000):
+            return f"just before {in_words(part, names)}"
+        case Shifted(part, micros):
+            return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(part, names)}"
+        case Opened(expression, _, part):
+            return f"{_sql(expression)} at {in_words(complete_before(part), names)}"
+        case FirstOpenWindow(_, _, part):
+            return f"the start of the first window that is open at {in_words(part, names)}"
+    return "a time that follows from the watermarks of the inputs"
+
+
+def _compared(times: Times) -> Iterator[Times]:
+    """What a watermark is the least of; the least of others' least is that of all of them."""
+    for part in times.parts if isinstance(times, Least) else (times,):
+        yield from _compared(part) if isinstance(part, Least) else (part,)
+
+
+def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:
+    found = event_time_origins(ready.delta, ready.event_time)
+    if not watermark_passes(ready.catalyst, found, ready.delta, tables):
+        return None
+    words = []
+    for origin in found:
+        source = 0 if origin.branch is None else ready.delta.branches[origin.branch].input
+        made = "".join(f"{_sql(step.expression)} at " for step in reversed(origin.steps))
+        words.append(f"{'just before ' if made else ''}{made}the watermark of `{tables[source].name}`")
+    used = " ".join(words)
+    words += [f"the watermark of `{table.name}`" for table in tables if f"`{table.name}`" not in used]
+    distinct = list(dict.fromkeys(words))
+    return distinct[0] if len(distinct) == 1 else "the least of: " + ", ".join(distinct)
+
+
+def _sql(expression: Node) -> str:
+    text: str = expression.child().sql() if hasattr(expression, "child") and _is_alias(expression) else expression.sql()
+    return f"`{text.replace('`', '')}`"
+
+
+def _is_alias(expression: Node) -> bool:
+    return bool(expression.getClass().getSimpleName() == "Alias")
+
+
+def _length(micros: int) -> str:
+    size, unit = next(unit for unit in _UNITS if micros % unit[0] == 0)
+    return f"{micros // size} {unit}"

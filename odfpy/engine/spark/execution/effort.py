@@ -1,0 +1,87 @@
+"""How much of Spark a block takes: as much as its rows pay for. Results are the same with any of it.
+
+A pull is a plan that is put together and a few jobs of Spark: with few rows that is all it costs. So few rows stay in
+one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which would
+be a stage or a job of its own. And plans over them are interpreted: to compile them to Java takes longer than to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.process.session import tell_tasks
+from odfpy.engine.spark.process.shared_files import read_parquet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
+_COMPILED: Final = "spark.sql.codegen.wholeStage"
+_COMPILED_PARTS: Final = "spark.sql.codegen.factoryMode"
+_GATHERED: Final = "spark.odfpy.gathered"
+"""Property of a session: whether rows of files are taken to one partition."""
+
+_ROWS_IN_ONE_PARTITION: Final = 100_000
+_ROWS_TO_INTERPRET: Final = 20_000
+_KEPT_TO_GATHER: Final = 2 << 20
+_KEPT_TO_INTERPRET: Final = 512 << 10
+
+
+class Effort:
+    """What a session takes for a number of rows, up to what it is set to at first."""
+
+    def __init__(self, catalyst: Catalyst, rows_in_one_task: int, kept: Iterable[Path] = ()) -> None:
+        """Prepare to choose.
+
+        Args:
+            catalyst: the session.
+            rows_in_one_task: more rows than that go to several partitions.
+            kept: files with what was kept of earlier rows, which are read besides.
+        """
+        self._spark = catalyst.spark
+        self._most = {name: str(self._spark.conf.get(name)) for name in (_BROADCAST, _COMPILED, _COMPILED_PARTS)}
+        self._most_partitions = int(self._spark.conf.get(_PARTITIONS) or 1)
+        self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
+        self._kept = sum(path.stat().st_size for path in kept)
+
+    def set(self, rows: int) -> None:
+        """Prepare for so many rows that are not kept."""
+        partitions = max(1, min(self._most_partitions, -(-rows // self._rows_in_one)))
+        are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and self._kept <= _KEPT_TO_GATHER
+        wanted = {_PARTITIONS: str(partitions), **self._most, _GATHERED: str(are_few).lower()}
+        if are_few:
+            wanted[_BROADCAST] = "-1"
+        if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
+            wanted |= {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
+        conf = self._spark.conf
+        changed = {name: value for name, value in wanted.items() if conf.get(name, None) != value}
+        for name, value in changed.items():
+            conf.set(name, value)
+        if changed:
+            tell_tasks(self._spark)
+
+
+def is_gathered(spark: SparkSession) -> bool:
+    """Whether the rows of a block are few, and in one partition from the beginning."""
+    return spark.conf.get(_GATHERED, "false") == "true"
+
+
+def gathered(catalyst: Catalyst, plan: Node) -> Node:
+    """Rows of files, or of several plans, in one partition if they are few."""
+    return catalyst.coalesced(plan) if is_gathered(catalyst.spark) else plan
+
+
+def gathered_rows(frame: DataFrame) -> DataFrame:
+    """The same of a data frame."""
+    return frame.coalesce(1) if is_gathered(frame.sparkSession) else frame
+
+
+def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> Node:
+    """The rows of files that the engine has written for itself."""
+    frame = read_parquet(catalyst.spark, schema, [str(path) for path in paths])
+    return gathered(catalyst, catalyst.plan(frame))

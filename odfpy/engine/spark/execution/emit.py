@@ -1,0 +1,110 @@
+"""Rows that stand for rows of the sources, written to a slice in the order of the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.contract import SliceDescription, TransformRequest
+from odfpy.engine.corrections import CarriedRows, mend_pairs
+from odfpy.engine.floats import in_one_form
+from odfpy.engine.output import OutputForm, OutputSlice
+from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK, carried_rows, in_input_order
+from odfpy.engine.spark.execution.write import write_file
+from odfpy.engine.spark.plan.catalyst import Catalyst
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def write_delta(
+    catalyst: Catalyst,
+    delta: Delta,
+    form: OutputForm,
+    request: TransformRequest,
+    source_rows: Sequence[int],
+    names: Sequence[str],
+    rows_in_one_task: int = ROWS_IN_ONE_TASK,
+) -> tuple[SliceDescription, ...]:
+    """Write the rows of a delta to the slice of a request.
+
+    Args:
+        catalyst: the session.
+        delta: the rows.
+        form: their final columns.
+        request: says where to, and from which offset on.
+        source_rows: how many rows are read, of each source.
+        names: of the sources, for messages.
+        rows_in_one_task: makes no difference to the result.
+    """
+    if not any(source_rows):
+        return ()
+    frame = in_input_order(catalyst.dataframe(delta.plan), delta, source_rows, rows_in_one_task)
+    fans_out = tuple(branch.fans_out for branch in delta.branches)
+    return write_slice(frame, request, _DeltaRows(fans_out, tuple(names)), form)
+
+
+def write_slice(
+    frame: DataFrame, request: TransformRequest, final: FinalRows, form: OutputForm
+) -> tuple[SliceDescription, ...]:
+    """Write rows that are in their final order to the slice of a request, wherever that is done.
+
+    Args:
+        frame: the rows.
+        request: says where to, and from which offset on.
+        final: gives them their operation types.
+        form: their final columns.
+    """
+    work = _SliceWork(form, request.next_offset, request.system_time, final)
+    slices = write_file(frame, Path(request.new_data_path), work)
+    return tuple(replace(described, path=request.new_data_path) for described in slices)
+
+
+FinalRow: TypeAlias = tuple[pa.RecordBatch, pa.Array, Callable[[int], str]]
+FinalRows: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[FinalRow]]
+"""Makes of batches as Spark gives them what `OutputSlice.write` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SliceWork:
+    """Writes a slice; it may travel to an executor."""
+
+    form: OutputForm
+    next_offset: int
+    system_time: Timestamp
+    final: FinalRows
+
+    def __call__(self, path: str, batches: Iterator[pa.RecordBatch]) -> tuple[SliceDescription, ...]:
+        output = OutputSlice(path, self.form, next_offset=self.next_offset, system_time=self.system_time)
+        with output:
+            for rows, operation_types, where in self.final(batches):
+                output.write(in_one_form(rows), operation_types, where)
+            return output.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _DeltaRows:
+    """Rows that stand for rows of the sources: what is left of a pair of corrections is mended."""
+
+    fans_out: tuple[bool, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
+        for batch in mend_pairs(carried_rows(batches, self.fans_out)):
+            yield batch.rows, pa.array(batch.operation_types, pa.int32()), _origin_of(batch, self.names)
+
+
+def _origin_of(batch: CarriedRows, names: Sequence[str]) -> Callable[[int], str]:
+    """Names the row of a source that a row of the result stands for."""
+
+    def name(row: int) -> str:
+        source = names[batch.rows.column("__odf_input")[row].as_py()]
+        return f"; it comes from offset {batch.offsets[row]} of `{source}`"
+
+    return name

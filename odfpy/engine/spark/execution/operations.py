@@ -1,0 +1,129 @@
+"""What the Spark engine does: analyze, transform, sql. A user's mistake is a response, never an exception."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfpy.engine.contract import (
+    AnalyzeRequest,
+    AnalyzeResponse,
+    AnalyzeResponseSuccess,
+    SqlRequest,
+    SqlResponse,
+    SqlResponseSuccess,
+    TransformRequest,
+    TransformResponse,
+    TransformResponseNeedsHistory,
+    TransformResponseSuccess,
+)
+from odfpy.engine.ipc import within, write_stream
+from odfpy.engine.responses import answered
+from odfpy.engine.spark.analysis.analysis import analyze_query
+from odfpy.engine.spark.analysis.event_time import output_watermark
+from odfpy.engine.spark.execution.converge import write_difference
+from odfpy.engine.spark.execution.describe import described, output_schema
+from odfpy.engine.spark.execution.emit import write_delta
+from odfpy.engine.spark.execution.prepare import prepared
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.execution.stateful import Stateful, watermark_of, write_changes
+from odfpy.engine.spark.execution.tables import Table, name_projected
+from odfpy.engine.spark.execution.tally import tally
+from odfpy.engine.spark.execution.write import batches_of
+from odfpy.engine.spark.incremental.rehearsal import rehearse
+from odfpy.engine.spark.incremental.streams import HistoryNeeded
+from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.session import request_session, version_of
+from odfpy.engine.sql.source_text import SourceText
+from odfpy.engine.watermark import input_watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponse:
+    """What the queries of a transform are, without running them."""
+    return answered(lambda: _analyze(spark, request))
+
+
+def transform(
+    spark: SparkSession, request: TransformRequest, *, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> TransformResponse:
+    """Run the queries of a transform over the new rows of its inputs and write the slice.
+
+    Row by row there is no state. Other queries look at rows of the past; unless the request gives them, the answer is
+    that they are needed.
+    """
+    try:
+        return answered(lambda: _transform(spark, request, rows_in_one_task))
+    except HistoryNeeded:
+        past = (at for at, source in enumerate(request.query_inputs) if source.prev_offset is not None)
+        return TransformResponseNeedsHistory(tuple(past), output=request.query_changed)
+
+
+def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
+    """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
+    return answered(lambda: _sql(spark, request))
+
+
+def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuccess:
+    tables = tuple(Table.of(source) for source in request.inputs)
+    with prepared(spark, request.transform, request.vocab, tables) as ready:
+        if isinstance(ready, Stateful):
+            for block in ready.steps.blocks:
+                rehearse(ready.catalyst, block, Clock(ready.catalyst, [None] * len(tables)))
+        return described(ready, tables)
+
+
+def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task: int) -> TransformResponseSuccess:
+    tables = tuple(Table.of(source) for source in request.query_inputs)
+    scratch = Path(request.new_data_path).parent
+    with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
+        if isinstance(ready, Stateful):
+            watermark = watermark_of(ready, request)
+            write = write_difference if request.query_changed else write_changes
+            slices = write(ready, request, version_of(spark), rows_in_one_task)
+        else:
+            known = [input_watermark(source) for source in request.query_inputs]
+            before = [source.prev_watermark for source in request.query_inputs]
+            watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known, before)
+            names = [table.name for table in tables]
+            rows = [table.num_rows for table in tables]
+            slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+        late, ignored = tally(ready, request)
+        return TransformResponseSuccess(
+            new_offset_interval=slices[0].offset_interval if slices else None,
+            new_watermark=watermark,
+            slices=slices,
+            engine_version=version_of(spark),
+            output_schema=output_schema(ready),
+            late_rows=late,
+            ignored_rows=ignored,
+        )
+
+
+def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
+    source = SourceText(request.shown or request.query)
+    folder = TemporaryDirectory(prefix="engine-", dir=Path(request.output_path).parent)
+    with folder as scratch, spark_errors([source]):
+        catalyst = Catalyst(request_session(spark))
+        for number, table in enumerate(request.tables):
+            name_projected(catalyst, table, f"__odf_log_{number}", Path(scratch))
+        names = [table.name for table in request.tables]
+        frame = catalyst.dataframe(analyze_query(catalyst, SourceText(request.query), names, shown=source))
+        if request.skip:
+            frame = frame.offset(request.skip)
+        if request.limit is not None:
+            frame = frame.limit(request.limit)
+        schema = arrow_schema(frame.schema)
+        rows = within(batches_of(frame), 0, request.limit, request.max_bytes)
+        # Whoever reads along learns the columns as soon as they are known.
+        no_rows = [pa.RecordBatch.from_pylist([], schema)]
+        return SqlResponseSuccess(write_stream(request.output_path, schema, chain(no_rows, rows)))

@@ -1,0 +1,242 @@
+"""What an ingest does with its rows in Spark SQL before they are merged (ODF specification, "Preprocess").
+
+Queries of any class are run, since each input is looked at once and for itself; but as for derivative datasets, the
+result must be a function of the input, its order too. Where all steps work row by row, the rows keep the order of the
+input, however Spark cuts them. Otherwise everything runs in one task, over the rows in their order, so that what
+depends on it (`row_number`, `first`, `collect_list`) is always the same; the result has the order of an ORDER BY at its
+end, or else is sorted by all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
+from odfpy.engine.floats import in_one_form
+from odfpy.engine.ipc import write_stream
+from odfpy.engine.responses import answered
+from odfpy.engine.spark.analysis.analysis import check_names, each_step
+from odfpy.engine.spark.analysis.determinism import check_deterministic, check_rows
+from odfpy.engine.spark.analysis.hints import check_no_hints
+from odfpy.engine.spark.classes.base import Step
+from odfpy.engine.spark.classes.row_by_row import RowByRow
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK, in_input_order
+from odfpy.engine.spark.execution.write import batches_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
+from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.operators import ARRANGING
+from odfpy.engine.spark.plan.session_windows import with_fences
+from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
+from odfpy.engine.spark.plan.unchanged import unchanged_columns
+from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.sql.source_text import step_texts
+from odfpy.engine.worker.handover import ROW_NUMBER
+from odfpy.errors import UnsupportedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_ROW_BY_ROW: Final = RowByRow()
+_ORDER: Final = ("__odf_input", "__odf_branch", "__odf_offset")
+_KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
+
+
+def preprocess(
+    spark: SparkSession,
+    request: PreprocessRequest,
+    *,
+    sort: bool = False,
+    rows_in_one_task: int = ROWS_IN_ONE_TASK,
+) -> PreprocessResponse:
+    """Run the queries of an ingest over its rows and write the result as an Arrow IPC stream.
+
+    Args:
+        spark: the session of the process.
+        request: queries, tables and where to write.
+        sort: sort rows that are made row by row, though they come in order; makes no difference to the result.
+        rows_in_one_task: up to so many rows are sorted in one task; makes no difference either.
+    """
+    return answered(lambda: _preprocess(spark, request, sort, rows_in_one_task))
+
+
+def _preprocess(
+    spark: SparkSession, request: PreprocessRequest, sort: bool, rows_in_one_task: int
+) -> PreprocessResponseSuccess:
+    with spark_errors(step_texts(request.transform)):
+        looked = _look(spark, request, in_order=False)
+        if not looked.is_row_by_row:
+            looked = _look(spark, request, in_order=True)
+        schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
+        unchanged = unchanged_columns(looked.plan, request.tables)
+        exact = {column.position for column in unchanged}
+
+        def write(rows: Iterator[pa.RecordBatch]) -> int:
+            return write_stream(request.output_path, schema, (_result(part, schema, exact) for part in rows))
+
+        if not looked.is_row_by_row:
+            return PreprocessResponseSuccess(write(_in_one_task(looked)), unchanged)
+        if not sort:
+            with suppress(OutOfOrder):
+                return PreprocessResponseSuccess(write(in_order(_as_they_come(looked))), unchanged)
+        return PreprocessResponseSuccess(write(_sorted(looked, rows_in_one_task)), unchanged)
+
+
+# --- Analysis --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """Queries that may be run.
+
+    Attributes:
+        catalyst: the session of this request.
+        last: the step whose result is that of all.
+        is_row_by_row: whether every step works row by row.
+        num_rows: of each table.
+    """
+
+    catalyst: Catalyst
+    last: Step
+    is_row_by_row: bool
+    num_rows: tuple[int, ...]
+
+    @property
+    def plan(self) -> Node:
+        """The plan of the result."""
+        return self.last.plan
+
+
+def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) -> _Looked:
+    catalyst = Catalyst(request_session(spark))
+    if in_order:
+        catalyst.spark.conf.set("spark.sql.shuffle.partitions", "1")
+    tables = request.tables
+    num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
+
+    def look(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
+        check_no_hints(catalyst, step.source)
+        _check(catalyst, step)
+        in_their_order = all(found.name not in ARRANGING for found in step.operators)
+        return step, in_their_order and _ROW_BY_ROW.classify(step) is not None
+
+    steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
+    return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
+
+
+def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in_order: bool) -> int:
+    """Let queries see a table, with what row-by-row queries carry; how many rows it has."""
+    with pq.ParquetFile(table.data_path) as file:
+        count: int = file.metadata.num_rows
+        fields = list(file.schema_arrow)
+    wanted = _spark_schema(pa.schema(fields), table.name)
+    if count:
+        frame = read_parquet(catalyst.spark, wanted, [table.data_path])
+        rows = catalyst.plan(frame.coalesce(1).sortWithinPartitions(ROW_NUMBER) if in_order else frame)
+    else:
+        rows = catalyst.empty(wanted)
+    *found, number = columns(rows)
+    exposed = [
+        column if field.nullable else catalyst.alias(catalyst.never_null(column), field.name)
+        for field, column in zip(fields, found, strict=False)
+    ]
+    carried = {"__odf_input": catalyst.integer(position), "__odf_offset": number, "__odf_op": catalyst.integer(0)}
+    inner = catalyst.project([*exposed, *(catalyst.alias(value, name) for name, value in carried.items())], rows)
+    catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))
+    return count
+
+
+def _spark_schema(schema: pa.Schema, name: str) -> StructType:
+    try:
+        return spark_schema(schema, name)
+    except UnsupportedQuery as error:
+        hint = "Declare another type in the source's schema, or preprocess with `engine: datafusion`."
+        raise UnsupportedQuery(error.message, hint=hint) from error
+
+
+def _check(catalyst: Catalyst, step: Step) -> None:
+    """Refuse what does not give the same result every time, also in queries inside of expressions."""
+    check_names(step)
+    check_deterministic(catalyst, step.plan, step.source)
+    check_rows(step.plan, step.source)
+
+
+# --- Rows ------------------------------------------------------------------------------------------------------------
+
+
+class OutOfOrder(Exception):
+    """Rows did not come in the order of the input."""
+
+
+def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as their rows have the order that sorting them would give.
+
+    Raises:
+        OutOfOrder: a row comes before one that it should come after.
+    """
+    last = (-1, -1, -1)
+    for batch in batches:
+        keys = [np.asarray(batch.column(name).to_numpy(), dtype=np.int64) for name in _ORDER]
+        if not batch.num_rows:
+            continue
+        first = (int(keys[0][0]), int(keys[1][0]), int(keys[2][0]))
+        later = np.zeros(batch.num_rows - 1, dtype=np.bool_)
+        for key in reversed(keys):  # by the last key, unless one before it decides
+            step = np.diff(key)
+            later = np.where(step == 0, later, step < 0)
+        if first < last or later.any():
+            raise OutOfOrder
+        last = (int(keys[0][-1]), int(keys[1][-1]), int(keys[2][-1]))
+        yield batch
+
+
+def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
+    """Without a sort: Spark cuts a file into ranges and hands over one after the other, today."""
+    frame = looked.catalyst.dataframe(_ROW_BY_ROW.run(looked.catalyst, looked.last).plan)
+    return batches_of(frame)
+
+
+def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
+    delta = _ROW_BY_ROW.run(looked.catalyst, looked.last)
+    frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
+    return batches_of(frame)
+
+
+def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
+    frame = looked.catalyst.dataframe(with_fences(looked.catalyst, looked.plan))
+    if not _is_ordered(looked.plan):
+        named = frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
+        frame = named.coalesce(1).sortWithinPartitions(*(_sortable(named, at) for at in range(len(named.columns))))
+    return batches_of(frame)
+
+
+def _is_ordered(plan: Node) -> bool:
+    """Whether a query ends with an ORDER BY."""
+    name = operator_name(plan)
+    if name == "WithCTE":
+        return _is_ordered(plan.plan())
+    return name == "Sort" or (name in _KEEP_ORDER and _is_ordered(children(plan)[0]))
+
+
+def _sortable(frame: DataFrame, at: int) -> Column:
+    from pyspark.sql import functions
+
+    column = frame[f"c{at}"]
+    return functions.to_json(functions.struct(column)) if "map<" in frame.schema[at].simpleString() else column
+
+
+def _result(rows: pa.RecordBatch, schema: pa.Schema, exact: Collection[int]) -> pa.RecordBatch:
+    """The columns of the result; computed floating point numbers in one form, as processors differ in their NaN."""
+    batch = pa.record_batch(rows.columns[: len(schema)], schema=schema)
+    one_form = in_one_form(batch)
+    return pa.record_batch(
+        [(batch if at in exact else one_form).column(at) for at in range(len(schema))], schema=schema
+    )

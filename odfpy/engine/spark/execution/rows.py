@@ -1,0 +1,128 @@
+"""The rows of a plan as Arrow batches, in an order that no partitioning can change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.engine.corrections import CarriedRows, Numbers
+from odfpy.engine.spark.classes.base import CARRIED, Delta
+from odfpy.engine.spark.execution.write import write_file
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.errors import InternalError, UnsupportedQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ROWS_IN_ONE_TASK: Final = 1_000_000
+"""Up to so many input rows are sorted in one task; more are sorted in ranges of so many, which come out one by one, so
+that only one of them is in memory while the next is made."""
+
+_FAN_OUT: Final = 10
+"""How many rows one input row may be expected to become where it may become several."""
+
+
+def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) -> int:
+    """Write the rows of a data frame to one Parquet file, in order if they are in one partition.
+
+    Args:
+        path: the file.
+        frame: the rows.
+        even_if_empty: whether to write a file when there are no rows.
+
+    Returns:
+        How many rows there are.
+
+    Raises:
+        InternalError: a column has a type that no file has: rows of such types are not kept.
+    """
+    try:
+        schema = arrow_schema(frame.schema)
+    except UnsupportedQuery as error:
+        types = ", ".join(field.dataType.simpleString().upper() for field in frame.schema.fields)
+        raise InternalError(f"Rows with columns of the types {types} are to be kept, and cannot be") from error
+    return write_file(frame, path, partial(_write_parquet, schema, even_if_empty))
+
+
+def _write_parquet(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
+    writer: pq.ParquetWriter | None = None
+    rows = 0
+    try:
+        for batch in batches:
+            if writer is None:
+                writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+            writer.write_batch(batch)
+            rows += batch.num_rows
+        if writer is None and even_if_empty:
+            writer = pq.ParquetWriter(path, schema)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def in_input_order(
+    frame: DataFrame, delta: Delta, input_rows: Sequence[int], rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> DataFrame:
+    """Sorted by input in declared order, then branch of the plan, then offset.
+
+    Rows that one input row fans out into keep the order they were made in: they are made by one task, in which Spark's
+    running number grows. Partners in a join are in the order of their values. So the order is total, and the same
+    however the rows are partitioned.
+
+    Args:
+        frame: rows with `CARRIED`.
+        delta: the plan of these rows.
+        input_rows: rows that are read, of each input.
+        rows_in_one_task: makes no difference to the result.
+    """
+    from pyspark.sql import functions
+
+    source, branch, offset, _ = CARRIED
+    numbered = frame.withColumn("__odf_fan", functions.monotonically_increasing_id())
+    keys: list[str | Column] = [source, branch, offset, "__odf_fan"]
+    if any(way.is_joined for way in delta.branches):
+        keys[3:3] = _values(frame)
+    rows = sum(input_rows[way.input] * (_FAN_OUT if way.fans_out else 1) for way in delta.branches)
+    if rows <= rows_in_one_task:
+        return numbered.coalesce(1).sortWithinPartitions(*keys)
+    if on_cluster(frame.sparkSession):  # one task writes all of them
+        return numbered.repartition(1).sortWithinPartitions(*keys)
+    return numbered.repartitionByRange(-(-rows // rows_in_one_task), *keys).sortWithinPartitions(*keys)
+
+
+def _values(frame: DataFrame) -> list[Column]:
+    """All values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StringType
+
+    fields = [field for field in frame.schema.fields if field.name not in CARRIED]
+    found = [functions.col("`" + field.name.replace("`", "``") + "`") for field in fields]
+    return [
+        functions.collate(column, "UTF8_BINARY") if isinstance(field.dataType, StringType) else column
+        for column, field in zip(found, fields, strict=True)
+    ]
+
+
+def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[CarriedRows]:
+    """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
+    fans_out = np.array(branches_that_fan_out)
+    for batch in batches:
+        branches = _numbers(batch.column("__odf_branch"))
+        yield CarriedRows(
+            rows=batch,
+            operation_types=_numbers(batch.column("__odf_op")),
+            branches=np.where(fans_out[branches], -1, branches),
+            offsets=_numbers(batch.column("__odf_offset")),
+        )
+
+
+def _numbers(array: pa.Array) -> Numbers:
+    return np.asarray(array.to_numpy(), dtype=np.int64)

@@ -1,0 +1,292 @@
+"""Transforms of which a step is not row by row: run block by block, each over the changes of those before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from odfpy.data.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_checkpoint
+from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
+from odfpy.engine.output import OutputForm, output_form
+from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.execution.effort import Effort
+from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
+from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.incremental.correctable import Correctable, check_correctable
+from odfpy.engine.spark.incremental.difference import OPERATION, in_order
+from odfpy.engine.spark.incremental.gates import Pull, Stream
+from odfpy.engine.spark.incremental.keys import sources_read
+from odfpy.engine.spark.incremental.leaves import leaf_over
+from odfpy.engine.spark.incremental.parts import Part
+from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.steps import Steps, steps_of
+from odfpy.engine.spark.incremental.streams import BlockStream, HistoryNeeded, streams_of
+from odfpy.engine.spark.incremental.times import MILLISECOND, Clock, Times, check_advance
+from odfpy.engine.spark.incremental.unfinished import Unfinished
+from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.sql.late_policy import LatePolicy
+from odfpy.engine.watermark import input_watermark, watermark_at
+from odfpy.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_KNOWN: Final[dict[object, tuple[Steps, pa.Schema]]] = {}
+"""Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
+
+_MOST_KNOWN: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """A transform that is ready to run.
+
+    Attributes:
+        catalyst: the session of this request.
+        steps: what the queries are, and the blocks they are processed in.
+        form: the columns of the output.
+        late: what becomes of late rows.
+        scratch: a folder for temporary files.
+    """
+
+    catalyst: Catalyst
+    steps: Steps
+    form: OutputForm
+    late: LatePolicy
+    scratch: Path
+
+    @property
+    def watermark(self) -> Times | None:
+        """The watermark of the output, None when it does not advance."""
+        part = self.steps.last.part
+        time = part.times.get(column_id(part.columns[self.form.sources[0]]))
+        return None if time is None or time.windows else time.watermark
+
+
+def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> bool:
+    """Whether a transform has been prepared before, over inputs of the same schemas."""
+    return _key_of(catalyst, transform, vocab, tables) in _KNOWN
+
+
+def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> object:
+    inputs = tuple(
+        (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
+    )
+    return catalyst.spark.sparkContext.applicationId, transform, vocab, inputs
+
+
+def stateful(
+    catalyst: Catalyst,
+    transform: TransformSql,
+    vocab: DatasetVocabulary,
+    tables: Sequence[Table],
+    policy: LatePolicy,
+    scratch: Path,
+    recorded: DataSchema | None = None,
+) -> Stateful:
+    """Prepare a transform.
+
+    Args:
+        catalyst: a session that does not know the inputs yet.
+        transform: the queries.
+        vocab: names of the system columns of the output.
+        tables: the inputs, in declared order.
+        policy: what becomes of late rows.
+        scratch: folder for temporary files.
+        recorded: schema of the output so far.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
+    """
+    key = _key_of(catalyst, transform, vocab, tables)
+    known = _KNOWN.pop(key, None)
+    if known is None:
+        steps = steps_of(catalyst, transform, tables, vocab.event_time_column)
+        known = steps, arrow_schema(catalyst.dataframe(steps.last.step.plan).schema)
+    _KNOWN[key] = known
+    while len(_KNOWN) > _MOST_KNOWN:
+        del _KNOWN[next(iter(_KNOWN))]
+    steps, result = known
+    check_correctable(policy, steps, len(tables))
+    form = output_form(result, vocab, recorded)
+    if form.operation_type is not None:
+        name = vocab.operation_type_column
+        raise InvalidQuery(
+            f"The column `{name}` of the result is made by the engine, which finds out what has changed",
+            hint="Leave it out, or give the column another name with AS.",
+        )
+    return Stateful(catalyst, steps, form, policy, scratch)
+
+
+def write_changes(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int = ROWS_IN_ONE_TASK
+) -> tuple[SliceDescription, ...]:
+    """Run a transform over what is new, write what changes in its result, and what is kept for the next run.
+
+    Args:
+        ready: the transform.
+        request: what is new.
+        engine: the version of the engine.
+        rows_in_one_task: makes no difference to the result.
+
+    Raises:
+        HistoryNeeded: rows of the past are needed that the request does not have.
+    """
+    sources = request.query_inputs
+    is_same_time = all(source.prev_watermark == input_watermark(source) for source in sources)
+    if is_same_time and all(source.offset_interval is None for source in sources):
+        if request.prev_checkpoint_path is not None:
+            shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
+        return ()
+    unfinished = Unfinished.begun(request)
+    try:
+        runs = run_blocks(ready, request, engine, rows_in_one_task, unfinished)
+        output = ready.steps.output
+        if output is None:
+            slices = _write_last_step(ready, request, runs)
+        else:
+            changed = ordered(runs.blocks[-1].changes(), key_of(output.part), ready.form.sources[0])
+            slices = write_rows(request, ready.form, changed)
+        runs.keep(request, engine)
+    except HistoryNeeded:
+        unfinished.interrupt()
+        raise
+    return slices
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The blocks of a transform during a pull, and how many rows each of them has to do with."""
+
+    pull: Pull
+    blocks: tuple[BlockRun, ...]
+    effort: Effort
+    counts: tuple[int, ...]
+
+    def keep(self, request: TransformRequest, engine: str) -> None:
+        """Write the checkpoint."""
+        files: dict[str, tuple[Path, KeptRows]] = {}
+        for run, count in zip(self.blocks, self.counts, strict=True):
+            self.effort.set(count)
+            files.update(run.keep())
+        manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
+        paths = {name: path for name, (path, _) in files.items()}
+        write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
+
+
+def run_blocks(
+    ready: Stateful,
+    request: TransformRequest,
+    engine: str,
+    rows_in_one_task: int = ROWS_IN_ONE_TASK,
+    unfinished: Unfinished | None = None,
+) -> Runs:
+    """Run all blocks but the one that is the output, which is ready to be run, and those that are done already."""
+    catalyst, sources = ready.catalyst, request.query_inputs
+    counts = [_count(source) for source in sources]
+    before, after = _clocks(catalyst, sources)
+    gates = [gate for block in ready.steps.blocks for gate in block.part.gates]
+    check_advance([due.limit for gate in gates for due in (*gate.due, *gate.forget, *gate.late)], before, after)
+    streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
+    # Constants may have been given before there were any rows.
+    is_new = request.next_offset == 0 or request.query_changed
+    is_first = is_new and all(source.prev_offset is None for source in sources)
+    kept = kept_rows(request, engine, ready.scratch)
+    effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
+    limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
+    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
+    runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
+    rows = []
+    for run in runs:
+        rows.append(sum(counts[number] for gate in run.block.part.gates for number in sources_read(gate.plan)))
+        effort.set(rows[-1])
+        if run.block is not ready.steps.output:
+            path = ready.scratch / f"block-{run.block.source}.parquet"
+            made = _made(run, path, unfinished)
+            streams.append(made)
+            counts.append(made.count)
+    return Runs(pull, runs, effort, tuple(rows))
+
+
+def _made(run: BlockRun, path: Path, unfinished: Unfinished | None) -> BlockStream:
+    """What changes in a block."""
+    source = run.block.source
+    done = unfinished.done.get(source) if unfinished is not None else None
+    if done is not None:
+        return BlockStream.again(run, path, done)
+    made = BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None))
+    if unfinished is not None:
+        unfinished.add(source, path, made.schema, made.count)
+    return made
+
+
+def _count(source: TransformRequestInput) -> int:
+    """How many rows of an input a request has."""
+    last = source.offset_interval.end if source.offset_interval else source.prev_offset
+    first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
+    return 0 if last is None else last + 1 - first
+
+
+def _write_last_step(ready: Stateful, request: TransformRequest, runs: Runs) -> tuple[SliceDescription, ...]:
+    """The last step is row by row: what changes in its sources passes through it."""
+    new = [source.new() for source in runs.pull.streams]
+    runs.effort.set(sum(rows.count for rows in new if rows is not None))
+    catalyst, part = ready.catalyst, ready.steps.last.part
+    delta = carried(catalyst, part.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+    aliases = {block.source: block.alias or "a step" for block in ready.steps.blocks}
+    names = [source.query_alias for source in request.query_inputs]
+    names += [aliases[number] for number in range(len(names), len(new))]
+    return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
+
+
+def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
+    """The watermark of the output after a pull."""
+    times = ready.watermark
+    if times is None:
+        return None
+    before, after = _clocks(ready.catalyst, request.query_inputs)
+    check_advance([times], before, after)
+    micros = times.at(after)
+    return watermark_at(None if micros is None else micros // MILLISECOND)
+
+
+def _clocks(catalyst: Catalyst, sources: Sequence[TransformRequestInput]) -> tuple[Clock, Clock]:
+    """The watermarks of the inputs before a pull, and after it."""
+    before = Clock(catalyst, [_micros(source.prev_watermark) for source in sources])
+    return before, Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
+
+
+def key_of(part: Part) -> list[str] | None:
+    """The columns by which a row is known, in the order of the columns; None when none are known."""
+    positions = {column_id(column): at for at, column in enumerate(part.columns)}
+    return None if part.unique is None else [f"c{at}" for at in sorted(positions[column] for column in part.unique)]
+
+
+def ordered(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
+    """Changes in their final order, each with its operation type."""
+    return in_order(changed, None if event_time is None else f"c{event_time}", key)
+
+
+def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
+    """Write ordered changes to the slice of a request."""
+    return write_slice(frame, request, _changed_rows, form)
+
+
+def _changed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
+    for batch in batches:
+        yield batch, batch.column(OPERATION).cast(pa.int32()), lambda _: ""
+
+
+def _micros(watermark: Timestamp | None) -> int | None:
+    return None if watermark is None else watermark.millis * MILLISECOND

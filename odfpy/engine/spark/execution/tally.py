@@ -1,0 +1,54 @@
+"""How many of the new rows came late, and how many entries were ignored for that, as the summary of a pull says it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from odfpy.engine.contract import TransformRequest
+from odfpy.engine.lateness import late_tally
+from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.execution.stateful import Stateful
+from odfpy.engine.spark.incremental.correctable import Correctable, has_windows
+from odfpy.engine.spark.incremental.leaves import leaf_over
+from odfpy.engine.spark.incremental.streams import streams_of
+from odfpy.engine.spark.plan.catalyst import Node, columns
+from odfpy.engine.sql.late_policy import Late
+
+if TYPE_CHECKING:
+    from odfpy.engine.spark.execution.prepare import Prepared
+
+
+def tally(ready: Prepared | Stateful, request: TransformRequest) -> tuple[int, int]:
+    """Late new rows, and entries of the changelogs that were ignored because they came late or too late.
+
+    Args:
+        ready: the transform.
+        request: what is new.
+    """
+    late = [late_tally(source) for source in request.query_inputs]
+    pairs = zip(late, ready.late.inputs, strict=True)
+    ignored = sum(found.entries for found, kind in pairs if kind is Late.IGNORED)
+    if isinstance(ready, Stateful):
+        ignored += _too_late(ready, request)
+    return sum(found.rows for found in late), ignored
+
+
+def _too_late(ready: Stateful, request: TransformRequest) -> int:
+    """Entries that came too late for a window."""
+    catalyst, sources = ready.catalyst, request.query_inputs
+    limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
+    if limit is None:
+        return 0
+    new = [stream.new() for stream in streams_of(catalyst, sources, ready.late, ready.scratch)]
+    found = []
+    for gate in (gate for block in ready.steps.blocks for gate in block.part.gates):
+        if not has_windows(gate, len(sources)):
+            continue
+        delta = carried(catalyst, gate.plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+        plan = limit.dropped(gate, delta)
+        if plan is not None:
+            by_name: dict[str, Node] = {column.name(): column for column in columns(plan)[len(gate.columns) :]}
+            marks = [by_name["__odf_input"], by_name["__odf_offset"]]
+            found.append(catalyst.dataframe(catalyst.project(marks, plan)))
+    return reduce(lambda one, other: one.union(other), found).distinct().count() if found else 0

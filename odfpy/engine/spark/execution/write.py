@@ -1,0 +1,152 @@
+"""Rows to a file: written by this process, or on a cluster by an executor, so that no rows come through here.
+
+One task writes one file: a slice is one Parquet file with one hash, over rows in one order. What rows cost to make is
+shared by all executors all the same; the task gets them from these, in order.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import pyarrow as pa
+
+import odfpy
+from odfpy.data.memory import bulk_memory
+from odfpy.engine.contract import RaisedError
+from odfpy.engine.jobs import raised
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
+from odfpy.errors import EngineError, OdfError
+
+if TYPE_CHECKING:
+    from pyspark.rdd import RDD
+    from pyspark.sql import DataFrame
+
+R = TypeVar("R")
+Write = Callable[[str, Iterator[pa.RecordBatch]], R]
+"""Writes batches to the file of that name, and tells what it has written; it makes no file if there is nothing."""
+
+_PIECE: Final = 1 << 22
+
+
+def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows of a data frame, partition by partition, of which two are in memory at a time."""
+    schema = arrow_schema(frame.schema)
+    for message in _messages(frame).toLocalIterator(prefetchPartitions=True):
+        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+
+
+def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
+    """Write the rows of a data frame to one file.
+
+    Args:
+        frame: rows; those of several partitions are in no order if a cluster writes them.
+        path: the file.
+        write: what writes them. On a cluster it runs at an executor.
+
+    Returns:
+        What `write` tells.
+
+    Raises:
+        OdfError: as `write` does.
+    """
+    spark = frame.sparkSession
+    if not on_cluster(spark):
+        return write(str(path), batches_of(frame))
+    messages = _messages(frame)
+    if messages.getNumPartitions() != 1:
+        messages = _messages(frame.repartition(1))
+    is_shared = storage_of(spark) is None
+    task = _Task(write, arrow_schema(frame.schema), str(path) if is_shared else None)
+    answer = _received(messages.mapPartitions(task).toLocalIterator(), path)
+    if isinstance(answer, RaisedError):
+        raise raised(answer)
+    told, has_file = answer
+    if has_file and not path.exists():
+        raise EngineError(
+            f"An executor has written {path}, and the file is not here",
+            hint="All machines of the cluster must share the folder of the workspace; see docs/cluster.md.",
+        )
+    result: R = told
+    return result
+
+
+def _messages(frame: DataFrame) -> RDD[Any]:
+    from pyspark.rdd import RDD
+    from pyspark.serializers import NoOpSerializer
+
+    batches = frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
+    return RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer())
+
+
+def _received(answers: Iterator[Any], path: Path) -> Any:
+    """What a task says at its end; pieces of the file that come before are put together here."""
+    answer: Any = None
+    try:
+        for answer in answers:
+            if isinstance(answer, bytes):
+                with path.open("ab") as file:
+                    file.write(answer)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Task(Generic[R]):
+    """What runs at an executor.
+
+    Attributes:
+        write: see `Write`.
+        schema: of the rows.
+        path: the file, None if it has to be sent.
+        versions: of what decides the bytes of a file, as the engine has them.
+    """
+
+    write: Write[R]
+    schema: pa.Schema
+    path: str | None
+    versions: tuple[str, str] = (odfpy.__version__, pa.__version__)
+
+    def __call__(self, messages: Iterator[bytes]) -> Iterator[bytes | RaisedError | tuple[R, bool]]:
+        """The pieces of the file if it is not shared, and what has been written or was wrong."""
+        folder = tempfile.gettempdir() if self.path is None else str(Path(self.path).parent)
+        # A task that was given up may still be at work when another one has taken its place.
+        own = os.path.join(folder, f"odf-{uuid.uuid4().hex}")  # noqa: PTH118
+        try:
+            self._check_versions()
+            with bulk_memory():
+                told = self.write(own, (pa.ipc.read_record_batch(pa.py_buffer(one), self.schema) for one in messages))
+            has_file = os.path.exists(own)  # noqa: PTH110
+            if has_file and self.path is not None:
+                os.replace(own, self.path)  # noqa: PTH105
+            elif has_file:
+                yield from _pieces(own)
+            yield told, has_file
+        except OdfError as error:
+            yield RaisedError(type(error).__name__, error.message, error.hint)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(own)  # noqa: PTH108
+
+    def _check_versions(self) -> None:
+        found = (odfpy.__version__, pa.__version__)
+        if found != self.versions:
+            raise EngineError(
+                f"An executor has odfpy {found[0]} and pyarrow {found[1]}, the engine {' and '.join(self.versions)}",
+                hint="Install the same versions on all machines of the cluster; see docs/cluster.md.",
+            )
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    with Path(path).open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece

@@ -1,0 +1,72 @@
+"""Whether an expression of an analyzed plan is a function of its arguments: by its name, and by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.plan.catalyst import Node, children
+from odfpy.engine.spark.plan.functions import READS_FILES, is_unsafe, what_instead, why_not_deterministic
+
+_WITHOUT_TEXT: Final = frozenset(("binary", "array", "struct", "map", "variant", "geometry", "geography"))
+_XSD: Final = "rowvalidationxsdpath"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Why an expression may not be used as it is.
+
+    Attributes:
+        reason: rest of a sentence that begins with its text.
+        hint: what to write instead.
+    """
+
+    reason: str
+    hint: str
+
+
+def unfit(name: str, node: Node) -> Unfit | None:
+    """Why an expression is no function of its arguments, or None when it is.
+
+    Args:
+        name: of its class, relative to Spark's package of expressions.
+        node: the expression.
+    """
+    reason = why_not_deterministic(name)
+    if reason is not None:
+        return Unfit(reason, what_instead(reason))
+    look = _LOOKS.get(name)
+    return None if look is None else look(node)
+
+
+def why_unsafe(name: str, node: Node) -> str | None:
+    """Why an expression may not even be used in an ad hoc query, or None when it may; arguments as above."""
+    found = unfit(name, node)
+    return found.reason if found is not None and is_unsafe(found.reason) else None
+
+
+def _format(node: Node) -> Unfit | None:
+    """`format_string` hands its arguments to Java, which of most objects writes no more than class and address."""
+    types = [value.dataType().typeName() for value in children(node)[1:]]
+    found = next((name for name in types if name in _WITHOUT_TEXT), None)
+    if found is None:
+        return None
+    reason = f"formats a value of type {found.upper()}, of which Java knows only where it lies in memory"
+    return Unfit(reason, "Make it a text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING).")
+
+
+def _xml(node: Node) -> Unfit | None:
+    """An XML Schema is read by its path."""
+    keys = node.options().keysIterator()
+    while keys.hasNext():
+        if keys.next().lower() == _XSD:
+            return Unfit(READS_FILES, "Leave the option rowValidationXSDPath out.")
+    return None
+
+
+_LOOKS: Final[dict[str, Callable[[Node], Unfit | None]]] = {
+    "FormatString": _format,
+    "XmlToStructs": _xml,
+    "SchemaOfXml": _xml,
+}

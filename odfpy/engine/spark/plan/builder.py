@@ -1,0 +1,177 @@
+"""Operators and expressions that the engine puts around those of a query: sorts, window functions, aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
+
+_PACKAGE: Final = "org.apache.spark.sql.catalyst."
+_EXPRESSIONS: Final = _PACKAGE + "expressions."
+_SIMPLE_TYPES: Final = {
+    "string": "StringType",
+    "bigint": "LongType",
+    "int": "IntegerType",
+    "double": "DoubleType",
+    "timestamp": "TimestampType",
+}
+
+
+class Builder:
+    """Makes nodes of plans for one session."""
+
+    def __init__(self, catalyst: Catalyst) -> None:
+        self.catalyst = catalyst
+        self._class = catalyst._class  # noqa: SLF001  the two are one; this one only makes, the other also looks
+
+    def expression(self, name: str, *arguments: Node) -> Node:
+        """An expression by the name of its class, for example `Abs`."""
+        return self._class(_EXPRESSIONS + name)(*arguments)
+
+    def _object(self, name: str) -> Node:
+        return getattr(self._class(_EXPRESSIONS + name + "$"), "MODULE$")
+
+    # --- Values ---
+
+    def cast(self, expression: Node, to: str) -> Node:
+        """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
+        data_type = getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[to])
+        return self.cast_to(expression, data_type)
+
+    def cast_to(self, expression: Node, data_type: Node) -> Node:
+        """CAST(expression AS a type of Spark)."""
+        return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
+
+    def null(self, data_type: Node) -> Node:
+        """NULL of a type."""
+        return self._class(_EXPRESSIONS + "Literal").create(None, data_type)
+
+    def zero(self, data_type: Node) -> Node:
+        """0 of a numeric type."""
+        return self._class(_EXPRESSIONS + "Literal").default(data_type)
+
+    def only_if(self, condition: Node, value: Node) -> Node:
+        """The value where the condition is true, else NULL."""
+        return self.expression("If", condition, value, self.null(value.dataType()))
+
+    def one_form(self, expression: Node) -> Node:
+        """The expression with 0.0 for -0.0, and one NaN, also inside of arrays and structs."""
+        rule = self._class(_PACKAGE + "optimizer.NormalizeFloatingNumbers$")
+        return getattr(rule, "MODULE$").normalize(expression)
+
+    # --- Order ---
+
+    def ascending(self, expression: Node) -> Node:
+        """A sort key, nulls first. Whether its type can be sorted: `checkInputDataTypes`."""
+        return self.expression(
+            "SortOrder", expression, self._object("Ascending"), self._object("NullsFirst"), self.catalyst.seq([])
+        )
+
+    def sort(self, keys: Iterable[Node], child: Node) -> Node:
+        """SELECT * FROM child ORDER BY keys."""
+        none = self.catalyst.nothing
+        return self._class(_PACKAGE + "plans.logical.Sort")(self.catalyst.seq(keys), True, child, none)
+
+    def window(self, functions: Iterable[Node], partition: Iterable[Node], order: Iterable[Node], child: Node) -> Node:
+        """SELECT *, functions FROM child, all of them over the same partition and order."""
+        seq, none = self.catalyst.seq, self.catalyst.nothing
+        return self._class(_PACKAGE + "plans.logical.Window")(seq(functions), seq(partition), seq(order), child, none)
+
+    def over(self, function: Node, partition: Iterable[Node], order: Iterable[Node], frame: Node) -> Node:
+        """An aggregate or window function OVER (PARTITION BY partition ORDER BY order frame)."""
+        seq = self.catalyst.seq
+        return self.expression(
+            "WindowExpression", function, self.expression("WindowSpecDefinition", seq(partition), seq(order), frame)
+        )
+
+    def rows_until(self, end: str) -> Node:
+        """ROWS BETWEEN UNBOUNDED PRECEDING AND end, which is `CurrentRow` or `UnboundedFollowing`."""
+        kind, first = self._object("RowFrame"), self._object("UnboundedPreceding")
+        return self.expression("SpecifiedWindowFrame", kind, first, self._object(end))
+
+    def range_until(self, end: Node) -> Node:
+        """RANGE BETWEEN UNBOUNDED PRECEDING AND end, a bound of a frame."""
+        return self.expression(
+            "SpecifiedWindowFrame", self._object("RangeFrame"), self._object("UnboundedPreceding"), end
+        )
+
+    def row_number(self, partition: list[Node], order: list[Node], name: str) -> Node:
+        """A column of the numbers 1, 2, 3... within each partition."""
+        number = self.over(self.expression("RowNumber"), partition, order, self.rows_until("CurrentRow"))
+        return self.catalyst.alias(number, name)
+
+    # --- Joins ---
+
+    def anti_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The rows of the left side that have no partner on the right."""
+        return self._join("LeftAnti", left, right, condition)
+
+    def inner_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
+        """The pairs of rows for which a condition holds; all pairs without one."""
+        return self._join("Inner", left, right, condition)
+
+    def outer_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
+        """The same, and the rows of the left side that have no partner."""
+        return self._join("LeftOuter", left, right, condition)
+
+    def _join(self, kind: str, left: Node, right: Node, condition: Node | None) -> Node:
+        join_type = getattr(self._class(f"{_PACKAGE}plans.{kind}$"), "MODULE$")
+        no_hint = self._class(_PACKAGE + "plans.logical.JoinHint").NONE()
+        option = self._class("scala.Option").apply(condition)
+        return self._class(_PACKAGE + "plans.logical.Join")(left, right, join_type, option, no_hint)
+
+    def repeated(self, child: Node, times: Node) -> Node:
+        """Each row of a plan as often as an expression over it says, which is 1 or more; with one more column."""
+        none = self.catalyst.nothing
+        zone = self._class("scala.Option").apply("UTC")  # without one it would not be resolved
+        numbers = self.expression("Sequence", self.catalyst.integer(1), self.cast(times, "int"), none, zone)
+        number = self.catalyst.alias(self.catalyst.integer(1), "__odf_nth").toAttribute()
+        return self.generate(self.expression("Explode", numbers), [number], child)
+
+    def generate(self, generator: Node, made: Iterable[Node], child: Node, *, outer: bool = False) -> Node:
+        """SELECT *, generator FROM child; with `outer`, also rows for which it gives nothing.
+
+        Args:
+            generator: for example an `Explode`.
+            made: its columns.
+            child: the rows.
+            outer: whether such rows stay, with nulls.
+        """
+        seq, none = self.catalyst.seq, self.catalyst.nothing
+        generate = self._class(_PACKAGE + "plans.logical.Generate")
+        return generate(generator, seq([]), outer, none, seq(made), child)
+
+    # --- Aggregates ---
+
+    def count_all(self) -> Node:
+        """count(1)."""
+        return self.aggregate(self.expression("aggregate.Count", self.catalyst.seq([self.catalyst.integer(1)])))
+
+    def aggregate(self, function: Node) -> Node:
+        """A call of an aggregate function."""
+        return self.expression(
+            "aggregate.AggregateExpression",
+            function,
+            self._object("aggregate.Complete"),
+            False,
+            self.catalyst.nothing,
+            self._class(_EXPRESSIONS + "NamedExpression").newExprId(),
+        )
+
+    def replacement(self, function: Node) -> Node:
+        """What Spark runs in place of a function, which may be itself."""
+        replaceable = self._class("java.lang.Class").forName(_EXPRESSIONS + "RuntimeReplaceable")
+        while replaceable.isInstance(function):
+            function = function.replacement()
+        return function
+
+    def substitute(self, expression: Node, found: Callable[[Node], Node | None]) -> Node:
+        """The expression with parts replaced by what `found` gives for them; parts of these are not looked at."""
+        if (other := found(expression)) is not None:
+            return other
+        before = children(expression)
+        after = [self.substitute(child, found) for child in before]
+        if all(old is new for old, new in zip(before, after, strict=True)):
+            return expression
+        return expression.withNewChildren(self.catalyst.seq(after))

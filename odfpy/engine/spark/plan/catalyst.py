@@ -1,0 +1,326 @@
+"""Spark's logical plans, seen from Python: the one module that reaches into Spark's own classes.
+
+A plan is a tree of JVM objects. Plans are parsed and analyzed by Spark itself; here they are walked, and nodes are put
+around them. Plans and expressions are typed `Node`, since py4j gives them no types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from odfpy.engine.sql.projection import SPARK
+from odfpy.engine.sql.source_text import check_levels
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+Node: TypeAlias = Any
+
+_CATALYST = "org.apache.spark.sql.catalyst."
+_PLANS = _CATALYST + "plans.logical."
+_EXPRESSIONS = _CATALYST + "expressions."
+_AT_ONCE = 10
+"""Java has a method that makes a list of so many items."""
+
+
+class Catalyst:
+    """Spark's parser, analyzer and plan nodes, for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._session: Node = spark._jsparkSession  # noqa: SLF001
+        self._jvm: Node = spark._jvm  # noqa: SLF001
+        # The parser asks the active session for the settings.
+        self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session)
+        self.nothing: Node = self._class("scala.Option").empty()
+        self._no_items: Node = self._class("org.apache.spark.api.python.PythonUtils").toSeq([])
+
+    def _class(self, name: str) -> Node:
+        """A class of Java."""
+        return getattr(self._jvm, name)
+
+    def _plan(self, name: str) -> Node:
+        return self._class(_PLANS + name)
+
+    def _expression(self, name: str) -> Node:
+        return self._class(_EXPRESSIONS + name)
+
+    def _rule(self, name: str) -> Node:
+        return self._class(_CATALYST + "optimizer." + name)
+
+    def _data_type(self, name: str) -> Node:
+        return self._class("org.apache.spark.sql.types." + name)
+
+    # --- Parse, analyze, run ---
+
+    def parse(self, query: str) -> Node:
+        """The plan that the text says, nothing resolved.
+
+        Raises:
+            InvalidQuery: it nests too deeply.
+        """
+        check_levels(query)
+        return self._session.sessionState().sqlParser().parsePlan(query)
+
+    def analyze(self, parsed: Node) -> Node:
+        """The plan with all names and types resolved; nothing is executed."""
+        skip = self._class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+        execution = self._session.sessionState().executePlan(parsed, skip)
+        execution.assertAnalyzed()
+        return execution.analyzed()
+
+    def dataframe(self, plan: Node) -> DataFrame:
+        """The rows of a plan."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._class("org.apache.spark.sql.classic.Dataset").ofRows(self._session, plan), self.spark)
+
+    def plan(self, frame: DataFrame) -> Node:
+        """The analyzed plan of a data frame."""
+        return frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+
+    def empty(self, schema: StructType) -> Node:
+        """A relation of that schema without rows."""
+        no_rows = self._class("java.util.ArrayList")()
+        parsed = self._data_type("DataType").fromJson(schema.json())
+        return self._session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
+
+    def local_rows(self, table: pa.Table) -> DataFrame:
+        """The rows of a small table, which travel with the plan."""
+        return self.spark.createDataFrame(table)
+
+    def empty_like(self, wanted: Sequence[Node]) -> Node:
+        """A relation without rows: columns of the types of others, then an offset and an operation type."""
+        from pyspark.sql.types import IntegerType, LongType
+
+        from odfpy.engine.spark.plan.types import struct_of
+
+        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
+        return self.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
+
+    def constants_micros(self, plan: Node) -> list[int | None]:
+        """The times in the one row that a plan without input results in, in microseconds since the epoch, rounded down.
+
+        Spark's optimizer computes them; no job is run.
+        """
+        from pyspark.sql import functions
+
+        frame = self.dataframe(plan)
+        micros = [functions.unix_micros(frame[name].cast("timestamp")).alias(name) for name in frame.columns]
+        return self._constants(self.plan(frame.select(*micros)))
+
+    def constant(self, expression: Node) -> Node:
+        """The value of an expression that reads nothing, as Spark has it; NULL is None."""
+        if expression_name(expression) == "Literal":
+            return expression.value()
+        (found,) = self._constants(self.project([self.alias(expression, "value")], self.one_row()))
+        return found
+
+    def _constants(self, plan: Node) -> list[Any]:
+        optimized = self.dataframe(plan)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+        return [column.child().value() for column in items(optimized.expressions())]
+
+    def name_view(self, name: str, plan: Node) -> None:
+        """Let queries of this session see the plan under a name, which may have dots."""
+        self.dataframe(plan).createOrReplaceTempView(SPARK.name(name))
+
+    def has_queries(self, plan: Node) -> bool:
+        """Whether there is a query inside of an expression."""
+        pattern = self._class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
+        return bool(plan.containsPattern(pattern))
+
+    def with_correlation_outside(self, plan: Node) -> Node:
+        """The plan with what inner queries say of the rows around them outside of them."""
+        return self._rule("PullupCorrelatedPredicates").apply(plan)
+
+    def with_joins_for_queries(self, plan: Node) -> Node:
+        """The same with EXISTS, IN, LATERAL and correlated subqueries as the joins that they stand for."""
+        for kind in ("RewritePredicateSubquery", "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery"):
+            plan = self._rule(kind).apply(plan)
+        return plan
+
+    def depends_on_clock(self, plan: Node) -> bool:
+        """Whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
+        plain = self._rule("ReplaceExpressions").apply(plan)
+        rules = (self._rule("ComputeCurrentTime"), self._rule("SpecialDatetimeValues"))
+        return not all(rule.apply(plain).fastEquals(plain) for rule in rules)
+
+    # --- Build ---
+
+    def seq(self, items: Iterable[Node]) -> Node:
+        """A Scala sequence."""
+        nodes = list(items)
+        if not nodes:
+            return self._no_items
+        lists = self._class("java.util.List")
+        found = lists.of(*nodes[:_AT_ONCE])  # a list of Python would take a question to Java for each item
+        if len(nodes) > _AT_ONCE:
+            found = self._class("java.util.ArrayList")(found)
+            for at in range(_AT_ONCE, len(nodes), _AT_ONCE):
+                found.addAll(lists.of(*nodes[at : at + _AT_ONCE]))
+        return self._class("org.apache.spark.api.python.PythonUtils").toSeq(found)
+
+    def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
+        """An expression as a column, with an identity of its own unless one is given."""
+        return self._expression("Alias")(
+            expression,
+            name,
+            expr_id or self._expression("NamedExpression").newExprId(),
+            self._no_items,
+            self.nothing,
+            self._no_items,
+        )
+
+    def integer(self, value: int) -> Node:
+        """A constant of type INT."""
+        return self._expression("Literal")(value, self._data_type("DataTypes").IntegerType)
+
+    def time(self, micros: int, data_type: Node) -> Node:
+        """A constant of type DATE, TIMESTAMP or TIMESTAMP_NTZ, from microseconds since the epoch, rounded down."""
+        if data_type.typeName() == "date":
+            return self._expression("Literal").create(
+                self._class("java.lang.Integer")(micros // 86_400_000_000), data_type
+            )
+        if -(1 << 31) <= micros < 1 << 31:  # which reach Java as an Integer
+            utc = self._class("scala.Option").apply("UTC")
+            return self._expression("Cast")(self._expression("MicrosToTimestamp")(self.integer(micros)), data_type, utc)
+        return self._expression("Literal").create(self._class("java.lang.Long")(micros), data_type)
+
+    def boolean(self, value: bool) -> Node:
+        """A constant of type BOOLEAN."""
+        return self._expression("Literal")(value, self._data_type("DataTypes").BooleanType)
+
+    def expression(self, name: str, *arguments: Node) -> Node:
+        """An expression by the name of its class, for example `EqualNullSafe`."""
+        return self._expression(name)(*arguments)
+
+    def field_of(self, struct: Node, field: str) -> Node:
+        """A field of an expression that is a struct."""
+        names = [found.name() for found in struct.dataType().fields()]
+        some = self._class("scala.Option").apply(field)
+        return self._expression("GetStructField")(struct, names.index(field), some)
+
+    def never_null(self, expression: Node) -> Node:
+        """An expression that is known to have no nulls."""
+        return self._expression("KnownNotNull")(expression)
+
+    def project(self, columns: Iterable[Node], child: Node) -> Node:
+        """SELECT columns FROM child."""
+        return self._plan("Project")(self.seq(columns), child)
+
+    def filter(self, condition: Node, child: Node) -> Node:
+        """SELECT * FROM child WHERE condition."""
+        return self._plan("Filter")(condition, child)
+
+    def expand(self, copies: Iterable[Iterable[Node]], columns: Iterable[Node], child: Node) -> Node:
+        """Several copies of each row of child, each with expressions of its own for the columns."""
+        return self._plan("Expand")(self.seq([self.seq(copy) for copy in copies]), self.seq(columns), child)
+
+    def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
+        """SELECT columns FROM child GROUP BY groupings."""
+        return self._plan("Aggregate")(self.seq(groupings), self.seq(columns), child, self.nothing)
+
+    def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The rows of the left side that have a partner on the right."""
+        return self._join("LeftSemi", left, right, condition)
+
+    def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
+        """The pairs of rows for which a condition holds."""
+        return self._join("Inner", left, right, condition)
+
+    def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:
+        join_type = self._class(f"{_CATALYST}plans.{kind}$").__getattr__("MODULE$")
+        no_hint = self._plan("JoinHint").NONE()
+        return self._plan("Join")(left, right, join_type, self._class("scala.Option").apply(condition), no_hint)
+
+    def union(self, children: Iterable[Node]) -> Node:
+        """UNION ALL by position."""
+        return self._plan("Union")(self.seq(children), False, False)
+
+    def coalesced(self, child: Node) -> Node:
+        """The rows of child in one partition, which no exchange takes them to."""
+        return self._plan("Repartition")(1, False, child)
+
+    def one_row(self) -> Node:
+        """One row without columns."""
+        return self._plan("OneRowRelation")()
+
+
+# --- Look -------------------------------------------------------------------------------------------------------------
+
+
+def operator_name(plan: Node) -> str:
+    """Name of an operator, for example `Project`, or with its package, as `analysis.UnresolvedRelation`."""
+    name: str = plan.getClass().getName()
+    return name.removeprefix(_PLANS).removeprefix(_CATALYST).removesuffix("$")
+
+
+def expression_name(expression: Node) -> str:
+    """Name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
+    name: str = expression.getClass().getName()
+    return name.removeprefix(_EXPRESSIONS).removesuffix("$")
+
+
+def parsed_name(expression: Node) -> str:
+    """Name of an expression that may not be resolved yet, for example `Add`, or `analysis.UnresolvedFunction`."""
+    return expression_name(expression).removeprefix(_CATALYST)
+
+
+def items(sequence: Node) -> list[Node]:
+    """A Scala sequence as a list."""
+    return [sequence.apply(at) for at in range(sequence.size())]
+
+
+def children(node: Node) -> list[Node]:
+    """What a plan or an expression is made of."""
+    return items(node.children())
+
+
+def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
+    """The expression and all inside of it, each with its name."""
+    yield expression_name(expression), expression
+    for child in children(expression):
+        yield from subtree(child)
+
+
+def columns(plan: Node) -> list[Node]:
+    """The output columns of a plan."""
+    return items(plan.output())
+
+
+def column_id(column: Node) -> int:
+    """The number that identifies a column within a plan."""
+    return int(column.exprId().id())
+
+
+def same_column(left: Node, right: Node) -> bool:
+    """Whether two attributes are one column."""
+    return bool(left.exprId().equals(right.exprId()))
+
+
+def columns_read(expression: Node) -> list[Node]:
+    """The different columns that an expression reads."""
+    found = {column_id(node): node for name, node in subtree(expression) if name == "AttributeReference"}
+    return list(found.values())
+
+
+def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
+    """Position of a column among others."""
+    return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)
+
+
+def type_of(expression: Node) -> DataType:
+    """The type of an expression, as Python has it."""
+    from pyspark.sql.types import _parse_datatype_json_string
+
+    return _parse_datatype_json_string(expression.dataType().json())
+
+
+def text_range(node: Node) -> tuple[int, int] | None:
+    """Where a plan or expression stands in the text it came from: first character and the one after the last."""
+    origin = node.origin()
+    start, stop = origin.startIndex(), origin.stopIndex()
+    return (start.get(), stop.get() + 1) if start.isDefined() and stop.isDefined() else None

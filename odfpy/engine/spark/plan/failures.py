@@ -1,0 +1,276 @@
+"""Spark's exceptions as our errors: a user's mistake with its place in the text, or a failure of the engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from odfpy.engine.spark.plan.functions import RANDOM, what_instead
+from odfpy.engine.sql.source_text import SourceText, too_deep
+from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
+
+_CONDITION = re.compile(r"^\[([A-Z0-9_.]+)\]\s*")
+_NONDETERMINISTIC = re.compile("NON_?DETERMINISTIC")
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_ADVICE = re.compile(
+    r" on search path \[.*?\]|\. Did you mean one of the following\? \[.*?\]|(?<=is malformed)\. Correct the value .*"
+    r"|\. Use `try_\w+` .*|, and provide a mapping of .*|\. Please, fix `args` .*"
+)
+_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
+_POSITION = re.compile(r"; line \d+ pos \d+$")
+_WINDOW = re.compile("name `(session_)?window`")
+_OF_WINDOW = re.compile('Column expression "_w\\d+"')
+_TIME_TRAVEL = re.compile("time[ _]travel", re.IGNORECASE)
+HOW_TO_JOIN_VERSIONS = (
+    "Name the table in `temporalTables`, and join with `AND facts.event_time >= versions.valid_from "
+    "AND facts.event_time < versions.valid_to`."
+)
+_NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
+ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
+_FILE = re.compile(r"\bfile:/\S*[\w/]")
+_SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
+_MORE_MEMORY: Final = (
+    "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
+)
+NO_FILES: Final = "Tables go by their names or aliases; files cannot be read by path."
+_WINDOW_WITHOUT_ORDER: Final = "WINDOW_FUNCTION_FRAME_NOT_ORDERED"
+_TOO_COMPLEX: Final = "FAILED_TO_PARSE_TOO_COMPLEX"
+_DISK: Final = ("No space left on device", "Disk quota exceeded", "Read-only file system")
+_OUR_FAULT: Final = (
+    "INTERNAL_ERROR",
+    "PLAN_VALIDATION_FAILED",
+    "FAILED_READ_FILE",
+    "PATH_NOT_FOUND",
+    "CANNOT_",
+    "UNABLE_TO",
+    "FILE_NOT_EXIST",
+)
+_OURS: Final = re.compile(r"[`\"]([ck]\d+|__odf_\w+)\b")
+"""Names that the engine gives to columns in the plans that it makes around those of a query."""
+
+_REPORT: Final = "That is a fault of odf: please report it, with the query."
+_NOT_OURS: Final = ("CANNOT_PARSE_", "CANNOT_RESOLVE_")
+
+_HINTS: Final = {
+    "TABLE_OR_VIEW_NOT_FOUND": NO_FILES,
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": NO_FILES,
+    "UNRESOLVED_ROUTINE": "There are the functions that come with Spark, and none of one's own.",
+    "AVRO_NOT_LOADED": "There are no functions of packages beside Spark.",
+    "UNBOUND_SQL_PARAMETER": "Write the value itself.",
+    "INVALID_NON_DETERMINISTIC_EXPRESSIONS": what_instead(RANDOM),
+    "UNRESOLVED_COLUMN": "Names of columns are case-sensitive: `Id` is not `id`.",
+    "AMBIGUOUS_REFERENCE": "Say which of them is meant, by the alias of its table.",
+    "MISSING_AGGREGATION": "Name it in GROUP BY, or take one value of each group, as max(...) does.",
+    "PARSE_SYNTAX_ERROR": "Write one SELECT in Spark SQL.",
+    "DATATYPE_MISMATCH": "Bring it to another type by CAST(... AS type).",
+    "CANNOT_RESOLVE_STAR_EXPAND": "Name a table of FROM by its name or alias.",
+    "CANNOT_PARSE_TIMESTAMP": "Use `try_to_timestamp`, which gives NULL instead.",
+    "DIVIDE_BY_ZERO": "Use `try_divide`, which gives NULL instead.",
+    "CAST_INVALID_INPUT": "Use `try_cast`, which gives NULL instead.",
+    "CAST_OVERFLOW": "Use a wider type, or `try_cast`, which gives NULL instead.",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "Use a wider type, or `try_cast`, which gives NULL instead.",
+    "ARITHMETIC_OVERFLOW": "Cast to a wider type, or use `try_add` and the like, which give NULL instead.",
+}
+
+
+@contextmanager
+def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
+    """Turn whatever Spark raises inside the block into an `OdfError`.
+
+    Args:
+        sources: the texts of the queries that may be at fault; one while it is analyzed, all when they run.
+
+    Raises:
+        InvalidQuery, NondeterministicQuery: a query is at fault, or the data does not fit it.
+        EngineError: something else went wrong.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except OdfError:
+        raise
+    except RecursionError as error:
+        raise too_deep() from error
+    except Py4JJavaError as error:
+        raise _translated(error.java_exception, sources) from error
+    except PySparkException as error:
+        origin = getattr(error, "_origin", None)
+        raise (EngineError(f"Spark: {error}") if origin is None else _translated(origin, sources)) from error
+    except (Py4JError, ConnectionError) as error:
+        raise EngineError(f"The engine's Java process does not answer: {error}") from error
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong, in one line: of an error of Java its own first line."""
+    return str(getattr(error, "java_exception", error)).strip().partition("\n")[0]
+
+
+def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
+    for current in _causes(exception):
+        if words := next((words for words in _DISK if words in _message(current)), None):
+            return EngineError(f"The engine cannot write its files: {words}")
+        if current.getClass().getSimpleName() == "OutOfMemoryError":
+            return EngineError(f"The engine's Java ran out of memory: {_message(current)}", hint=_MORE_MEMORY)
+        if current.getClass().getSimpleName() == "StackOverflowError":
+            return too_deep()
+    cause = _telling_cause(exception)
+    message = _message(cause)
+    match = _CONDITION.match(message)
+    condition = match.group(1) if match else ""
+    is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
+    is_ours = condition.startswith(_OUR_FAULT) and not condition.startswith(_NOT_OURS)
+    if (not condition and not is_analysis) or is_ours:
+        return EngineError(f"Spark: {_FILE.sub('a file of the engine', message.splitlines()[0])}")
+    if condition == _WINDOW_WITHOUT_ORDER:
+        return _window_without_order(str(cause.getMessageParameters().get("wf_name")), sources)
+    if condition == _DOTTED_TABLE:
+        return _no_such_table(str(cause.getMessageParameters().get("identifier")), sources)
+    if condition == _TOO_COMPLEX:
+        return too_deep()
+    sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
+    sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
+    sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
+    if _names_of_the_engine(sentence, sources):
+        return EngineError(f"Spark refuses a plan that the engine has made: {sentence}", hint=_REPORT)
+    hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
+    if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "PARSE_SYNTAX_ERROR")):
+        hint = _suggestion(cause, condition, sources, str(hint))
+    if condition.startswith("UNRESOLVED_COLUMN") and _WINDOW.search(sentence):
+        hint = _NO_WINDOW
+    if _TIME_TRAVEL.search(message):
+        hint = HOW_TO_JOIN_VERSIONS
+    kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
+    return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
+    """Whether an error speaks of columns that the engine has named, and no query."""
+    if any("*" in source.text for source in sources):
+        return "__odf_" in sentence  # which may be of an input
+    return any(not any(name in source.text for source in sources) for name in _OURS.findall(sentence))
+
+
+def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str) -> str:
+    """What was perhaps meant by a column, a function or a keyword that there is not, before another hint."""
+    named = cause.getMessageParameters()
+    if condition.startswith("PARSE"):
+        line, column = _line_of(cause)
+        if line is None or len(sources) != 1:
+            return hint
+        return sources[0].misspelt_before(sources[0].position(line, column)) or hint
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        found = did_you_mean(_last(named.get("routineName")), _functions_of_spark())
+        return f"{found} {hint}" if found else hint
+    known = re.findall(_NAME, str(named.get("proposal") or ""))
+    last = {_last(path) for path in known}
+    wanted = _last(named.get("objectName"))
+    there_are = f"The closest are {', '.join(known)}. {hint}" if known else hint
+    if wanted in last:  # of another table
+        return f"Did you mean {' or '.join(path for path in known if _last(path) == wanted)}?"
+    return did_you_mean(wanted, last, otherwise=there_are) or hint
+
+
+def _last(path: Any) -> str:
+    """The last name of a path."""
+    return re.split(r"`?\.`?", str(path))[-1].strip("`")
+
+
+def _functions_of_spark() -> list[str]:
+    from pyspark import SparkContext
+
+    registry = SparkContext._jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry  # type: ignore[union-attr]  # noqa: SLF001
+    return [_last(name) for name in registry.builtin().listFunction().mkString(",").split(",")]
+
+
+def _window_without_order(function: str, sources: Sequence[SourceText]) -> NondeterministicQuery:
+    """The first such call whose window shows no ORDER BY is meant, or else the first one."""
+    call = rf"\b{re.escape(function)}\s*\("
+    where = _first_in_text([rf"{call}[^()]*\)\s*over\s*\((?:(?!order\s+by)[^()])*\)", call], sources)
+    message = f"`{function}` depends on the order of the rows, and its window has none{where}"
+    return NondeterministicQuery(message, hint=ORDER_THE_WINDOW)
+
+
+def _no_such_table(identifier: str, sources: Sequence[SourceText]) -> InvalidQuery:
+    """A name of three parts or more, as datasets have, which Spark takes for a table of some catalog."""
+    name = identifier.replace("`", "")
+    where = _first_in_text([r"`?\.`?".join(map(re.escape, name.split(".")))], sources)
+    return InvalidQuery(f"`{name}` is neither an input nor an earlier step{where}", hint=NO_FILES)
+
+
+def _first_in_text(patterns: Sequence[str], sources: Sequence[SourceText]) -> str:
+    """The place of what Spark names none for: of the first pattern that is found."""
+    found = (
+        source.at(*match.span())
+        for pattern in patterns
+        for source in sources
+        if (match := re.search(pattern, source.text, re.IGNORECASE)) is not None
+    )
+    return next(found, "")
+
+
+def _telling_cause(exception: Any) -> Any:
+    """The innermost exception that carries one of Spark's error conditions, or the outermost one."""
+    telling = exception
+    for current in _causes(exception):
+        if _CONDITION.match(_message(current)):
+            telling = current
+    return telling
+
+
+def _causes(exception: Any) -> Iterator[Any]:
+    """An exception, its cause, and so on."""
+    while exception is not None:
+        yield exception
+        exception = exception.getCause()
+
+
+def _message(exception: Any) -> str:
+    return str(exception.getMessage() or exception).strip()
+
+
+def _place(exception: Any, sources: Sequence[SourceText]) -> str:
+    """Where in the text, if Spark knows: by the quoted fragment, else by line and column."""
+    contexts = list(exception.getQueryContext()) if hasattr(exception, "getQueryContext") else []
+    for context in contexts:
+        if str(context.contextType()) != "SQL":
+            continue
+        start, end = int(context.startIndex()), int(context.stopIndex()) + 1
+        for source in sources:
+            if source.text[start:end] == context.fragment():
+                return source.at(start, end)
+    line, column = _line_of(exception)
+    if line is not None and len(sources) == 1:
+        return sources[0].at_line(line, column)
+    return _place_of_words(exception, sources) or (sources[0].whole() if len(sources) == 1 else "")
+
+
+def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
+    """Where the function or the expression stands that Spark names without its place."""
+    named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
+    if function := named.get("functionName"):
+        return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)
+    if table := named.get("targetString"):
+        return _first_in_text([rf"{_words(table)}\.\*"], sources)
+    if window := named.get("windowName"):
+        return _first_in_text([rf"(?<=\bover\s){_words(window)}"], sources)
+    if expression := named.get("expression") or named.get("colName"):
+        return _first_in_text([_words(str(expression).strip('"`'))], sources)
+    return ""
+
+
+def _words(path: str) -> str:
+    """A pattern of a name, in backquotes or without."""
+    parts = (re.escape(part) for part in path.replace("`", "").split("."))
+    return r"(?<![\w`])`?" + r"`?\.`?".join(parts) + r"(?!\w)`?"
+
+
+def _line_of(exception: Any) -> tuple[int | None, int]:
+    if not exception.getClass().getSimpleName().endswith(("AnalysisException", "ParseException")):
+        return None, 0
+    line, column = exception.line(), exception.startPosition()
+    return (int(line.get()), int(column.get()) if column.isDefined() else 0) if line.isDefined() else (None, 0)

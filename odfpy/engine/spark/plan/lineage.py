@@ -1,0 +1,114 @@
+"""Where a column of the result comes from: through which expressions, from which column of which input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    columns,
+    expression_name,
+    find_column,
+    items,
+    operator_name,
+    same_column,
+    subtree,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """An expression on the way of a column.
+
+    Attributes:
+        expression: a named expression.
+        reads: the one column that it reads.
+    """
+
+    expression: Node
+    reads: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One way a column comes about.
+
+    Attributes:
+        branch: number of the branch of the plan, None when the column is not made of exactly one input column.
+        column: name of the input column, or None as the branch.
+        steps: the computations on the way, from the input up; renames are none.
+    """
+
+    branch: int | None = None
+    column: str | None = None
+    steps: tuple[Computation, ...] = ()
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the values are those of the input column."""
+        return self.column is not None and not self.steps
+
+
+_UNKNOWN = Origin()
+
+
+def origins(plan: Node, column: Node) -> list[Origin]:
+    """All ways a column of a plan row by row comes about, one for each branch that it can be followed into.
+
+    Args:
+        plan: a plan with carried columns, see `odfpy.engine.spark.classes.row_by_row`.
+        column: one of its output columns.
+    """
+    match operator_name(plan):
+        case "Project":
+            return _through_projection(plan, column)
+        case "Union":
+            at = find_column(columns(plan), column)
+            return [] if at is None else [way for part in children(plan) for way in origins(part, columns(part)[at])]
+        case _:
+            (below,) = children(plan)
+            return origins(below, column) if find_column(columns(below), column) is not None else [_UNKNOWN]
+
+
+def above_inputs(plan: Node) -> Iterator[Node]:
+    """The operators of a plan row by row, without those that read its inputs."""
+    if operator_name(plan) == "Project" and any(_introduces_branch(column) for column in items(plan.projectList())):
+        return
+    yield plan
+    for child in children(plan):
+        yield from above_inputs(child)
+
+
+def _through_projection(plan: Node, column: Node) -> list[Origin]:
+    selected = items(plan.projectList())
+    at = find_column(selected, column)
+    if at is None:
+        return [_UNKNOWN]
+    branch = next((other for other in selected if _introduces_branch(other)), None)
+    if branch is not None:
+        return [Origin(int(branch.child().value()), str(selected[at].name()))]
+    if expression_name(selected[at]) != "Alias":
+        return origins(plan.child(), selected[at])
+    read = _columns_read(selected[at].child())
+    if len(read) != 1:
+        return [_UNKNOWN]
+    below = origins(plan.child(), read[0])
+    if expression_name(selected[at].child()) == "AttributeReference":
+        return below
+    step = Computation(selected[at], read[0])
+    return [way if way.column is None else replace(way, steps=(*way.steps, step)) for way in below]
+
+
+def _introduces_branch(column: Node) -> bool:
+    return bool(column.name() == "__odf_branch" and expression_name(column) == "Alias" and not _columns_read(column))
+
+
+def _columns_read(expression: Node) -> list[Node]:
+    """The different columns that an expression reads."""
+    found: list[Node] = []
+    for name, node in subtree(expression):
+        if name == "AttributeReference" and not any(same_column(node, known) for known in found):
+            found.append(node)
+    return found

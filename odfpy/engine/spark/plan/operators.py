@@ -1,0 +1,177 @@
+"""What the operators of an analyzed plan mean to the engine: which class of query each of them belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, items, operator_name, subtree
+
+INPUT: Final = "View"
+"""Inputs and earlier steps are views, which is where a step ends."""
+
+QUERY_OPERATORS: Final = frozenset(
+    """
+    Aggregate AsOfJoin Distinct Except Filter Generate GlobalLimit Intersect Join LateralJoin LocalLimit LocalRelation
+    Offset OneRowRelation Pivot Project RepartitionByExpression Sample Sort SubqueryAlias Tail Union Unpivot
+    WithWindowDefinition
+    analysis.UnresolvedHaving
+    analysis.UnresolvedInlineTable
+    analysis.UnresolvedQualify analysis.UnresolvedRelation
+    analysis.UnresolvedSubqueryColumnAliases
+    analysis.UnresolvedTableValuedFunction analysis.UnresolvedTVFAliases
+    expressions.PipeOperator UnresolvedHint UnresolvedWith
+    """.split()  # noqa: SIM905
+)
+"""What a parsed query may be made of. Statements, scripts, commands and programs (TRANSFORM) are none of these."""
+
+ARRANGING: Final = frozenset(("Sort", "RepartitionByExpression"))
+"""ORDER BY, SORT BY, DISTRIBUTE BY, CLUSTER BY: the same rows in another order, which matters to a LIMIT only."""
+
+ROW_OPERATORS: Final = ARRANGING | frozenset(
+    "Project Filter Union Generate SubqueryAlias WithCTE CTERelationDef CTERelationRef expressions.PipeOperator".split()  # noqa: SIM905
+)
+"""Operators that look at one row at a time."""
+
+NO_INPUT: Final = frozenset(("OneRowRelation", "LocalRelation", "Range"))
+"""Operators whose rows are constants."""
+
+_LATER: Final[dict[str, str]] = {
+    "Aggregate": "a keyed aggregate (GROUP BY or an aggregate function)",
+    "Distinct": "DISTINCT (or UNION without ALL)",
+    "Deduplicate": "DISTINCT",
+    "Except": "EXCEPT",
+    "Intersect": "INTERSECT",
+    "Join": "a join",
+    "LateralJoin": "a lateral join",
+    "AsOfJoin": "an as-of join",
+    "Window": "a window function",
+    "Expand": "UNPIVOT, GROUPING SETS or a sliding window",
+    "Pivot": "PIVOT",
+    "Unpivot": "UNPIVOT",
+    "GlobalLimit": "a top-N (ORDER BY with LIMIT)",
+    "LocalLimit": "a top-N (ORDER BY with LIMIT)",
+    "Offset": "a top-N (ORDER BY with OFFSET)",
+    "Tail": "a top-N (ORDER BY with LIMIT)",
+    "UnionLoop": "a recursive query",
+}
+
+_INSTEAD: Final[dict[str, str]] = {
+    "LateralJoin": "Write it as a join, or as a step of its own.",
+    "UnionLoop": "Write a join for each level; numbers come from LATERAL VIEW explode(sequence(1, n)).",
+}
+
+_LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
+_IN_ORDER: Final = ("GlobalLimit", "LocalLimit", "Offset", "Project", "SubqueryAlias", "expressions.PipeOperator")
+_NESTED: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
+_SUBQUERIES: Final = _NESTED | {"InSubquery"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a step, with its expressions and all that is inside of them."""
+
+    name: str
+    node: Node
+    expressions: tuple[tuple[str, Node], ...]
+
+    @property
+    def subquery(self) -> Node | None:
+        """A query inside of an expression, if there is one."""
+        return next((node for name, node in self.expressions if name in _SUBQUERIES), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a step is not of any class that can be processed.
+
+    Attributes:
+        node: what is in the way.
+        what: what the query has that makes it another class of query.
+        hint: what to write instead, if that is known.
+        deterministic: whether the result is a function of the inputs at all.
+    """
+
+    node: Node
+    what: str
+    hint: str | None = None
+    deterministic: bool = True
+
+
+def operators(plan: Node) -> Iterator[Operator]:
+    """All operators of a step, from the result to its inputs, which are not looked into."""
+    name = operator_name(plan)
+    if name == INPUT:
+        return
+    expressions = tuple(part for expression in items(plan.expressions()) for part in subtree(expression))
+    yield Operator(name, plan, expressions)
+    if name == "WithCTE":
+        for definition in items(plan.cteDefs()):
+            yield from operators(definition)
+        yield from operators(plan.plan())
+        return
+    for child in children(plan):
+        yield from operators(child)
+
+
+def nested_queries(plan: Node) -> Iterator[Node]:
+    """The plan, and those of all queries inside of its expressions."""
+    yield plan
+    for operator in operators(plan):
+        for name, node in operator.expressions:
+            if name in _NESTED:
+                yield from nested_queries(node.plan())
+
+
+def with_subqueries(plan: Node) -> Iterator[Operator]:
+    """All operators of a step, those of queries inside of expressions too."""
+    for query in nested_queries(plan):
+        yield from operators(query)
+
+
+def obstacle(operator: Operator) -> Obstacle | None:
+    """What makes an operator more than a step row by row, or None when nothing does."""
+    name, node = operator.name, operator.node
+    if name in ROW_OPERATORS:
+        return Obstacle(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
+    if name == "Aggregate" and _is_event_time_window(node):
+        return Obstacle(node, "an event-time window")
+    if name in _LIMITS and sort_below(node) is None:
+        return Obstacle(node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False)
+    if name == "Sample":
+        return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
+    if name in NO_INPUT:
+        return Obstacle(node, "rows that come from no input")
+    return Obstacle(node, _LATER.get(name, name), _INSTEAD.get(name))
+
+
+def sort_below(node: Node) -> Node | None:
+    """The `Sort` whose order a LIMIT or OFFSET follows, or None when it follows none (SORT BY is none of all rows)."""
+    while operator_name(node) in _IN_ORDER:
+        (node,) = children(node)
+    return node if operator_name(node) == "Sort" and getattr(node, "global")() else None
+
+
+def sort_of_result(plan: Node) -> Node | None:
+    """The `Sort` of an ORDER BY at the end of a query, or None when its rows are not asked to be in an order."""
+    while operator_name(plan) in ("Project", "WithCTE", "expressions.PipeOperator"):
+        plan = plan.plan() if operator_name(plan) == "WithCTE" else plan.child()
+    return plan if operator_name(plan) == "Sort" and getattr(plan, "global")() else None
+
+
+def is_query(expression: str) -> bool:
+    """Whether an expression is a query of its own, by its name. IN (SELECT ...) has one inside."""
+    return expression in _NESTED
+
+
+def is_subquery(expression: str) -> bool:
+    """Whether an expression is a query of its own, which is looked at as such."""
+    return expression in _SUBQUERIES
+
+
+def _is_event_time_window(aggregate: Node) -> bool:
+    """Whether rows are grouped by `window` or `session_window`, which Spark marks in the metadata of their column."""
+    marks = ("spark.timeWindow", "spark.sessionWindow")
+    inside = [column for child in children(aggregate) for column in columns(child)]
+    return any(column.metadata().contains(mark) for column in inside for mark in marks)

@@ -1,0 +1,48 @@
+"""Expressions over a time: whether their values are times, and what they are for given times.
+
+All times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+
+_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
+
+
+def is_time(expression: Node) -> bool:
+    """Tell whether its values are times or dates."""
+    return expression.dataType().typeName() in _TIMES
+
+
+def evaluated(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
+    """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down."""
+    given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
+    (found,) = _one_row(catalyst, [expression], [given])
+    return found
+
+
+def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequence[int]) -> list[int | None] | None:
+    """The values of a time expression for several values of what it reads; None if it fails for one of them."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    build = Builder(catalyst)
+    given = [catalyst.alias(catalyst.time(value, reads.dataType()), f"given{at}") for at, value in enumerate(micros)]
+
+    def over(column: Node) -> Node:
+        return build.substitute(expression, lambda part: column if part.semanticEquals(reads) else None)
+
+    try:
+        return _one_row(catalyst, [over(column.toAttribute()) for column in given], given)
+    except (Py4JJavaError, PySparkException):
+        return None
+
+
+def _one_row(catalyst: Catalyst, expressions: Sequence[Node], given: Sequence[Node]) -> list[int | None]:
+    made = [catalyst.alias(expression, f"value{at}") for at, expression in enumerate(expressions)]
+    return catalyst.constants_micros(catalyst.project(made, catalyst.project(given, catalyst.one_row())))

@@ -1,0 +1,89 @@
+"""Which columns of a result have the values of a table's column, as nothing was done to them on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from odfpy.engine.contract import PreprocessTable, UnchangedColumn
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, operator_name
+
+Source: TypeAlias = tuple[int, str]
+"""Position of a table and name of one of its columns."""
+
+_SELECTIONS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+
+
+def unchanged_columns(plan: Node, tables: Sequence[PreprocessTable]) -> tuple[UnchangedColumn, ...]:
+    """The columns of a result that are watched columns of a table, unchanged.
+
+    Args:
+        plan: of any class, over inputs that are projections with a column `__odf_input`.
+        tables: by their position.
+    """
+    if not any(table.watched for table in tables):
+        return ()
+    found = _Tracer().sources(plan)
+    sources = [(at, found.get(_id(column))) for at, column in enumerate(columns(plan))]
+    return tuple(
+        UnchangedColumn(at, tables[source[0]].name, source[1])
+        for at, source in sources
+        if source is not None and source[1] in tables[source[0]].watched
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracer:
+    """Follows columns through a plan, from the tables up; definitions of a WITH by their number."""
+
+    definitions: dict[int, Node] = field(default_factory=dict)
+
+    def sources(self, plan: Node) -> Mapping[int, Source]:
+        """Of the columns of a plan, by their ids, those that are columns of a table."""
+        match operator_name(plan):
+            case "Project" | "Aggregate" as name:
+                return self._selected(plan, items(getattr(plan, _SELECTIONS[name])()))
+            case "Union":
+                return self._united(plan)
+            case "WithCTE":
+                for definition in items(plan.cteDefs()):
+                    self.definitions[definition.id()] = definition.child()
+                return self.sources(plan.plan())
+            case "CTERelationRef":
+                definition = self.definitions[plan.cteId()]
+                return _renamed(columns(definition), self.sources(definition), columns(plan))
+            case "Expand":
+                return {}
+        found: dict[int, Source] = {}
+        for child in children(plan):
+            found |= self.sources(child)
+        return found
+
+    def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, Source]:
+        marker = next((column for column in selection if column.name() == "__odf_input"), None)
+        if marker is not None and expression_name(marker) == "Alias":
+            position = int(marker.child().value())
+            return {_id(column): (position, column.name()) for column in selection}
+        below = self.sources(plan.child())
+        found = {}
+        for column in selection:
+            read = column.child() if expression_name(column) == "Alias" else column
+            if expression_name(read) == "AttributeReference" and _id(read) in below:
+                found[_id(column)] = below[_id(read)]
+        return found
+
+    def _united(self, plan: Node) -> Mapping[int, Source]:
+        """Columns that are the same column in every part."""
+        parts = [_renamed(columns(part), self.sources(part), columns(plan)) for part in children(plan)]
+        first, *others = parts
+        return {key: source for key, source in first.items() if all(part.get(key) == source for part in others)}
+
+
+def _renamed(inner: list[Node], found: Mapping[int, Source], outer: list[Node]) -> dict[int, Source]:
+    pairs = ((_id(below), _id(above)) for below, above in zip(inner, outer, strict=True))
+    return {above: found[below] for below, above in pairs if below in found}
+
+
+def _id(column: Node) -> int:
+    return int(column.exprId().id())

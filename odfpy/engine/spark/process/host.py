@@ -1,0 +1,286 @@
+"""Spark in this process: starting it, letting it serve requests one by one, cancelling, ending."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.plan.failures import cause_of
+from odfpy.engine.spark.process.cluster import PAGE, Cluster, find_cluster
+from odfpy.engine.spark.process.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
+from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.java import JavaRuntime
+from odfpy.errors import EngineUnavailable, OdfError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odfpy.engine.worker.messages import Job, Result
+
+_END_SECONDS: Final = 10.0
+_DEATH_SECONDS: Final = 1.0
+_SETTLE_POLL_SECONDS: Final = 0.02
+_HERE: Final = "127.0.0.1"
+
+
+class SparkHost:
+    """Spark, started from and reached by this process. Not for more than one job at a time.
+
+    Args of the constructor: `cached` are options for Java that make it use a start-up cache (or make one); when it does
+    not start with them, it is started without.
+
+    Attributes:
+        java: the Java runtime it runs on.
+        uses_cache: whether Java runs from a start-up cache.
+        timings: seconds from the beginning of the start to the end of each of its parts.
+    """
+
+    def __init__(
+        self, settings: EngineSettings, java: JavaRuntime, scratch: Path, log: int, cached: Sequence[str] = ()
+    ) -> None:
+        self.java = java
+        self.uses_cache = False
+        self.timings: dict[str, float] = {}
+        self._settings = settings
+        self._begin = 0.0
+        self._scratch = scratch
+        self._log = log
+        self._cached = tuple(cached)
+        self._connection = scratch / "connection"
+        self._cluster: Cluster | None = None
+        self._jvm: Jvm | None = None
+        self._spark: SparkSession | None = None
+        self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
+
+    @property
+    def java_pid(self) -> int | None:
+        """Process id of the Java process while it runs."""
+        return self._jvm.process.pid if self._jvm else None
+
+    def start(self) -> None:
+        """Start Spark; call it from the main thread, since Java ends with the thread that started it.
+
+        Raises:
+            EngineUnavailable: it does not start, or its cluster is not there or cannot do the engine's work.
+        """
+        if self._settings.is_cluster:
+            self._cluster = find_cluster(self._settings)
+        self.start_java()
+        try:
+            self._spark = self._open_session()
+        except BaseException:
+            self.end(0)
+            raise
+        self._note("spark")
+        gc.freeze()  # what is there now stays, and is not looked through after each job
+
+    def start_java(self) -> None:
+        """The first half of a start: Java runs, and Spark's classes can be reached."""
+        self._begin = time.monotonic()
+        deadline = self._begin + self._settings.start_seconds
+        cached = self._cached
+        process = self._spawn(cached)
+        try:
+            self._import_operations()  # while Java starts
+            self._note("python")
+            try:
+                self._jvm = connect(process, self._connection, deadline - time.monotonic())
+            except JvmDied:
+                if not cached:
+                    raise
+                cached = ()  # perhaps it is at fault
+                process = self._spawn(cached)
+                self._jvm = connect(process, self._connection, deadline - time.monotonic())
+        except BaseException:
+            end(process, 0)
+            raise
+        self.uses_cache = bool(cached)
+        self._note("java")
+
+    def _note(self, part: str) -> None:
+        self.timings[part] = time.monotonic() - self._begin
+
+    def _spawn(self, options: Sequence[str]) -> Any:
+        home, cluster = spark_home(), self._cluster
+        arguments = () if cluster is None else cluster.arguments
+        command = java_command(
+            self.java, home, self._scratch, memory=self._settings.memory, options=options, arguments=arguments
+        )
+        environment = java_environment(
+            os.environ, home, self._scratch, self._connection, is_cluster=cluster is not None
+        )
+        return spawn(command, environment, self._log)
+
+    def _import_operations(self) -> None:
+        import pyspark.sql  # noqa: F401
+
+        from odfpy.engine.jobs import run_job
+
+        self._operations = {JobRequest: run_job}
+        if self._settings.jobs_only:
+            return
+        from odfpy.engine.spark.execution import operations, preprocess
+        from odfpy.engine.spark.provenance.operation import trace
+
+        self._operations |= {
+            AnalyzeRequest: operations.analyze,
+            TransformRequest: operations.transform,
+            PreprocessRequest: preprocess.preprocess,
+            SqlRequest: operations.sql,
+            TraceRequest: trace,
+        }
+
+    def _open_session(self) -> SparkSession:
+        from odfpy.engine.spark.process.session import open_session
+
+        jvm = self._jvm
+        if jvm is None:
+            raise EngineUnavailable("Spark's Java process has not been started")
+        jvm.offer_to_pyspark()
+        places = {"spark.sql.warehouse.dir": str(self._scratch / "warehouse")}
+        try:
+            if self._cluster is not None:
+                return self._open_on_cluster(self._cluster, places, jvm)
+            _be_nobody()
+            here = self._settings.host or _HERE
+            places |= {"spark.driver.host": here, "spark.driver.bindAddress": here}
+            return open_session(self._settings.master, places)
+        except OdfError:
+            raise
+        except Exception as error:
+            cause = cause_of(error)
+            death = jvm.death(_DEATH_SECONDS)
+            raise EngineUnavailable(f"Spark could not start: {f'Java {death}' if death else cause}") from error
+
+    def _open_on_cluster(self, cluster: Cluster, places: dict[str, str], jvm: Jvm) -> SparkSession:
+        """A session whose executors have been looked at; a cluster that does not answer is given up in time."""
+        from odfpy.engine.spark.process.cluster_check import check_cluster
+        from odfpy.engine.spark.process.session import open_session
+        from odfpy.engine.spark.process.shared_files import STORAGE
+
+        places |= cluster.places()
+        if self._settings.storage is not None:
+            places[STORAGE] = self._settings.storage
+        limit, waits_for = self._settings.start_seconds, "to take the engine in"
+        gave_up = threading.Event()
+
+        def give_up() -> None:
+            gave_up.set()
+            jvm.process.kill()
+
+        timer = threading.Timer(max(1.0, self._begin + limit - time.monotonic()), give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            spark = open_session(cluster.master, places)
+            waits_for = "to do a first task"
+            check_cluster(spark, self._scratch)
+        except Exception as error:
+            if not gave_up.is_set():
+                raise
+            raise EngineUnavailable(
+                f"The cluster at {cluster.master} was asked {waits_for}, and has not done so within {limit} s",
+                hint=f"Does it have workers with free cores and memory (a GB, if spark.executor.memory is not set)? "
+                f"Can they reach this machine at {cluster.host or 'its own address'} (engine.host)? {PAGE}",
+            ) from error
+        finally:
+            timer.cancel()
+        return spark
+
+    # --- Serving ---
+
+    def serve(self, job: Job) -> Result:
+        """Do a job; whatever goes wrong in it is in the result, or an exception if the operation has a bug."""
+        if self._spark is None:
+            raise EngineUnavailable("Spark has not been started")
+        try:
+            return self._operations[type(job)](self._spark, job)
+        finally:
+            if self._settings.storage is not None:
+                self._forget_files()
+            # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
+            # small, would let some go only after hundreds of jobs.
+            gc.collect()
+
+    def _forget_files(self) -> None:
+        from odfpy.engine.spark.process.shared_files import forget
+
+        if self._spark is not None:
+            with suppress(Exception):  # the job has its result, and what is left is named for the application
+                forget(self._spark)
+
+    def cancel(self) -> None:
+        """Cancel what Spark is doing; from another thread than the one that serves."""
+        if self._spark is not None:
+            self._spark.sparkContext.cancelAllJobs()
+
+    def settles(self, seconds: float) -> bool:
+        """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        deadline = time.monotonic() + seconds
+        with suppress(Exception):
+            while self._running_tasks() > 0:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_SETTLE_POLL_SECONDS)
+        return True
+
+    def _running_tasks(self) -> int:
+        if self._spark is None:
+            return 0
+        # The status tracker hears of tasks that have begun now and then only, the scheduler knows.
+        scheduler = self._spark.sparkContext._jsc.sc().taskScheduler()  # noqa: SLF001
+        by_executor = scheduler.runningTasksByExecutors().values().iterator()
+        count = 0
+        while by_executor.hasNext():
+            count += by_executor.next()
+        return count
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        if self._spark is None:
+            return 0, 0
+        tracker = self._spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+    def death(self, *, suspected: bool = False) -> str | None:
+        """How the Java process ended, or None while it lives; a suspected death is waited for."""
+        return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
+
+    def end(self, wait_seconds: float = _END_SECONDS) -> None:
+        """End Spark."""
+        if self._jvm is not None:
+            logging.disable()  # PySpark's complaints that Java is gone
+            socketserver.BaseServer.handle_error = _say_nothing  # type: ignore[assignment, method-assign]
+            self._jvm.end(wait_seconds)
+            self._spark = None
+
+    def kill(self) -> None:
+        """End Spark at once, whatever it does."""
+        if self._jvm is not None:
+            self._jvm.process.kill()
+            self._jvm.process.wait()
+
+
+def _say_nothing(_server: object, _request: object, _address: object) -> None:
+    """Where PySpark's server for accumulators would print that the connection to Java has broken off."""
+
+
+def _be_nobody() -> None:
+    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    users = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
+    users.setLoginUser(users.createRemoteUser("odf"))
