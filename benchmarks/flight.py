@@ -31,8 +31,8 @@ from support import ODF, PUSH, print_machine, root
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.flight.messages import message, wrap
-from odfpy.serving.visibility import Visibility, set_visibility
 
 FIELDS = {"event_time": "Timestamp", "id": "Int64", "value": "Float64", "name": "String"}
 REST_ROWS = 100_000

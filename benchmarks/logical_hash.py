@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from support import print_machine
 
-from odfpy.data.logical_hash import LogicalHasher, logical_hash_of_parquet
-from odfpy.data.value_bytes import value_bytes
+from odfpy.data.slices.logical_hash import LogicalHasher, logical_hash_of_parquet
+from odfpy.data.slices.value_bytes import value_bytes
 
 LEDGER = "ledger: 7 numbers and times, 2 texts"
 

@@ -26,9 +26,9 @@ from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.arrow import to_arrow
 from odfpy.data.multihash import Multihash
-from odfpy.data.slice import SliceWriter
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.slices.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp
 
 POLL = "SetPollingSource\n      fetch: {kind: FilesGlob, path: 'files/*.csv', order: ByName}"

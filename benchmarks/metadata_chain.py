@@ -24,9 +24,9 @@ from odfpy.chain.metadata_chain import sum_up, validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.codec.yaml import dump
-from odfpy.data import schema
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataField, DataSchema
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

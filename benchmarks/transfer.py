@@ -31,7 +31,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, SetDataSchema, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 
 LOGICAL = Multihash.of(b"rows", Multihash.of(b"").algorithm)

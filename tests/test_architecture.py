@@ -80,7 +80,7 @@ HOMES = {
     "click": ("cli",),
     "plotext": ("cli",),
     "matplotlib": ("cli",),
-    "shapefile": ("ingest/read/shapes",),
+    "shapefile": ("ingest/read/geo/shapes",),
     "flatbuffers": ("codec",),
     "paho": ("ingest/fetch",),
     "eth_abi": ("ethereum",),

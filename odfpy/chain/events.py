@@ -12,7 +12,7 @@ from odfpy.chain.sources import FetchStep, MergeStrategy, PrepStep, ReadStep
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64, SoleMember
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.dataset.identity import DatasetId

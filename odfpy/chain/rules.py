@@ -46,9 +46,9 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.sources import FetchEthereumLogs
 from odfpy.chain.state import ChainState
-from odfpy.data.evolution import check_evolution, is_equivalent
 from odfpy.data.multihash import Multihash
-from odfpy.data.raw_arrow import check_upgrade, read_raw_arrow
+from odfpy.data.schemas.evolution import check_evolution, is_equivalent
+from odfpy.data.schemas.raw_arrow import check_upgrade, read_raw_arrow
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.transform import TransformSql

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias
 
 from odfpy.data.scalars import I32, U64, SoleMember
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 
 # --- Event time ------------------------------------------------------------------------------------------------------
 

@@ -33,10 +33,10 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.sources import FetchStep, FetchUrl, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.multihash import Multihash
-from odfpy.data.primary_key import primary_key_of
-from odfpy.data.raw_arrow import read_raw_arrow
 from odfpy.data.scalars import I64
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.primary_key import primary_key_of
+from odfpy.data.schemas.raw_arrow import read_raw_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.dataset.identity import DatasetId

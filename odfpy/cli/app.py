@@ -18,7 +18,7 @@ from odfpy.cli import interruptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odfpy.cli.output import Output
+    from odfpy.cli.screen.output import Output
     from odfpy.cli.session import Session
 
 FAILED, WRONG_USAGE, BROKEN_PIPE = 1, 2, 141
@@ -97,7 +97,7 @@ def _report(error: BaseException, session: Session, arguments: Sequence[str]) ->
 
 def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
     """Say what happened; gives the exit code."""
-    from odfpy.cli.output import Verbosity
+    from odfpy.cli.screen.output import Verbosity
     from odfpy.errors import OdfError
 
     if isinstance(error, BrokenPipeError):
@@ -109,7 +109,7 @@ def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int
     if output.verbosity is Verbosity.DEBUG:
         import traceback
 
-        from odfpy.cli.terminal import put
+        from odfpy.cli.screen.terminal import put
 
         put(sys.stderr, "".join(traceback.format_exception(error)))
     # Native code into which an interruption came calls it a system error.

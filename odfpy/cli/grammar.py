@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from odfpy.cli.output import Format
+from odfpy.cli.screen.output import Format
 from odfpy.cli.session import Session
 from odfpy.errors import OdfError, UsageError, did_you_mean
 
@@ -157,7 +157,7 @@ def command(
 
 def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
     """Names of datasets, or ids where an id is begun, for the shell's completion."""
-    from odfpy.coordinator.storage.names_at_hand import dataset_names
+    from odfpy.coordinator.storage.completion_names import dataset_names
 
     found = dataset_names(Path(session_of(ctx).folder))
     return [(id_, name) if incomplete.startswith("did:") else (name, "") for name, id_ in found]
@@ -165,7 +165,7 @@ def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, s
 
 def complete_repositories(ctx: typer.Context) -> Iterable[str]:
     """Names of repositories, for the shell's completion."""
-    from odfpy.coordinator.storage.names_at_hand import repository_names
+    from odfpy.coordinator.storage.completion_names import repository_names
 
     return repository_names(Path(session_of(ctx).folder))
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from odfpy.cli.output import Format, Output, Verbosity
-from odfpy.cli.progress import ProgressLine, ProgressLog
-from odfpy.cli.terminal import put
+from odfpy.cli.screen.output import Format, Output, Verbosity
+from odfpy.cli.screen.progress import ProgressLine, ProgressLog
+from odfpy.cli.screen.terminal import put
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

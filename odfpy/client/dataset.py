@@ -11,8 +11,8 @@ from odfpy.client.lineage import Lineage
 from odfpy.client.moments import Instant, Moment, instant_text, moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
 from odfpy.client.source import Facts, Source
-from odfpy.data.schema import DataSchema, Option
-from odfpy.data.type_text import type_text
+from odfpy.data.schemas.schema import DataSchema, Option
+from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
 from odfpy.query.dialects import Dialect, dialect_named
 from odfpy.query.question import Query

@@ -118,7 +118,7 @@ class FlightSource(Remote):
 
     def dataset(self, name: str) -> Facts:
         """See `Source`."""
-        from odfpy.data.arrow import from_arrow
+        from odfpy.data.schemas.arrow import from_arrow
 
         dialect = dialect_named("datafusion")
         try:

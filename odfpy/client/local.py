@@ -10,8 +10,8 @@ from odfpy.client.source import Facts, Stream
 from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
-from odfpy.query.lying import LyingRows, lying_rows
 from odfpy.query.question import Query
+from odfpy.query.stored_rows import LyingRows, lying_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from odfpy.errors import UsageError
 from odfpy.query.question import Query
 
 if TYPE_CHECKING:
-    from odfpy.query.lying import LyingRows
+    from odfpy.query.stored_rows import LyingRows
 
 
 class Remote:

@@ -13,7 +13,7 @@ from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import of_code
 from odfpy.client.source import Facts, Stream
 from odfpy.codec.tree import TreeError, from_tree
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.control import timed_out
 from odfpy.errors import (
@@ -30,7 +30,7 @@ from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import Origin, without_user
 from odfpy.query.dialects import dialect_named, with_parameters
 from odfpy.query.question import Query
-from odfpy.query.request import MOST_ROWS
+from odfpy.query.wire.request import MOST_ROWS
 from odfpy.repository.credentials import advice, authorization, check_token, server_of
 from odfpy.repository.login import LoginRefused
 
@@ -204,8 +204,8 @@ def _table(tree: Any) -> pa.Table:
     """The rows of an answer."""
     import pyarrow as pa
 
-    from odfpy.data.arrow import to_arrow
-    from odfpy.data.from_plain import array_of
+    from odfpy.data.rows.from_plain import array_of
+    from odfpy.data.schemas.arrow import to_arrow
 
     output = tree["output"]
     schema = to_arrow(from_tree(DataSchema, output["schema"]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.client.html import cell, table
 from odfpy.client.source import Source
-from odfpy.data.plain_values import columns_of, plain
+from odfpy.data.rows.plain_values import columns_of, plain
 from odfpy.query.question import Query
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Rows:
     def __repr__(self) -> str:
         if not self._is_here:
             return f"<rows of {self.query.text}, not asked for yet>"
-        from odfpy.data.text_table import lines_of
+        from odfpy.data.rows.text_table import lines_of
 
         shown = self.table.slice(0, SHOWN_ROWS)
         rows = [[_text(value) for value in row] for row in zip(*_plain(shown), strict=True)]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.query.question import Query
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.client.moments import Moment
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
-    from odfpy.query.lying import LyingRows
+    from odfpy.query.stored_rows import LyingRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,9 +26,9 @@ from odfpy.codec.shape import (
 )
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import Int64
+from odfpy.data.schemas.schema import Int64
+from odfpy.data.schemas.type_names import odf_type_for
 from odfpy.data.timestamp import Timestamp
-from odfpy.data.type_names import odf_type_for
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, parse_ref
 from odfpy.errors import InvalidValue, MalformedManifest, did_you_mean

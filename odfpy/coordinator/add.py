@@ -43,7 +43,7 @@ from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.results import AddOutcome, AddResult, DatasetHandle
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.run import with_version
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.dataset.kind import DatasetKind

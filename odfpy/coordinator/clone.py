@@ -11,7 +11,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import is_url
 from odfpy.errors import AlreadyExists, InvalidValue, WorkspaceNotFound
 from odfpy.http.url import without_user
-from odfpy.repository.open import is_path, normalize_url
+from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.registry import resolve_remote
 
 

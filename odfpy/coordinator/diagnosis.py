@@ -204,7 +204,7 @@ def _sandbox() -> str:
 
 
 def _containers() -> str:
-    from odfpy.ingest.fetch.container_engine import ContainerEngine
+    from odfpy.ingest.fetch.container.engine import ContainerEngine
 
     try:
         return f"{ContainerEngine.find('auto').program}, for Container sources"

@@ -34,10 +34,10 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.ingest.source_state import POLLING_SOURCE
-from odfpy.repository.clock import require_past
 from odfpy.repository.divergence import compare_chains, read_block
-from odfpy.repository.open import open_dataset
+from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import resolve_remote
+from odfpy.repository.transfer.clock import require_past
 
 
 class Expectation(Enum):

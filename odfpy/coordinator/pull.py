@@ -41,8 +41,8 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.ingest.archive import UnpackLimits
-from odfpy.repository.open import is_path
-from odfpy.repository.reference_transfer import ReferenceNotThere
+from odfpy.repository.places.open import is_path
+from odfpy.repository.transfer.references import ReferenceNotThere
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from odfpy.coordinator.reading.compare import Comparison
     from odfpy.coordinator.reading.export import Exported
-    from odfpy.data.row_files import RowFileOptions
+    from odfpy.data.rows.files import RowFileOptions
     from odfpy.query.question import Query
     from odfpy.query.service import QueryService
 
@@ -91,7 +91,7 @@ class Questions(Housekeeping):
         from odfpy.coordinator.reading.export import ExportOptions, export
         from odfpy.coordinator.reading.export_place import Place
         from odfpy.coordinator.reading.projections import moment, table_of
-        from odfpy.data.row_files import RowFileOptions
+        from odfpy.data.rows.files import RowFileOptions
         from odfpy.query.dialects import dialect_named
         from odfpy.query.service import Query
 

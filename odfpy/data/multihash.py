@@ -1,7 +1,7 @@
 """Self-describing hashes: multihash bytes, multibase text (ODF specification, "Hashes").
 
 Algorithms are values in a registry, never an `if`: sha3-256 names blocks, data files and checkpoints; blake3 is a
-second physical algorithm; `arrow0-sha3-256` is the logical hash of a slice (see `odfpy.data.logical_hash`).
+second physical algorithm; `arrow0-sha3-256` is the logical hash of a slice (see `odfpy.data.slices.logical_hash`).
 """
 
 from __future__ import annotations

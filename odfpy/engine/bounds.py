@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
 
-from odfpy.data.parquet_io import open_parquet
+from odfpy.data.slices.parquet_io import open_parquet
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

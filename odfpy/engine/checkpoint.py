@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.scalars import U64
-from odfpy.data.slice import slice_schema
+from odfpy.data.slices.slice import slice_schema
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.watermark import input_watermark

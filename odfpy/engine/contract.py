@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.identity import DatasetId

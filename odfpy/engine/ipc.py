@@ -8,8 +8,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_schema
-from odfpy.data.retype import plain_batch
+from odfpy.data.schemas.arrow import plain_schema
+from odfpy.data.schemas.retype import plain_batch
 from odfpy.errors import OdfError, ResultTooLarge
 
 BATCH_ROWS: Final = 1 << 16

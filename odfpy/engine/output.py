@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data.arrow import from_arrow, plain_array, plain_type, to_arrow_type
-from odfpy.data.logical_hash import LogicalHasher
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import SliceWriter
+from odfpy.data.schemas.arrow import from_arrow, plain_array, plain_type, to_arrow_type
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.logical_hash import LogicalHasher
+from odfpy.data.slices.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import OffsetInterval, SliceDescription

@@ -86,7 +86,7 @@ def _rows(request: ScanRequest) -> Iterator[pa.RecordBatch]:
 def _rows_of(part: ScanPart, request: ScanRequest, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    from odfpy.data.slice import iter_slice, slice_schema
+    from odfpy.data.slices.slice import iter_slice, slice_schema
 
     try:
         _check_rows(part)
@@ -110,7 +110,7 @@ def _name(part: ScanPart) -> str:
 
 
 def _check_rows(part: ScanPart) -> None:
-    from odfpy.data.parquet_io import open_parquet
+    from odfpy.data.slices.parquet_io import open_parquet
 
     with open_parquet(part.path) as file:
         count = file.metadata.num_rows

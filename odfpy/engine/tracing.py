@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from odfpy.data.scalars import U64
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import Transform
 from odfpy.engine.contract import (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from odfpy.data.arrow import from_arrow
-from odfpy.data.evolution import extend_with
-from odfpy.data.schema import DataField, DataSchema, DataType, List, Map, Null, Option, Struct, Timestamp
-from odfpy.data.system_columns import data_fields, system_fields
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.evolution import extend_with
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, List, Map, Null, Option, Struct, Timestamp
+from odfpy.data.schemas.system_columns import data_fields, system_fields
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import SchemaError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.fit import fit_table
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.evolve import first_schema, next_schema
 from odfpy.ingest.normalize import NormalizedRows

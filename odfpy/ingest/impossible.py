@@ -28,8 +28,8 @@ from odfpy.chain.sources import (
     ReadNdJson,
     ReadStep,
 )
-from odfpy.data import schema as types
-from odfpy.data.schema import DataSchema, DataType
+from odfpy.data.schemas import schema as types
+from odfpy.data.schemas.schema import DataSchema, DataType
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InvalidValue, OdfError, UsageError, did_you_mean
 
@@ -175,8 +175,8 @@ def _declared(step: ReadStep) -> DataSchema | None:
     Raises:
         _InSchema: it cannot be used.
     """
-    from odfpy.data.arrow import to_arrow
-    from odfpy.data.ddl import parse_ddl
+    from odfpy.data.schemas.arrow import to_arrow
+    from odfpy.data.schemas.ddl import parse_ddl
     from odfpy.ingest.read import schema_of
 
     try:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
 from odfpy.data.data_warning import DataWarning
-from odfpy.data.fit import fit_table
+from odfpy.data.schemas.fit import fit_table
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.known_otherwise import known_otherwise
 from odfpy.ingest.merge import StateNeed

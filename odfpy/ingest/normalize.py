@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy, MergeUpsertStream
-from odfpy.data.arrow import plain_array, plain_type
+from odfpy.data.schemas.arrow import plain_array, plain_type
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.errors import BadValue, IngestError, InvalidValue, did_you_mean

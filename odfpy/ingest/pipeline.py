@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeSnapshot, MergeStrategy
-from odfpy.data.arrow import to_arrow
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.scalars import U64
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import untyped_columns

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.fit import fit_table
-from odfpy.data.row_groups import GROUP_ROWS
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice_cut import SLICE_ROWS, cut_rows
-from odfpy.data.slice_writer import SliceInfo, SliceWriter
-from odfpy.data.system_columns import system_columns_first
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.schemas.system_columns import system_columns_first
+from odfpy.data.slices.cut import SLICE_ROWS, cut_rows
+from odfpy.data.slices.row_groups import GROUP_ROWS
+from odfpy.data.slices.writer import SliceInfo, SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.gather import combined, gathered

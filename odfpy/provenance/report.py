@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from odfpy.data.plain_values import plain
+from odfpy.data.rows.plain_values import plain
 from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 from odfpy.provenance.model import ColumnSource, Origin, Provenance, Rows, TracedDataset, TracedRow

@@ -8,10 +8,10 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue, UsageError
-from odfpy.query.catalogue import Catalogue
 from odfpy.query.plan import plan
 from odfpy.query.question import Query
 from odfpy.query.references import AtBlock, AtTime, Moment
+from odfpy.query.registry import Catalogue
 
 
 def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:

@@ -28,11 +28,11 @@ from odfpy.errors import (
     did_you_mean,
 )
 from odfpy.query.answer import Input, Path
-from odfpy.query.catalogue import Catalogue, Dataset
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
 from odfpy.query.direct import output_schema
 from odfpy.query.question import Query
 from odfpy.query.references import Reference, Shown, find_projections
+from odfpy.query.registry import Catalogue, Dataset
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.scan import Scan, scan
 from odfpy.query.simple import Simple, simple_query
@@ -99,7 +99,7 @@ class Plan:
         (only,) = self.scans
         if only.projection is not None or (self.simple.descending and self._rows is None):
             return None
-        from odfpy.data.slice import slice_schema
+        from odfpy.data.slices.slice import slice_schema
 
         schema = slice_schema(only.schema_file(), vocab=only.cut.state.vocab)
         return output_schema(self.simple, schema, self.dialect.name)

@@ -22,8 +22,8 @@ from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError
 from odfpy.query.plan import Plan, plan
 from odfpy.query.references import AtBlock, Moment
-from odfpy.query.request import Request
 from odfpy.query.service import QueryService
+from odfpy.query.wire.request import Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +230,7 @@ class _Reader:
     @cached_property
     def _unique(self) -> dict[str, list[set[str]]]:
         """Columns of each table that no two rows have alike, in the eyes of ORDER BY."""
-        from odfpy.data.arrow import to_arrow
+        from odfpy.data.schemas.arrow import to_arrow
 
         found = {}
         for (reference, resolved), scan in zip(self.planned.tables, self.planned.scans, strict=True):
@@ -273,7 +273,7 @@ class _Reader:
         """Names that stand for columns of integers and decimals in every dataset that has them."""
         import pyarrow as pa
 
-        from odfpy.data.arrow import to_arrow
+        from odfpy.data.schemas.arrow import to_arrow
 
         exact: set[str] = set()
         others: set[str] = set()

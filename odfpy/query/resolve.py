@@ -17,8 +17,8 @@ from odfpy.chain.state import ChainState, new_data_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen, UsageError
 from odfpy.query.answer import Input
-from odfpy.query.catalogue import Catalogue, Dataset
 from odfpy.query.references import AtBlock, AtOffset, AtTime, Moment
+from odfpy.query.registry import Catalogue, Dataset
 from odfpy.query.statistics import last_row_at, system_times
 
 _TIMES: Final = "Write times as 2024-03-01T12:00:00Z or 2024-03-01."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import Projection, SqlTable
 from odfpy.errors import SchemaError, WrongProjection, did_you_mean
 from odfpy.query.references import AtBlock, AtOffset, AtTime, Reference, Shown

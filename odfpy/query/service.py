@@ -14,10 +14,10 @@ from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import scanned
 from odfpy.query.answer import Answer, Input, Prepared
-from odfpy.query.catalogue import Catalogue
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
 from odfpy.query.question import Query
+from odfpy.query.registry import Catalogue
 
 if TYPE_CHECKING:
     from odfpy.engine.row_stream import RowStream

@@ -24,7 +24,7 @@ def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
 
 @lru_cache(maxsize=1 << 16)  # a slice never changes
 def _bounds(path: Path, column: str) -> tuple[Any, Any] | None:
-    from odfpy.data.parquet_io import open_parquet
+    from odfpy.data.slices.parquet_io import open_parquet
 
     with open_parquet(path) as file:
         metadata: pq.FileMetaData = file.metadata
@@ -72,7 +72,7 @@ def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> i
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from odfpy.data.slice import read_slice
+    from odfpy.data.slices.slice import read_slice
 
     column = read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)
     nanos = column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
@@ -82,7 +82,7 @@ def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> i
 def _read(path: Path, vocabulary: DatasetVocabulary) -> tuple[Any, Any]:
     import pyarrow.compute as pc
 
-    from odfpy.data.slice import read_slice
+    from odfpy.data.slices.slice import read_slice
 
     found = pc.min_max(read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)).as_py()
     return found["min"], found["max"]

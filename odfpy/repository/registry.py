@@ -24,7 +24,7 @@ from odfpy.errors import (
 )
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
-from odfpy.repository.open import is_path, normalize_url
+from odfpy.repository.places.open import is_path, normalize_url
 
 AliasKind: TypeAlias = Literal["pull", "push"]
 

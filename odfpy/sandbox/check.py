@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from odfpy.sandbox.cell import SandboxError, confined
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.limits import Limits, memory_of_machine
 from odfpy.sandbox.python import python_command, python_environment
+from odfpy.sandbox.supervisor import SandboxError, confined
 from odfpy.sandbox.view import view_of_python
 
 _PATIENCE = 30.0

@@ -22,20 +22,27 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 from odfpy.coordinator.storage.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import Signer
-from odfpy.serving import beside, catalog, docs_page, events, rest_dataset, rest_ingest, rest_query, simple, smart
-from odfpy.serving.budget import MemoryBudget
-from odfpy.serving.datasets import ServedDatasets
-from odfpy.serving.delivery import Deliveries
-from odfpy.serving.engines import ServedEngines
-from odfpy.serving.errors import add_handlers
-from odfpy.serving.gate import QueryGate
-from odfpy.serving.heads import Heads
-from odfpy.serving.limits import BoundedBodies
-from odfpy.serving.logs import Metrics, Observed
-from odfpy.serving.openapi import DescribedApp
-from odfpy.serving.reach import Reaches
-from odfpy.serving.rest_ingest import Ingests
+from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.engines import ServedEngines
+from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.errors import add_handlers
+from odfpy.serving.http.limits import BoundedBodies
+from odfpy.serving.http.logs import Metrics, Observed
+from odfpy.serving.http.query_limiter import QueryGate
+from odfpy.serving.notifications import events
+from odfpy.serving.notifications.delivery import Deliveries
+from odfpy.serving.notifications.heads import Heads
+from odfpy.serving.rest import dataset as rest_dataset
+from odfpy.serving.rest import datasets as catalog
+from odfpy.serving.rest import docs_page
+from odfpy.serving.rest import ingest as rest_ingest
+from odfpy.serving.rest import query as rest_query
+from odfpy.serving.rest.ingest import Ingests
+from odfpy.serving.rest.openapi import DescribedApp
 from odfpy.serving.settings import ServeSettings
+from odfpy.serving.transfer import signatures_api as beside
+from odfpy.serving.transfer import simple, smart
 
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]

@@ -17,14 +17,14 @@ from contextlib import ExitStack
 import uvicorn
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.addresses import Addresses
 from odfpy.serving.app import create_app
-from odfpy.serving.budget import MemoryBudget
-from odfpy.serving.logs import log, set_up_logging
-from odfpy.serving.protocol import GuardedProtocol
+from odfpy.serving.http.addresses import Addresses
+from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.logs import log, set_up_logging
+from odfpy.serving.http.protocol import GuardedProtocol
+from odfpy.serving.http.tls import CannotServe, Tls, check_certificate
+from odfpy.serving.http.websocket_protocol import BudgetedWebSocket
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import CannotServe, Tls, check_certificate
-from odfpy.serving.websocket_protocol import BudgetedWebSocket
 
 _BACKLOG = 2048
 _MAX_HEAD = 64 * 1024

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_array, plain_type, to_arrow
-from odfpy.data.fit import fit_table
-from odfpy.data.parquet_io import open_parquet, reading
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import iter_slice, read_slice, slice_schema, slice_stats
+from odfpy.data.schemas.arrow import plain_array, plain_type, to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.parquet_io import open_parquet, reading
+from odfpy.data.slices.slice import iter_slice, read_slice, slice_schema, slice_stats
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
 from odfpy.state.comparable import comparable, has_floats, has_wide_decimal

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.fit import fit_table
+from odfpy.data.schemas.fit import fit_table
 from odfpy.state.comparable import comparable, comparable_type
 
 Fingerprints: TypeAlias = npt.NDArray[np.uint64]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 import duckdb
 import pyarrow as pa
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.fit import fit_table
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.state.comparable import comparable
 from odfpy.state.current import KeyedState, StateColumn, same_keys
 from odfpy.state.entries import Entries, KeyColumns, is_superseded

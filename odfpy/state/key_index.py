@@ -23,11 +23,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.fit import fit_table
 from odfpy.data.multihash import BLAKE3, Multihash
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import written_aside
 from odfpy.state.database import kept_database

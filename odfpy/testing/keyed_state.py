@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.data.arrow import from_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.state.current import KeyedState, StateColumn
 from odfpy.state.database import database

@@ -71,9 +71,9 @@ from odfpy.chain.rules import (
     WrongKindOfDataset,
 )
 from odfpy.chain.sources import FetchEthereumLogs, ReadNdJson
-from odfpy.data import schema
 from odfpy.data.attributes import ExtraAttributes
-from odfpy.data.schema import DataField, DataSchema
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.names import DatasetAlias
 from odfpy.dataset.transform import SqlQueryStep, TransformSql

@@ -28,9 +28,9 @@ from odfpy.chain.encoding import (
 from odfpy.chain.events import AttachmentEmbedded, AttachmentsEmbedded, SetAttachments, SetDataSchema, SetInfo
 from odfpy.codec import flatbuffers_writer
 from odfpy.codec.yaml import dump
-from odfpy.data import schema
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataField, DataSchema, DataType
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import MalformedBlock, MalformedData, UnsupportedVersion
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odfpy.cli.output import Format, Output
+from odfpy.cli.screen.output import Format, Output
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.storage.config import SETTINGS
 

@@ -10,7 +10,7 @@ import pytest
 from support.static_server import static_server
 from support.terminal import PATIENCE, start, terminal
 
-from odfpy.cli.progress import ProgressLine, described
+from odfpy.cli.screen.progress import ProgressLine, described
 from odfpy.coordinator.storage.results import Progress
 from odfpy.coordinator.workspace import Workspace
 

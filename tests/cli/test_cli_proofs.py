@@ -161,7 +161,7 @@ def test_what_is_not_there_any_more(answer: Path, odf: Odf, workspace: Path) -> 
 def signed(answer: Path, **changes: Any) -> None:
     """The same answer with something else in it, signed anew by somebody."""
     from odfpy.codec.tree import to_tree
-    from odfpy.query.commitments import Commitment
+    from odfpy.query.wire.commitments import Commitment
 
     tree = {**json.loads(answer.read_text()), **changes}
     commitment = Commitment.to(tree["input"], tree["output"])

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from support.terminal import Terminal, terminal
 
-from odfpy.cli.plot import MOST_BARS, Chart, chart_of, draw
-from odfpy.cli.shell import is_complete
-from odfpy.cli.words import Words
+from odfpy.cli.query.shell import is_complete
+from odfpy.cli.query.words import Words
+from odfpy.cli.screen.plot import MOST_BARS, Chart, chart_of, draw
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import NothingToPlot

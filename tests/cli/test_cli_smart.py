@@ -10,7 +10,7 @@ from support.serving import serving
 from support.workspaces import feed, root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from odfpy.errors import (
     UsageError,
 )
 from odfpy.serving.flight.beside import serving_flight
+from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import Tls
 
 
 def names(rows: Rows) -> list[str]:

@@ -18,10 +18,10 @@ from odfpy.chain.sources import (
     SourceOrdering,
 )
 from odfpy.codec.tree import TreeError, format_path, from_tree, to_tagged_tree, to_tree
-from odfpy.data import schema
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataField, DataSchema, TimeUnit
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.schema import DataField, DataSchema, TimeUnit
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
 

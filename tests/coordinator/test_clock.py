@@ -19,7 +19,7 @@ from odfpy.coordinator.storage.results import PullOutcome, PullResult, Severity
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp
-from odfpy.repository.clock import FromTheFuture
+from odfpy.repository.transfer.clock import FromTheFuture
 
 HOUR = 3_600 * 10**9
 

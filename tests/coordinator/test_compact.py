@@ -24,10 +24,10 @@ from odfpy.coordinator.ingest.watched_folder import STATE_KIND, FileStamp
 from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataField, DataSchema, Int64, Option, String
-from odfpy.data.slice import SliceWriter, read_slice
-from odfpy.data.system_columns import system_fields
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
+from odfpy.data.schemas.system_columns import system_fields
+from odfpy.data.slices.slice import SliceWriter, read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.errors import HashMismatch, UsageError

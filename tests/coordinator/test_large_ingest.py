@@ -17,7 +17,7 @@ from odfpy.chain.block import MetadataBlock
 from odfpy.chain.events import AddData
 from odfpy.chain.state import new_data_of
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.data.slices.cut import SLICE_ROWS
 
 ROWS = 2 * SLICE_ROWS + 10
 MANIFEST = """

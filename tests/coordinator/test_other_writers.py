@@ -13,11 +13,11 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data import schema as odf
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataField, DataSchema, DataType
-from odfpy.data.slice import SliceWriter
-from odfpy.data.system_columns import system_columns_first
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType
+from odfpy.data.schemas.system_columns import system_columns_first
+from odfpy.data.slices.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp
 
 DAY = Timestamp.parse("2024-01-01T00:00:00Z")

@@ -13,7 +13,7 @@ from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, UsageError
-from odfpy.repository.simple_transfer import ForeignDataset, HistoryTakenBack
+from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
 
 POLLING = """
 kind: DatasetSnapshot

@@ -22,8 +22,8 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import ZERO, Duration
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, IntegrityError, UsageError
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 
 NAME = "com.example.rates"
 

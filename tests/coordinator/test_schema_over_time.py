@@ -15,7 +15,7 @@ from support.grown import FIRST, MANIFEST, SECOND, data_of, expected, grown, tab
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.arrow import to_arrow
+from odfpy.data.schemas.arrow import to_arrow
 from odfpy.errors import SchemaError
 
 DERIVED = """

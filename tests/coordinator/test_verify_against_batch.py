@@ -23,7 +23,7 @@ from odfpy.coordinator.maintenance.batch import Batch
 from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.slice_writer import SliceWriter
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformResponse, TransformResponseSuccess
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.spark.batch.job import compared

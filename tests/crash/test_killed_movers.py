@@ -17,7 +17,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, SchemaError
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.transfer.simple import transfer
 
 COMMANDS = {
     "ingest": "list(workspace.ingest('root', [workspace.root / 'new.ndjson']))",

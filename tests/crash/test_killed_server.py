@@ -19,7 +19,7 @@ from support.workspaces import feed, root, workspace_with
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 NEVER = 1_000_000
 MOST = 1

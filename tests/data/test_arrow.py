@@ -9,10 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.random_schemas import data_types, schemas
 
-from odfpy.data import schema as odf
-from odfpy.data.arrow import from_arrow, from_arrow_type, plain_array, plain_schema, plain_type, to_arrow, to_arrow_type
-from odfpy.data.evolution import normal_type, normalized
-from odfpy.data.schema import DataField, DataSchema, TimeUnit
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.arrow import (
+    from_arrow,
+    from_arrow_type,
+    plain_array,
+    plain_schema,
+    plain_type,
+    to_arrow,
+    to_arrow_type,
+)
+from odfpy.data.schemas.evolution import normal_type, normalized
+from odfpy.data.schemas.schema import DataField, DataSchema, TimeUnit
 from odfpy.errors import SchemaError
 
 PAIRS = {

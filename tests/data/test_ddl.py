@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odfpy.data import schema as odf
-from odfpy.data.ddl import parse_ddl
-from odfpy.data.schema import DataField, DataSchema, TimeUnit
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.ddl import parse_ddl
+from odfpy.data.schemas.schema import DataField, DataSchema, TimeUnit
 from odfpy.errors import SchemaError
 
 MILLIS = odf.Timestamp(TimeUnit.MILLISECOND, "UTC")

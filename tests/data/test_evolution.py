@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_schemas import schemas
 
-from odfpy.data import schema as odf
 from odfpy.data.attributes import ExtraAttributes
-from odfpy.data.evolution import check_evolution, extend_with, is_equivalent, normalized, without_options
-from odfpy.data.schema import DataField, DataSchema, TimeUnit
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.evolution import check_evolution, extend_with, is_equivalent, normalized, without_options
+from odfpy.data.schemas.schema import DataField, DataSchema, TimeUnit
 from odfpy.errors import SchemaError
 
 
@@ -203,8 +203,8 @@ def test_schemas_that_follow_each_other_both_ways_differ_in_order_and_attributes
 
 def test_the_rules_need_no_arrow():
     program = (
-        "import sys, odfpy.data.evolution, odfpy.data.schema, odfpy.data.vocabulary, odfpy.data.system_columns;"
-        "import odfpy.data.multihash, odfpy.data.timestamp, odfpy.data.attributes, odfpy.data.ddl;"
+        "import sys, odfpy.data.schemas.evolution, odfpy.data.schemas.schema, odfpy.data.vocabulary, odfpy.data.schemas.system_columns;"
+        "import odfpy.data.multihash, odfpy.data.timestamp, odfpy.data.attributes, odfpy.data.schemas.ddl;"
         "assert not {'pyarrow', 'numpy', 'sqlglot', 'duckdb'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from odfpy.data.fit import fit_table
+from odfpy.data.schemas.fit import fit_table
 from odfpy.errors import SchemaError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odfpy.data.from_plain import array_of
+from odfpy.data.rows.from_plain import array_of
 from odfpy.errors import InvalidValue
-from odfpy.query.layouts import DataFormat, laid_out
+from odfpy.query.wire.layouts import DataFormat, laid_out
 
 POINT = pa.struct([pa.field("x", pa.int8()), pa.field("y", pa.list_(pa.string()))])
 VALUES: list[tuple[pa.DataType, list[Any]]] = [

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.fixtures import KAMU, KAMU_DATASETS
 
-from odfpy.data.logical_hash import LogicalHasher, ambiguous_columns, logical_hash, logical_hash_of_parquet
 from odfpy.data.multihash import ARROW0_SHA3_256
+from odfpy.data.slices.logical_hash import LogicalHasher, ambiguous_columns, logical_hash, logical_hash_of_parquet
 from odfpy.errors import IntegrityError, ObjectNotFound, SchemaError
 
 RECORDED = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.fixtures import KAMU
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.plain_values import columns_of, is_number, plain
+from odfpy.data.rows.plain_values import columns_of, is_number, plain
 from odfpy.data.timestamp import Timestamp
 
 

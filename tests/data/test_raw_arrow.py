@@ -12,10 +12,10 @@ from support.events import RAW_ARROW, ROOT, unchecked
 
 from odfpy.chain.events import SetDataSchema
 from odfpy.chain.metadata_chain import sum_up
-from odfpy.data import schema
-from odfpy.data.arrow import from_arrow
-from odfpy.data.raw_arrow import check_upgrade, read_raw_arrow
-from odfpy.data.schema import DataField, DataSchema
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.raw_arrow import check_upgrade, read_raw_arrow
+from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.errors import SchemaError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from odfpy.data.retype import plain_batch
+from odfpy.data.schemas.retype import plain_batch
 
 PLACE = pa.struct([pa.field("lat", pa.float64(), nullable=False)])
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.data.plain_values import columns_of, plain
-from odfpy.data.row_files import RowFile, RowFileOptions, RowFormat
-from odfpy.data.row_folder import RowFolder
-from odfpy.data.row_text import as_json, csv_columns, ndjson_lines
+from odfpy.data.rows.files import RowFile, RowFileOptions, RowFormat
+from odfpy.data.rows.folder import RowFolder
+from odfpy.data.rows.plain_values import columns_of, plain
+from odfpy.data.rows.text import as_json, csv_columns, ndjson_lines
 from odfpy.errors import UsageError
 
 NOON = datetime(2024, 3, 1, 12, 0, 0, 500_000, tzinfo=timezone.utc)

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from support.fixtures import KAMU, KAMU_DATASETS
 from support.random_schemas import data_types
 
-from odfpy.data import row_groups
-from odfpy.data import schema as odf
-from odfpy.data.arrow import to_arrow
-from odfpy.data.logical_hash import logical_hash, logical_hash_of_parquet
-from odfpy.data.schema import DataField, DataSchema
-from odfpy.data.slice import SliceStats, SliceWriter, iter_slice, read_slice, slice_schema, slice_stats
-from odfpy.data.system_columns import system_fields
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataField, DataSchema
+from odfpy.data.schemas.system_columns import system_fields
+from odfpy.data.slices import row_groups
+from odfpy.data.slices.logical_hash import logical_hash, logical_hash_of_parquet
+from odfpy.data.slices.slice import SliceStats, SliceWriter, iter_slice, read_slice, slice_schema, slice_stats
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, OdfError, SchemaError

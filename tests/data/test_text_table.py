@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.cli.datasets import ago
-from odfpy.data.text_table import NARROWEST, cells, lines_of
+from odfpy.cli.datasets.listing import ago
+from odfpy.data.rows.text_table import NARROWEST, cells, lines_of
 from odfpy.data.timestamp import Timestamp
 from odfpy.visible import visible
 

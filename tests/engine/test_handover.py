@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.data.retype import retyped
+from odfpy.data.schemas.retype import retyped
 from odfpy.engine.worker.handover import ROW_NUMBER, hand_over
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import InvalidQuery

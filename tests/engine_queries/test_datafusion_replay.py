@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from support.engine_requests import recorded_transforms, success, table_of
 
-from odfpy.data.slice import read_slice
+from odfpy.data.slices.slice import read_slice
 from odfpy.engine.datafusion.engine import DataFusionEngine
 
 ENGINE = DataFusionEngine()

@@ -9,7 +9,7 @@ from support.workspaces import derivative, feed, root, workspace_with
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.primary_key import primary_key_of
+from odfpy.data.schemas.primary_key import primary_key_of
 
 APPEND = "{kind: Append}"
 COUNTED = "select event_time, id, name, count(*) over (partition by name order by id) as n from source"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.part_worlds import World, halves, input_rows, prepared
 from support.query_cases import QUICK, Tuned
 
-from odfpy.engine.spark.incremental.operators import OPERATORS
+from odfpy.engine.spark.incremental.operators.registry import OPERATORS
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
 from odfpy.engine.spark.plan.operators import operators
 

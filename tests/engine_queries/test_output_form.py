@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.data import schema as odf
-from odfpy.data.schema import DataField, DataSchema
-from odfpy.data.slice import read_slice
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema
+from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.engine.floats import in_one_form

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from support.engine_requests import Source, analyze_request, required
 
-from odfpy.data.schema import DataField, Decimal, Int16, Int32, Option, String
+from odfpy.data.schemas.schema import DataField, Decimal, Int16, Int32, Option, String
 from odfpy.engine.contract import AnalyzeResponseSuccess, TransformResponseInvalidQuery
 from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.plan.functions import (

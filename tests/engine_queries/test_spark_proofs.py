@@ -12,10 +12,10 @@ from support.spark_here import in_place
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import KeyPair
-from odfpy.query.commitments import Commitment
-from odfpy.query.request import Include, Request
-from odfpy.query.response import ask
-from odfpy.query.verification import CommittedAnswer, VerificationFailed, verify_answer
+from odfpy.query.wire.commitments import Commitment
+from odfpy.query.wire.request import Include, Request
+from odfpy.query.wire.response import ask
+from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 from support.engine_requests import Source, transform_request
 
-from odfpy.engine.spark.incremental.unfinished import Unfinished
+from odfpy.engine.spark.incremental.state.attempt import Unfinished
 
 SCHEMA = StructType()
 

@@ -11,8 +11,8 @@ import pytest
 from support.ingested import SYSTEM_TIME, TIME, Ingested, table, text
 
 from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeUpsertStream
-from odfpy.data.arrow import from_arrow, to_arrow
-from odfpy.data.schema import (
+from odfpy.data.schemas.arrow import from_arrow, to_arrow
+from odfpy.data.schemas.schema import (
     DataField,
     DataSchema,
     Date,
@@ -24,8 +24,8 @@ from odfpy.data.schema import (
     Struct,
     TimeUnit,
 )
-from odfpy.data.schema import Timestamp as TimestampType
-from odfpy.data.slice import read_slice
+from odfpy.data.schemas.schema import Timestamp as TimestampType
+from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IngestError, IntegrityError, OdfError, SchemaError

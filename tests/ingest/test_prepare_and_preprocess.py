@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from odfpy.chain.sources import ReadCsv
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import SchemaError
 from odfpy.ingest.read import schema_of
 

@@ -26,10 +26,10 @@ from odfpy.chain.sources import (
     MergeUpsertStream,
 )
 from odfpy.codec.tree import from_tree
-from odfpy.data.arrow import from_arrow, to_arrow
-from odfpy.data.evolution import is_equivalent
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import read_slice
+from odfpy.data.schemas.arrow import from_arrow, to_arrow
+from odfpy.data.schemas.evolution import is_equivalent
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IngestError

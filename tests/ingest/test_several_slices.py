@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.ingested import TIME, Ingested, table
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
-from odfpy.data.logical_hash import logical_hash
-from odfpy.data.slice import read_slice
-from odfpy.data.slice_cut import SLICE_ROWS, cut_rows
+from odfpy.data.slices.cut import SLICE_ROWS, cut_rows
+from odfpy.data.slices.logical_hash import logical_hash
+from odfpy.data.slices.slice import read_slice
 from odfpy.errors import SchemaError
 from odfpy.ingest.gather import combined, gathered
 from odfpy.ingest.order import time_order

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from odfpy.errors import SchemaError
-from odfpy.query.layouts import DataFormat, laid_out
-from odfpy.query.schema_formats import SchemaFormat, written
+from odfpy.query.wire.layouts import DataFormat, laid_out
+from odfpy.query.wire.schema_formats import SchemaFormat, written
 
 AOS, SOA, AOA = DataFormat.ARRAY_OF_STRUCTURES, DataFormat.STRUCTURE_OF_ARRAYS, DataFormat.ARRAY_OF_ARRAYS
 

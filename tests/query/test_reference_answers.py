@@ -10,12 +10,12 @@ import pytest
 from support.fixtures import FIXTURES, KAMU
 
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.data.slice import read_slice
+from odfpy.data.slices.slice import read_slice
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.proof import Proof
-from odfpy.query.commitments import Commitment, InvalidCommitment, hash_of
-from odfpy.query.layouts import DataFormat, laid_out
-from odfpy.query.schema_formats import SchemaFormat, written
+from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
+from odfpy.query.wire.layouts import DataFormat, laid_out
+from odfpy.query.wire.schema_formats import SchemaFormat, written
 
 NODE = KeyPair(b"\x7b" * 32)
 

@@ -9,7 +9,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import InvalidQuery
 from odfpy.query.plan import plan
 from odfpy.query.reproducible import NotReproducible, check_reproducible, depends_on_more
-from odfpy.query.request import Include, Request
+from odfpy.query.wire.request import Include, Request
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,8 @@ from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
 from odfpy.repository.bucket.client import PART
 from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses, StoreUnreachable
 from odfpy.repository.bucket.place import open_bucket, parse_place
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 from odfpy.testing.object_store import ObjectStoreContract
 from odfpy.testing.ref_store import RefStoreContract
 from odfpy.testing.side_files import SideFilesContract
@@ -207,8 +207,8 @@ import sys
 from pathlib import Path
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import ConcurrentUpdate
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 met = []
 def meet(done, total):  # the heads have been looked at, and files are on their way
     if not met:

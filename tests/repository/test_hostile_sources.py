@@ -28,7 +28,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectTooLarge
 from odfpy.chain.rules import OffsetsNotSequential, PrevOffsetMismatch, SeedMustBeFirst, SequenceBroken
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import (
     DatasetNotFound,
@@ -40,8 +40,8 @@ from odfpy.errors import (
     TransferError,
 )
 from odfpy.repository import divergence
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import ForeignDataset, transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import ForeignDataset, transfer
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import LocalObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 
 PULL = """
 import sys
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 transfer(open_dataset(sys.argv[1]), open_dataset(sys.argv[2]))
 """
 SIZE = 400_000

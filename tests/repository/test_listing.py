@@ -18,9 +18,9 @@ from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import NotFound
-from odfpy.repository.listing import ListedDataset, NotListable, list_datasets
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import transfer
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -42,7 +42,7 @@ def make(url: str, *names: str) -> None:
 
 
 def _folder(url: str) -> Path:
-    from odfpy.repository.open import _local_path
+    from odfpy.repository.places.open import _local_path
 
     return _local_path(url)
 
@@ -123,7 +123,7 @@ def test_damage_hides_what_a_dataset_says_and_no_other_dataset(repository: str):
 
 
 def test_only_so_much_of_a_history_is_read_for_a_description(repository: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("odfpy.repository.listing._MOST_BLOCKS", 2)
+    monkeypatch.setattr("odfpy.repository.places.listing._MOST_BLOCKS", 2)
     layout = make_dataset(open_dataset(f"{repository}/long"), "metals")
     add_slice(layout, b"one")
     assert names(list_datasets(repository, "metals")) == []

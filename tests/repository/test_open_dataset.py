@@ -11,7 +11,7 @@ from support.small_datasets import make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue
-from odfpy.repository.open import normalize_url, open_dataset
+from odfpy.repository.places.open import normalize_url, open_dataset
 
 
 @pytest.fixture

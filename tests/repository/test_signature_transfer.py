@@ -26,8 +26,8 @@ from odfpy.chain.signatures import (
     path_of,
 )
 from odfpy.errors import ObjectNotFound
-from odfpy.repository.http import http_dataset
-from odfpy.repository.simple_transfer import transfer
+from odfpy.repository.places.http import http_dataset
+from odfpy.repository.transfer.simple import transfer
 
 BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
 

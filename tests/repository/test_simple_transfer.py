@@ -20,8 +20,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository import objects
-from odfpy.repository.open import open_dataset
-from odfpy.repository.simple_transfer import (
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.transfer.simple import (
     ForeignDataset,
     HistoryTakenBack,
     TransferOutcome,

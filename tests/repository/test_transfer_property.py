@@ -10,7 +10,7 @@ from support.small_datasets import contents, image
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import DatasetsDiverged, OdfError
-from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, transfer
+from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 
 
 def expected(source: Chain, target: Chain, *, force: bool) -> TransferOutcome | type[OdfError]:

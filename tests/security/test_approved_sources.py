@@ -13,7 +13,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 NAME = "com.example.folder"
 HARM = """

@@ -26,7 +26,7 @@ from odfpy.engine.datafusion.apart import ForkServer, fork_server
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.errors import InvalidQuery, OdfError, QueryEnded, QueryTimedOut, QueryTooDeep
 from odfpy.sandbox.landlock import landlock_version
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 MEMORY = 512 << 20
 NAME = "com.example.rates"

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from support.flight import OPEN, Served, command, fetch, prepare, query, serving_flight, small_workspace
 from support.serving import PATIENCE, wait_until
 
-from odfpy.serving.budget import Who
 from odfpy.serving.flight.errors import FlightSqlError, WrongMessage
 from odfpy.serving.flight.frames import MOST_MESSAGE, PREFACE, Call, Frames, Violation, check_message, payload_of
 from odfpy.serving.flight.like import LONGEST, Like
 from odfpy.serving.flight.messages import message, unwrap, wrap
 from odfpy.serving.flight.statements import Statement, Statements
 from odfpy.serving.flight.tickets import Question, Ticket
+from odfpy.serving.http.budget import Who
 
 FEW: dict[str, Any] = {"stranger_memory": 2 << 20, "stranger_memory_each": 1 << 20, "patience": 2}
 ENDED = (fl.FlightError, pa.ArrowException, OSError)

@@ -120,7 +120,7 @@ MAY_NAME_IT = {
     "sandbox/python": "starts it",
     "sandbox/view": "shows it in the sandbox",
     "coordinator/diagnosis": "says in words where it is",
-    "cli/system": "says in words where it is",
+    "cli/workspace/system": "says in words where it is",
 }
 MAY_NAME_THE_PROGRAM = {
     "engine/worker/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",

@@ -20,8 +20,8 @@ from odfpy.errors import OdfError, QueryTooDeep, QueryTooLong
 from odfpy.query.plan import plan
 from odfpy.query.question import Query
 from odfpy.query.reproducible import depends_on_more
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.visibility import Visibility, set_visibility
 
 NAME = "com.example.rates"
 FROM = f' from "{NAME}"'

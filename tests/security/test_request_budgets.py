@@ -17,10 +17,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.budget import MemoryBudget, OverBudget, Who, weight_of_json
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.http.budget import MemoryBudget, OverBudget, Who, weight_of_json
 from odfpy.serving.server import DatasetServer
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tokens import Scope, Tokens
 
 VERSION = {"x-odf-smtp-version": "1"}
 NAME = "com.example.open"

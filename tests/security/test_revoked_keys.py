@@ -53,11 +53,11 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError
-from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.http import http_dataset
-from odfpy.repository.simple_transfer import HistoryTakenBack, transfer
+from odfpy.repository.places.http import http_dataset
 from odfpy.repository.smart_transfer.errors import PeerFailed
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
+from odfpy.repository.transfer.simple import HistoryTakenBack, transfer
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 OWNER, CAROL = KeyPair(b"o" * 32), KeyPair(b"c" * 32)
 ID = OWNER.dataset_id
@@ -620,6 +620,6 @@ def test_a_place_that_names_many_signers_gets_few_questions(there: DatasetLayout
         assert there.side is not None
         there.side.write(path_of(hashed.hash), data)
     with pytest.MonkeyPatch.context() as patch, static_server(tmp_path) as server:
-        patch.setattr("odfpy.repository.signature_transfer._MOST_SIGNERS", 20)
+        patch.setattr("odfpy.repository.transfer.signatures._MOST_SIGNERS", 20)
         transfer(http_dataset(f"{server.url}/there"), DatasetLayout.in_memory())
         assert sum("/info/revocations/" in str(one) for one in server.requests) == 20

@@ -19,8 +19,8 @@ from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import to_tree
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.proof import Proof
-from odfpy.query.commitments import Commitment, hash_of
-from odfpy.query.verification import CommittedAnswer, MalformedAnswer
+from odfpy.query.wire.commitments import Commitment, hash_of
+from odfpy.query.wire.verification import CommittedAnswer, MalformedAnswer
 from odfpy.serving.server import DatasetServer
 
 QUESTION = {"query": "select 1 as n", "queryDialect": "SqlDataFusion", "datasets": []}

@@ -21,15 +21,15 @@ from support.workspaces import feed, root, workspace_with
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.arrow import from_arrow
-from odfpy.data.bounded_batches import BATCH_BYTES
 from odfpy.data.multihash import Multihash
-from odfpy.data.slice import iter_slice
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.slices.bounded_batches import BATCH_BYTES
+from odfpy.data.slices.slice import iter_slice
 from odfpy.errors import IntegrityError, OdfError, ResultTooLarge, TransferError
 from odfpy.http.limits import TransferLimits, set_limits
 from odfpy.query.question import Query
-from odfpy.repository.simple_transfer import transfer
-from odfpy.serving.visibility import Visibility, set_visibility
+from odfpy.repository.transfer.simple import transfer
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 NAME = "com.example.rates"
 TIMES = pa.timestamp("ms", "UTC")

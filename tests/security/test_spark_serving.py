@@ -20,13 +20,13 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.worker.admin import stop_engine
 from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import EngineUnavailable, NotConfined
-from odfpy.serving import engines
-from odfpy.serving.access import Caller
-from odfpy.serving.engines import UNCONFINED, ServedEngines, warning
+from odfpy.serving.callers import engines
+from odfpy.serving.callers.access import Caller
+from odfpy.serving.callers.engines import UNCONFINED, ServedEngines, warning
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.flight.errors import as_flight
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 NAME = "com.example.rates"
 SETTINGS = EngineSettings(memory=MEMORY, master="local[2]")

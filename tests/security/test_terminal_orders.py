@@ -15,14 +15,14 @@ from support.terminal import terminal
 from support.workspaces import workspace_with
 
 from odfpy.cli.app import run
-from odfpy.cli.output import Format, Output, Verbosity
-from odfpy.cli.progress import ProgressLine
-from odfpy.cli.terminal import paint, put
+from odfpy.cli.screen.output import Format, Output, Verbosity
+from odfpy.cli.screen.progress import ProgressLine
+from odfpy.cli.screen.terminal import paint, put
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.storage.results import Progress
-from odfpy.data.text_table import lines_of
+from odfpy.data.rows.text_table import lines_of
 from odfpy.errors import OdfError
-from odfpy.serving.logs import JsonFormatter
+from odfpy.serving.http.logs import JsonFormatter
 from odfpy.visible import visible, visible_in_json, visible_lines
 
 CLI = Path(__file__).resolve().parents[2] / "odfpy" / "cli"

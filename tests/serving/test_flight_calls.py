@@ -39,7 +39,9 @@ from support.workspaces import feed
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.query.service import Prepared, Query, QueryService
-from odfpy.serving.access import Caller
+from odfpy.serving.callers.access import Caller
+from odfpy.serving.callers.tokens import Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.flight.beside import serving_flight as serving_beside
 from odfpy.serving.flight.errors import Unauthenticated
 from odfpy.serving.flight.messages import message, parse, unwrap, wrap
@@ -47,10 +49,8 @@ from odfpy.serving.flight.sessions import Session, Sessions
 from odfpy.serving.flight.statements import Schemas, cut_rows, plan_answer
 from odfpy.serving.flight.streams import fitting
 from odfpy.serving.flight.tickets import Question, Ticket
+from odfpy.serving.http.tls import CannotServe, Tls
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import CannotServe, Tls
-from odfpy.serving.tokens import Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 NAMES = f'select name from "{OPEN}"'
 ENDLESS = f'select a.id from "{OPEN}" a, generate_series(1, 100000000) c'

@@ -11,9 +11,9 @@ import pytest
 from starlette.requests import Request
 
 from odfpy.engine.control import Control
-from odfpy.serving.access import Caller
-from odfpy.serving.errors import Refused
-from odfpy.serving.gate import QueryGate
+from odfpy.serving.callers.access import Caller
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.query_limiter import QueryGate
 from odfpy.serving.settings import ServeSettings
 
 

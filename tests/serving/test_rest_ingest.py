@@ -21,8 +21,8 @@ from support.workspaces import root, rows, workspace_with
 from odfpy.chain.ref_store import LocalRefStore
 from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
 
 NAME = "com.example.rates"
 MORE = 4_000_000

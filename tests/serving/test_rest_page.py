@@ -13,9 +13,9 @@ import pytest
 from support.serving import Answer, ask, serving
 from support.workspaces import feed, root, workspace_with
 
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rest.md"
 NAME = "com.example.rates"

@@ -18,10 +18,10 @@ from support.workspaces import feed, root, workspace_with
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import KeyPair
-from odfpy.query.commitments import Commitment
+from odfpy.query.wire.commitments import Commitment
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 PUBLIC, PRIVATE = "com.example.rates", "com.example.secret"
 ROWS = f'select id, name from "{PUBLIC}" where id >= 0 order by "offset"'

@@ -10,8 +10,8 @@ import pytest
 from support.fixtures import FIXTURES, KAMU
 from support.serving import Answer, ask, serving, workspace_at
 
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.visibility import Visibility, set_visibility
 
 RECORDED = sorted(path.stem for path in (FIXTURES / "rest").glob("*.json"))
 

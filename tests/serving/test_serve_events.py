@@ -28,10 +28,10 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import TransferError, UsageError
 from odfpy.repository.events import NoEvents, heads_told
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
+from odfpy.serving.notifications.webhooks import Webhooks
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
-from odfpy.serving.webhooks import Webhooks
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from support.workspaces import feed, root, workspace_with
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 NAME = "com.example.rates"
 EXAMPLES = settings(

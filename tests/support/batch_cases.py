@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from support.engine_requests import transform_request
 from support.query_cases import Runner, zulu
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import OutputSoFar, TransformRequest, TransformResponse, TransformResponseSuccess
 from odfpy.engine.spark.batch.job import compared

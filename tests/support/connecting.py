@@ -7,7 +7,7 @@ from pathlib import Path
 from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.visibility import Visibility, set_visibility
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 RATES, SCREAMED = "com.example.rates", "com.example.screamed"
 _INGESTS = ((1, ("1 EUR 10", "2 <b>&amp;")), (5, ("1 EUR 12",)), (9, ("3 USD 5",)))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import yaml
 from support.fixtures import KAMU
 
-from odfpy.data.slice import read_slice
+from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary, OperationType
 from odfpy.dataset.identity import DatasetId

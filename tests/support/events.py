@@ -25,9 +25,9 @@ from odfpy.chain.events import (
     TransformInput,
 )
 from odfpy.chain.sources import FetchUrl, MergeAppend, ReadNdJson
-from odfpy.data import schema
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataField, DataSchema, DataType
+from odfpy.data.schemas import schema
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

@@ -12,11 +12,11 @@ import pyarrow.flight as fl
 from support.workspaces import feed, root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.flight.messages import message, unwrap, wrap
 from odfpy.serving.flight.server import FlightSqlServer
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tokens import Scope, Tokens
-from odfpy.serving.visibility import Visibility, set_visibility
 
 OPEN = "com.example.open"
 SECRET = "alice/com.example.secret"

@@ -46,7 +46,7 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.data.schema import Bool, Date, Float64, Int64, String
+from odfpy.data.schemas.schema import Bool, Date, Float64, Int64, String
 from odfpy.errors import OdfError
 from odfpy.ingest.read import read
 

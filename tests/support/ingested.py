@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.chain.sources import MergeStrategy
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import read_slice
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary, OperationType
 from odfpy.ingest.normalize import coerce_inferred_event_time

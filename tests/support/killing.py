@@ -23,7 +23,7 @@ from support.zygote import Zygote
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import ExecuteTransform
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.slice import read_slice
+from odfpy.data.slices.slice import read_slice
 from odfpy.engine.worker.admin import engine_status, stop_engine
 
 PATIENCE = 120.0

@@ -31,8 +31,8 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.data import schema as odf
-from odfpy.data.schema import DataField, DataSchema, DataType, Option
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Option
 from odfpy.ingest.read import read
 
 Row = dict[str, Any]

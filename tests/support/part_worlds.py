@@ -19,13 +19,13 @@ from support.engine_requests import Query, Source, queries
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
 from odfpy.engine.spark.execution.tables import Table
-from odfpy.engine.spark.incremental.changes import Changes, multiset, no_rows
-from odfpy.engine.spark.incremental.gates import GateRows, Pull
-from odfpy.engine.spark.incremental.groups import Groups
-from odfpy.engine.spark.incremental.leaves import Rows
-from odfpy.engine.spark.incremental.parts import Block, Gate, Key, settled
-from odfpy.engine.spark.incremental.steps import Steps, steps_of
-from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
+from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Key, settled
+from odfpy.engine.spark.incremental.properties.times import Clock
+from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
+from odfpy.engine.spark.incremental.state.groups import Groups
+from odfpy.engine.spark.incremental.state.source_rows import Rows
+from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from odfpy.sandbox.cell import SandboxError, confined, restricted
 from odfpy.sandbox.limits import Limits, excess, family_of
+from odfpy.sandbox.supervisor import SandboxError, confined, restricted
 from odfpy.sandbox.view import view_of_python
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from odfpy.data import schema as odf
 from odfpy.data.attributes import ExtraAttributes
-from odfpy.data.schema import DataField, DataSchema, DataType, TimeUnit
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, TimeUnit
 
 NAMES = st.text("abcXYZ_0 é", min_size=1, max_size=5)
 UNITS = st.one_of(st.none(), st.sampled_from(TimeUnit))

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext, col, lit
 
-from odfpy.data.arrow import from_arrow, plain_schema
-from odfpy.data.retype import plain_batch
+from odfpy.data.schemas.arrow import from_arrow, plain_schema
+from odfpy.data.schemas.retype import plain_batch
 from odfpy.engine.contract import (
     TransformRequest,
     TransformRequestInput,

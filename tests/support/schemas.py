@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.data.schema import DataField, DataSchema, DataType, Option
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Option
 
 
 def required(**columns: DataType) -> DataSchema:

@@ -20,9 +20,9 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
+from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.visibility import Visibility, set_visibility
 
 PATIENCE = 60
 """Seconds after which a test gives up waiting for something."""

@@ -21,7 +21,7 @@ from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import ARROW0_SHA3_256, Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind

@@ -14,7 +14,6 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import ObjectKind
-from odfpy.repository.signature_transfer import CollectedSignatures
 from odfpy.repository.smart_transfer.messages import ObjectFile, TransferUrl, Visibility, closing_reason
 from odfpy.repository.smart_transfer.session import (
     FAILED,
@@ -33,6 +32,7 @@ from odfpy.repository.smart_transfer.session import (
     Say,
     TakeSignatures,
 )
+from odfpy.repository.transfer.signatures import CollectedSignatures
 
 URL = "memory:"
 

@@ -14,7 +14,7 @@ _PROGRAM = """
 import json
 import odfpy.coordinator.maintenance.gc, odfpy.coordinator.maintenance.compact, odfpy.coordinator.maintenance.reset, odfpy.coordinator.maintenance.repair
 import odfpy.coordinator.transform.rebuild, odfpy.coordinator.pull, odfpy.coordinator.maintenance.verify, odfpy.coordinator.maintenance.fsck
-import odfpy.data.slice, odfpy.data.slice_writer, odfpy.engine.datafusion.engine, odfpy.coordinator.storage.signing
+import odfpy.data.slices.slice, odfpy.data.slices.writer, odfpy.engine.datafusion.engine, odfpy.coordinator.storage.signing
 from odfpy.coordinator.workspace import Workspace
 
 def run(line):

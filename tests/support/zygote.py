@@ -12,7 +12,7 @@ from support.forking import ForkingProcess
 
 _PROGRAM = """
 import odfpy.coordinator.pull, odfpy.coordinator.transfer.remotes, odfpy.ingest.pipeline, odfpy.ingest.fetch, odfpy.ingest.read
-import odfpy.coordinator.transform.engines, odfpy.coordinator.storage.signing, odfpy.data.ddl, odfpy.ingest.prepare.pipe
+import odfpy.coordinator.transform.engines, odfpy.coordinator.storage.signing, odfpy.data.schemas.ddl, odfpy.ingest.prepare.pipe
 import odfpy.engine.datafusion.engine, odfpy.ingest.preprocess, odfpy.state.indexed, odfpy.state.run_file
 from odfpy.coordinator.workspace import Workspace
 

@@ -114,8 +114,8 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
     """The first rows that a branch would add, with the columns that it ends with."""
     import pyarrow as pa
 
-    from odfpy.data.arrow import to_arrow
-    from odfpy.data.fit import fit_table
+    from odfpy.data.schemas.arrow import to_arrow
+    from odfpy.data.schemas.fit import fit_table
 
     state = dataset.on(found.branch).state
     if state.schema is None:
@@ -134,7 +134,7 @@ def rows_of(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """The rows of some blocks, in order of offset, a table for each slice."""
-    from odfpy.data.slice import read_slice
+    from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
     for path in slice_paths(dataset.layout.data, slices):

@@ -35,7 +35,7 @@ from odfpy.errors import InternalError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.data.schema import DataSchema
+    from odfpy.data.schemas.schema import DataSchema
 
 
 def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
@@ -134,10 +134,10 @@ def _moved_slice(
     dataset: StoredDataset, state: ChainState, hashed: HashedBlock, path: Path, time: Timestamp
 ) -> DataSlice:
     """The rows of a block in a slice of their own, with the offsets that follow a state."""
-    from odfpy.data.arrow import to_arrow
-    from odfpy.data.fit import fit_table
-    from odfpy.data.slice_writer import SliceWriter
-    from odfpy.data.system_columns import system_columns_first
+    from odfpy.data.schemas.arrow import to_arrow
+    from odfpy.data.schemas.fit import fit_table
+    from odfpy.data.schemas.system_columns import system_columns_first
+    from odfpy.data.slices.writer import SliceWriter
 
     if state.schema is None:
         raise InternalError(f"{dataset.handle} has rows before it has a schema")

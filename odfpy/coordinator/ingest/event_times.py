@@ -64,8 +64,8 @@ def warnings_of_first_rows(
     rows = ingested.statistics.untimed
     if not rows or rows < ingested.statistics.read or ingested.schema is None or is_chosen(source):
         return ()
-    from odfpy.data.arrow import to_arrow
     from odfpy.data.data_warning import DataWarning, WarningKind
+    from odfpy.data.schemas.arrow import to_arrow
 
     meant = _candidates(to_arrow(ingested.schema), vocab)
     time = Timestamp.from_millis(given.millis)  # as it is in the rows

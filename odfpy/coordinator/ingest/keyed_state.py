@@ -15,7 +15,7 @@ from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.sources import MergeStrategy
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import OdfError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.registry import EngineRegistry

@@ -38,15 +38,15 @@ from odfpy.coordinator.storage.rewriting import (
 )
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.data.slice_cut import SLICE_ROWS
+from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import HashMismatch, InternalError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.data.schema import DataSchema
-    from odfpy.data.slice_writer import SliceInfo
+    from odfpy.data.schemas.schema import DataSchema
+    from odfpy.data.slices.writer import SliceInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,8 @@ def _add_group(made: Rewriting, group: Group, data: DataSlice | None) -> None:
 def _merged_slice(dataset: StoredDataset, state: ChainState, group: Group, path: Path) -> SliceInfo:
     """2. and 3. The rows of several slices in one."""
     from odfpy.data.memory import bulk_memory
-    from odfpy.data.slice_writer import SliceWriter
-    from odfpy.data.system_columns import system_columns_first
+    from odfpy.data.schemas.system_columns import system_columns_first
+    from odfpy.data.slices.writer import SliceWriter
 
     if state.schema is None:
         raise InternalError(f"{dataset.handle} has rows before it has a schema")
@@ -297,9 +297,9 @@ def _merged_slice(dataset: StoredDataset, state: ChainState, group: Group, path:
 def _rows(files: list[Path], schema: DataSchema, state: ChainState) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    from odfpy.data.arrow import to_arrow
-    from odfpy.data.fit import fit_table
-    from odfpy.data.slice import iter_slice
+    from odfpy.data.schemas.arrow import to_arrow
+    from odfpy.data.schemas.fit import fit_table
+    from odfpy.data.slices.slice import iter_slice
 
     wanted = to_arrow(schema)
     for file in files:

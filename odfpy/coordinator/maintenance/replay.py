@@ -115,7 +115,7 @@ def _compare_versions(set_transform: SetTransform, version: str) -> str:
 
 
 def _rows(path: Path, this: Verification) -> Counter[str]:
-    from odfpy.data.slice import read_slice
+    from odfpy.data.slices.slice import read_slice
 
     vocab = this.states[-1].vocab
     table = read_slice(path, vocab=vocab)

@@ -24,9 +24,9 @@ from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, UsageError
-from odfpy.repository.listing import ListedDataset, list_datasets
 from odfpy.repository.objects import run_all
-from odfpy.repository.open import is_writable, open_dataset
+from odfpy.repository.places.listing import ListedDataset, list_datasets
+from odfpy.repository.places.open import is_writable, open_dataset
 
 GOOD_WHILE = Duration.parse("2w")
 """How old garbage is by default; no push that is still at work has begun before."""

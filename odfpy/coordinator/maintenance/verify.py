@@ -41,7 +41,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import ChainRuleViolation, HashMismatch, ObjectNotFound, OdfError
-from odfpy.repository.clock import FromTheFuture, ahead
+from odfpy.repository.transfer.clock import FromTheFuture, ahead
 
 _RESTORE = (
     "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
@@ -203,8 +203,8 @@ def _verify_object(
 
 def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
     """What a slice holds: number and offsets of rows, logical hash."""
-    from odfpy.data.logical_hash import ambiguous_columns, logical_hash_of_parquet
-    from odfpy.data.slice import slice_stats
+    from odfpy.data.slices.logical_hash import ambiguous_columns, logical_hash_of_parquet
+    from odfpy.data.slices.slice import slice_stats
 
     store = this.dataset.layout.data
     path = store.local_path(data.physical_hash)

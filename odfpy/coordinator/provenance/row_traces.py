@@ -167,7 +167,7 @@ class RowTraces:
             return {(row.key, question.sign(row)) for row in found}
 
     def _read(self, path: str) -> pa.Table:
-        from odfpy.data.slice import read_slice
+        from odfpy.data.slices.slice import read_slice
 
         return read_slice(path, vocab=self.dataset.state.vocab)
 

@@ -70,7 +70,7 @@ class StoredRows:
         Args:
             offsets: of the rows, in growing order.
         """
-        from odfpy.data.slice import read_rows
+        from odfpy.data.slices.slice import read_rows
 
         store = self.dataset.layout.data
         for item in self.slices:
@@ -133,7 +133,7 @@ class StoredRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from odfpy.data.slice import read_rows, read_slice
+        from odfpy.data.slices.slice import read_rows, read_slice
 
         vocab, found = self.dataset.state.vocab, []
         less = pa.array([int(kind) for kind in OperationType if kind.weight < 0], pa.int32())
@@ -150,7 +150,7 @@ class StoredRows:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from odfpy.data.slice import read_rows, read_slice
+        from odfpy.data.slices.slice import read_rows, read_slice
 
         vocab = self.dataset.state.vocab
         found = read_slice(path, [vocab.event_time_column], vocab=vocab).column(0).combine_chunks()

@@ -66,7 +66,7 @@ class Comparison:
 
     def __iter__(self) -> Iterator[RowChange]:
         """The differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
-        from odfpy.data.plain_values import columns_of, plain
+        from odfpy.data.rows.plain_values import columns_of, plain
 
         for batch in self.answer:
             columns = columns_of(_table(batch))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.coordinator.reading.export_place import IN_FOLDER, SUFFIX, Place, sidecar_of
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.multihash import Multihash
-from odfpy.data.row_files import RowFileOptions
-from odfpy.data.row_folder import FileInFolder, RowFolder
+from odfpy.data.rows.files import RowFileOptions
+from odfpy.data.rows.folder import FileInFolder, RowFolder
 from odfpy.errors import ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.scans import ScanRequest, scanned
 from odfpy.errors import SchemaError
-from odfpy.query.catalogue import Dataset
+from odfpy.query.registry import Dataset
 from odfpy.query.slice_rows import scan_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
 
 def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
     """Asks for the rows of `tail`, which may have so many bytes."""
-    from odfpy.data.arrow import to_arrow
+    from odfpy.data.schemas.arrow import to_arrow
 
     state = dataset.state
     if state.schema is None:
@@ -62,35 +62,35 @@ class WorkspaceCatalogue:
     storage: Storage
 
     def find(self, name: str | DatasetId) -> StoredDataset:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return self.storage.get(dataset.handle.id).at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return find_block(self.storage.get(dataset.handle.id), text)
 
     def owner(self, block: Multihash) -> str | None:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         having = (one for one in self.storage.datasets() if block in one.layout.blocks)
         return next((str(one.handle) for one in having), None)
 
     def names(self) -> list[str]:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return [str(one.handle) for one in self.storage.datasets()]
 
     @property
     def listing(self) -> str:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return "`odf list` shows the datasets"
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return self.storage.scratch()
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """See `odfpy.query.catalogue.Catalogue`."""
+        """See `odfpy.query.registry.Catalogue`."""
         return schema_file(self.storage, schema)

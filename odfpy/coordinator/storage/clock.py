@@ -10,7 +10,7 @@ from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import IngestError
-from odfpy.repository.clock import MOST_AHEAD, TOLERANCE, ahead
+from odfpy.repository.transfer.clock import MOST_AHEAD, TOLERANCE, ahead
 
 
 class ClockAhead(IngestError, code="E409"):

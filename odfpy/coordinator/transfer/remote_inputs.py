@@ -12,8 +12,8 @@ from odfpy.chain.events import Seed
 from odfpy.chain.ref_store import HEAD
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
-from odfpy.repository.listing import ListedDataset, NotListable, list_datasets
-from odfpy.repository.open import open_dataset
+from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
+from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import RepositoryRegistry, resolve_remote
 
 

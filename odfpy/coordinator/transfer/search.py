@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from odfpy.dataset.names import is_url
 from odfpy.errors import OdfError, UsageError
 from odfpy.http.url import without_user
-from odfpy.repository.listing import ListedDataset, list_datasets
-from odfpy.repository.open import is_path, normalize_url
+from odfpy.repository.places.listing import ListedDataset, list_datasets
+from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.registry import RepositoryRegistry
 
 

@@ -15,8 +15,8 @@ from odfpy.coordinator.lineage.graph import DependencyOrder
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.storage.stored_dataset import inputs_in
 from odfpy.coordinator.transform.slices import schema_file
-from odfpy.data.primary_key import primary_key_of
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.primary_key import primary_key_of
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
@@ -147,7 +147,7 @@ def schema_from_source(
         IngestError: the columns that it gives cannot be merged; the message names the column.
         SchemaError: they do not fit the schema that the dataset has; the message names the field.
     """
-    from odfpy.data.arrow import to_arrow
+    from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.evolve import first_schema, next_schema
     from odfpy.ingest.normalize import normalize_rows
     from odfpy.ingest.preprocess import preprocess
@@ -173,7 +173,7 @@ def schema_from_source(
 
 def _read_schema(source: Source, root: Path) -> pa.Schema | None:
     """The columns as read: as declared, as the source always has them, or as a Parquet file on this machine says."""
-    from odfpy.data.arrow import to_arrow
+    from odfpy.data.schemas.arrow import to_arrow
     from odfpy.ingest.read import schema_of
 
     is_of_ethereum = isinstance(source, SetPollingSource) and isinstance(source.fetch, FetchEthereumLogs)
@@ -187,7 +187,7 @@ def _read_schema(source: Source, root: Path) -> pa.Schema | None:
     if isinstance(source, AddPushSource) or source.prepare or not isinstance(source.read, ReadParquet):
         return None
     if isinstance(source.fetch, FetchEthereumLogs):
-        from odfpy.ingest.fetch.ethereum import columns_of
+        from odfpy.ingest.fetch.ethereum.step import columns_of
 
         return columns_of(source.fetch)
     return _schema_of_file(source.fetch, root)
@@ -198,7 +198,7 @@ def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from odfpy.data.arrow import plain_schema
+    from odfpy.data.schemas.arrow import plain_schema
     from odfpy.ingest.fetch import FetchContext, fetch
 
     if not isinstance(fetch_step, FetchFilesGlob) and not (

@@ -11,8 +11,8 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.analysis import Source, StateOf, analyze, schema_from_source, sources_of
 from odfpy.coordinator.transform.run import OUR_ENGINES
-from odfpy.data.evolution import extend_with_result, new_fields_optional
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.evolution import extend_with_result, new_fields_optional
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess
 from odfpy.engine.registry import EngineRegistry

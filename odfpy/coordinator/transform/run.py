@@ -32,10 +32,10 @@ from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputInterval, move, new_intervals
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
-from odfpy.data.evolution import extend_with_result, is_equivalent
 from odfpy.data.multihash import Multihash
-from odfpy.data.primary_key import primary_key_of, with_primary_key
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
+from odfpy.data.schemas.primary_key import primary_key_of, with_primary_key
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine import contract

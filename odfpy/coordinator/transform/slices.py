@@ -12,9 +12,9 @@ from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.state import new_data_of
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.data.evolution import normalized
 from odfpy.data.multihash import Multihash
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.evolution import normalized
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.files import written_aside
 
@@ -56,7 +56,7 @@ def schema_file(storage: Storage, schema: DataSchema) -> Path:
     if not path.exists():
         import pyarrow.parquet as pq
 
-        from odfpy.data.arrow import to_arrow
+        from odfpy.data.schemas.arrow import to_arrow
 
         path.parent.mkdir(parents=True, exist_ok=True)
         with written_aside(path) as temporary:

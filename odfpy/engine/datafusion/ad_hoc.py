@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from odfpy.data.arrow import plain_schema
-from odfpy.data.slice import slice_schema
+from odfpy.data.schemas.arrow import plain_schema
+from odfpy.data.slices.slice import slice_schema
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_schema
+from odfpy.data.schemas.arrow import plain_schema
 from odfpy.engine.contract import (
     AnalyzeRequest,
     PreprocessRequest,

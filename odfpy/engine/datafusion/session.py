@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import plain_schema
-from odfpy.data.retype import plain_batch
+from odfpy.data.schemas.arrow import plain_schema
+from odfpy.data.schemas.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
 from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.engine.datafusion.json_functions import register_json_functions

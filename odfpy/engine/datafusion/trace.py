@@ -21,8 +21,8 @@ from odfpy.engine.datafusion.plan import operator
 from odfpy.engine.datafusion.session import quoted, rows_in_order
 from odfpy.engine.datafusion.transform import Analysis, Reading, analyzed, operation_types, readings
 from odfpy.engine.output import final_columns
+from odfpy.engine.traced_rows import Source, Wanted, keys_of, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
-from odfpy.engine.wanted import Source, Wanted, keys_of, write_answer
 from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:

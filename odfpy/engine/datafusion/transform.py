@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data.arrow import from_arrow
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import (
@@ -26,7 +26,6 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.datafusion.failures import datafusion_errors
-from odfpy.engine.datafusion.late_hints import check_no_late_hints
 from odfpy.engine.datafusion.plan import check_row_by_row, scans
 from odfpy.engine.datafusion.session import (
     name_rows,
@@ -35,7 +34,8 @@ from odfpy.engine.datafusion.session import (
     rows_in_order,
     run_query,
 )
-from odfpy.engine.lateness import late_tally
+from odfpy.engine.lateness.hints import check_no_late_hints
+from odfpy.engine.lateness.slices import late_tally
 from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark

@@ -7,7 +7,7 @@ current state, no key    rows alike in all data columns count together; as often
 current state, a key     of each key the last row, unless that takes away
 as of a time, no key     the current state of the rows up to that event time
 as of a time, a key      of each key the version in force at that time, as temporal tables have them: see
-                         `odfpy.engine.spark.incremental.temporal`
+                         `odfpy.engine.spark.incremental.operators.temporal`
 
 A dataset as at some moment is the same over the rows up to an offset: that is a matter of which rows are in the log.
 """

@@ -17,13 +17,13 @@ from odfpy.engine.spark.process.host import SparkHost
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
-from odfpy.engine.worker.inmate import serve
 from odfpy.engine.worker.java import JavaRuntime
 from odfpy.engine.worker.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
 from odfpy.engine.worker.run_folder import RunFolder
+from odfpy.engine.worker.sandboxed_host import serve
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
-from odfpy.sandbox.cell import Cell, SandboxError, confined, restricted, unconfined
 from odfpy.sandbox.limits import Limits, excess, family_of, most_memory
+from odfpy.sandbox.supervisor import Cell, SandboxError, confined, restricted, unconfined
 from odfpy.sandbox.view import View, is_in, view_of_python
 
 _LOG: Final = 2

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfpy.data.arrow import plain_array, plain_schema
-from odfpy.data.retype import retyped
+from odfpy.data.schemas.arrow import plain_array, plain_schema
+from odfpy.data.schemas.retype import retyped
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.plan.types import readable_type

@@ -17,11 +17,11 @@ from odfpy.chain.sources import (
     FetchUrl,
 )
 from odfpy.errors import InternalError
-from odfpy.ingest.fetch.container import fetch_container
+from odfpy.ingest.fetch.container.step import fetch_container
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
-from odfpy.ingest.fetch.ethereum import fetch_ethereum_logs
+from odfpy.ingest.fetch.ethereum.step import fetch_ethereum_logs
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
-from odfpy.ingest.fetch.mqtt import fetch_mqtt
+from odfpy.ingest.fetch.mqtt.step import fetch_mqtt
 from odfpy.ingest.fetch.options import SourceOptions
 from odfpy.ingest.fetch.url import fetch_url
 

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning
-from odfpy.data.fit import fit_table
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.ingest.known_otherwise import others, places_known_otherwise, warning_of, with_fingerprints
 from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest

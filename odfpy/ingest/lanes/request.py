@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from odfpy.chain.sources import MergeStrategy, ReadStep
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.scalars import U64
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice_writer import SliceInfo
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.writer import SliceInfo
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.pipeline import IngestStatistics

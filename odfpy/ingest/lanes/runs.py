@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend
-from odfpy.data.arrow import to_arrow
 from odfpy.data.memory import bulk_memory
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
 from odfpy.ingest.evolve import untyped_columns

@@ -25,13 +25,13 @@ import pyarrow as pa
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.data.arrow import to_arrow
 from odfpy.data.data_warning import DataWarning
-from odfpy.data.fit import fit_table
 from odfpy.data.memory import bulk_memory
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice_cut import cut_rows
-from odfpy.data.slice_writer import SliceInfo
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.fit import fit_table
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.cut import cut_rows
+from odfpy.data.slices.writer import SliceInfo
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.errors import OdfError
 from odfpy.files import written_aside

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataSchema
-from odfpy.data.slice import read_slice, slice_schema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import read_slice, slice_schema
 from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, rows_of_run, write_table

@@ -21,12 +21,12 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.data.arrow import from_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
 from odfpy.ingest.read.csv import csv_parts, csv_schema, read_csv
-from odfpy.ingest.read.esri_shapefile import esri_parts, read_esri_shapefile
-from odfpy.ingest.read.geojson import geojson_parts, geojson_schema, read_geojson, read_ndgeojson
+from odfpy.ingest.read.geo.esri_shapefile import esri_parts, read_esri_shapefile
+from odfpy.ingest.read.geo.geojson import geojson_parts, geojson_schema, read_geojson, read_ndgeojson
 from odfpy.ingest.read.json import json_parts, json_schema, ndjson_parts, read_json, read_ndjson
 from odfpy.ingest.read.parquet import parquet_parts, read_parquet
 from odfpy.ingest.read.part import WHOLE, Part
@@ -70,7 +70,7 @@ def schema_of(step: ReadStep) -> DataSchema | None:
         raise SchemaError(
             f"Read step {step.KIND} has both `schema` and `ddlSchema`", hint="Keep `schema`; `ddlSchema` is deprecated."
         )
-    from odfpy.data.ddl import parse_ddl
+    from odfpy.data.schemas.ddl import parse_ddl
 
     return parse_ddl(step.ddl_schema)
 

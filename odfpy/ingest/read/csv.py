@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from odfpy.chain.sources import ReadCsv
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError, SchemaError
 from odfpy.ingest.read.csv_text import (
     Dialect,

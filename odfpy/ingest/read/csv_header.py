@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfpy.chain.sources import ReadCsv
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import HeaderMissing
 from odfpy.ingest.read.csv import first_record
 from odfpy.ingest.read.csv_text import Dialect

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyarrow import json
 
 from odfpy.chain.sources import ReadJson, ReadNdJson
-from odfpy.data.arrow import to_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import BadValue
 from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, in_turn, is_utf8, map_pieces
 from odfpy.ingest.read.json_array import JsonArray, cut_at_item

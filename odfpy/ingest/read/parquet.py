@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.chain.sources import ReadParquet
-from odfpy.data.arrow import from_arrow, to_arrow
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import from_arrow, to_arrow
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError
 from odfpy.ingest.read.files import opening
 from odfpy.ingest.read.part import WHOLE, Part, parts_between

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data import schema as odf
-from odfpy.data.arrow import from_arrow_type, plain_array
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.arrow import from_arrow_type, plain_array
 from odfpy.errors import BadValue, SchemaError
 from odfpy.ingest.read.text import DEFAULT_FORMATS, TimeFormats, Unfit, check_years, first_unfit, parse_texts, retime
 

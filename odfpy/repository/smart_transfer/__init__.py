@@ -6,5 +6,5 @@ incoming      blocks from elsewhere on top of what a dataset has: checked, then 
 session       how a side of a conversation is written down: a generator of steps that knows of no network
 pull, push    the two conversations, both sides of each
 signed_urls   URLs that let the bearer get or put one object for some time
-websocket     the client's transport; the server's is `odfpy.serving.smart`
+websocket     the client's transport; the server's is `odfpy.serving.transfer.smart`
 """

@@ -12,15 +12,15 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.divergence import compare_chains
-from odfpy.repository.http import http_dataset
-from odfpy.repository.node import give_signatures, node_dataset
 from odfpy.repository.objects import BytesProgress
-from odfpy.repository.signature_transfer import carry_revocations
-from odfpy.repository.simple_transfer import TransferOutcome, TransferResult, decide, head_of_source, transfer
+from odfpy.repository.places.http import http_dataset
+from odfpy.repository.places.node import give_signatures, node_dataset
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.websocket import converse
+from odfpy.repository.transfer.signatures import carry_revocations
+from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, decide, head_of_source, transfer
 
 
 def pull_from_node(

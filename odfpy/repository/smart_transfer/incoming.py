@@ -18,11 +18,11 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetsDiverged, IntegrityError
 from odfpy.repository.divergence import EncodedBlock
 from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
-from odfpy.repository.simple_transfer import ForeignDataset
-from odfpy.repository.slice_checks import check_slices
 from odfpy.repository.smart_transfer.archive import Limits, unpack
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import BlocksBatch
+from odfpy.repository.transfer.simple import ForeignDataset
+from odfpy.repository.transfer.slice_checks import check_slices
 
 MAX_OBJECT_SIZE = 1 << 40
 """Bytes of a data file or checkpoint, by default."""

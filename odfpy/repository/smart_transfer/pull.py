@@ -22,10 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
-from odfpy.repository.clock import require_past
 from odfpy.repository.objects import LinkedObject, linked_objects
-from odfpy.repository.signature_transfer import CollectedSignatures
-from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_id
@@ -64,6 +61,9 @@ from odfpy.repository.smart_transfer.session import (
     refused,
     say,
 )
+from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.signatures import CollectedSignatures
+from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 MAX_ROUND = 4 * 1024**3
 """Bytes of the objects that are asked for at once, for the same reason as `MAX_OBJECTS`."""

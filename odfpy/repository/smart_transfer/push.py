@@ -23,10 +23,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
-from odfpy.repository.clock import require_past
-from odfpy.repository.given_signatures import GivenSignatures
 from odfpy.repository.objects import LinkedObject, linked_objects
-from odfpy.repository.simple_transfer import ForeignDataset, TransferOutcome, TransferResult
 from odfpy.repository.smart_transfer.archive import Limits, pack
 from odfpy.repository.smart_transfer.errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.incoming import MAX_OBJECT_SIZE, Incoming, commit, place, read_blocks
@@ -77,6 +74,9 @@ from odfpy.repository.smart_transfer.session import (
     refused,
     say,
 )
+from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.given_signatures import GivenSignatures
+from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 _MAX_SILENT_PINGS = 6
 

@@ -22,7 +22,6 @@ from odfpy.chain.signatures import (
     says_signed,
 )
 from odfpy.data.timestamp import Timestamp
-from odfpy.repository.given_signatures import MOST_KEYS, GivenSignatures, files_of
 from odfpy.repository.smart_transfer import messages
 from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.incoming import Incoming
@@ -34,6 +33,7 @@ from odfpy.repository.smart_transfer.signature_messages import (
     PushSignatures,
     SideFile,
 )
+from odfpy.repository.transfer.given_signatures import MOST_KEYS, GivenSignatures, files_of
 
 # --- The client ---
 

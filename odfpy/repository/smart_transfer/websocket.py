@@ -23,9 +23,8 @@ from odfpy.http.resume import TransferInterrupted
 from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
-from odfpy.repository.http import http_dataset
 from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
-from odfpy.repository.signature_transfer import collect_signatures
+from odfpy.repository.places.http import http_dataset
 from odfpy.repository.smart_transfer.errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
 from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER
@@ -46,6 +45,7 @@ from odfpy.repository.smart_transfer.session import (
     TakeSignatures,
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
+from odfpy.repository.transfer.signatures import collect_signatures
 
 if TYPE_CHECKING:
     from websockets.client import ClientProtocol

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
+from odfpy.serving.callers.visible import VisibleDatasets
 from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.sessions import Middleware
 from odfpy.serving.flight.tickets import Question
-from odfpy.serving.visible import VisibleDatasets
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.serving.budget import MemoryBudget
 from odfpy.serving.flight.server import FlightSqlServer
-from odfpy.serving.logs import log
+from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.logs import log
+from odfpy.serving.http.tls import CannotServe, Tls
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import CannotServe, Tls
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from odfpy.errors import (
     UnsupportedQuery,
     UsageError,
 )
-from odfpy.serving.logs import log
+from odfpy.serving.http.logs import log
 
 _LONGEST: Final = 1500
 """Characters of a message: it is sent as a header, more than once, and clients take 8 KB of headers."""

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from odfpy.serving.addresses import Addresses, address_of
-from odfpy.serving.budget import MemoryBudget, OverBudget, Reservation, Who
 from odfpy.serving.flight.frames import PREFACE, Call, Frames, Violation, payload_of
-from odfpy.serving.logs import log
+from odfpy.serving.http.addresses import Addresses, address_of
+from odfpy.serving.http.budget import MemoryBudget, OverBudget, Reservation, Who
+from odfpy.serving.http.logs import log
+from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import Tls
 
 _COPIES: Final = 3
 """How often what a client sends is in memory: at gRPC, as bytes of Python, and as what is made of them."""

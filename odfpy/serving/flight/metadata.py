@@ -11,14 +11,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.slice import slice_schema
+from odfpy.data.slices.slice import slice_schema
 from odfpy.errors import OdfError
+from odfpy.serving.callers.visible import VisibleDatasets
 from odfpy.serving.flight.like import Like
 from odfpy.serving.flight.messages import name_of
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sql_info import sql_info
 from odfpy.serving.flight.types import type_info
-from odfpy.serving.visible import VisibleDatasets
 
 TABLE: Final = "TABLE"
 

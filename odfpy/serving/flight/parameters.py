@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.arrow import to_arrow
+from odfpy.data.schemas.arrow import to_arrow
 from odfpy.query.dialects import with_parameters
 from odfpy.query.plan import Plan
 

@@ -22,9 +22,10 @@ import pyarrow.flight as fl
 from odfpy.coordinator.workspace import Workspace
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
-from odfpy.serving.budget import MemoryBudget, Who
-from odfpy.serving.datasets import ServedDatasets
-from odfpy.serving.engines import ServedEngines
+from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.engines import ServedEngines
+from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.visible import VisibleDatasets
 from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
@@ -36,11 +37,10 @@ from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, Mid
 from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, Running
 from odfpy.serving.flight.tickets import Question, Ticket
-from odfpy.serving.logs import log
-from odfpy.serving.reach import Reaches
+from odfpy.serving.http.budget import MemoryBudget, Who
+from odfpy.serving.http.logs import log
+from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tls import Tls
-from odfpy.serving.visible import VisibleDatasets
 
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 _CANCELLED: Final = 1

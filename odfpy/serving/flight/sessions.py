@@ -26,7 +26,7 @@ import pyarrow.flight as fl
 
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.query.dialects import DIALECTS
-from odfpy.serving.access import Caller, find_caller
+from odfpy.serving.callers.access import Caller, find_caller
 from odfpy.serving.flight.errors import Unauthenticated, told
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA
 

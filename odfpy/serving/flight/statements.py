@@ -22,10 +22,10 @@ from odfpy.query.dialects import dialect_named
 from odfpy.query.plan import Plan, plan
 from odfpy.query.question import Query
 from odfpy.query.service import QueryService
-from odfpy.serving.budget import Who
 from odfpy.serving.flight.errors import UnknownStatement
 from odfpy.serving.flight.parameters import parameter_schema
 from odfpy.serving.flight.tickets import Question, Ticket
+from odfpy.serving.http.budget import Who
 
 if TYPE_CHECKING:
     from odfpy.data.multihash import Multihash

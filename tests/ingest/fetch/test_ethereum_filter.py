@@ -6,7 +6,7 @@ import pytest
 
 from odfpy.errors import InvalidValue
 from odfpy.ethereum.events import selector_of
-from odfpy.ingest.fetch.ethereum_filter import LogFilter, parse_filter
+from odfpy.ingest.fetch.ethereum.filter import LogFilter, parse_filter
 
 A, B = b"\xaa" * 20, b"\xbb" * 20
 T, U = b"\x11" * 32, b"\x22" * 32

@@ -28,7 +28,7 @@ from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import FetchError, InvalidValue
 from odfpy.ingest.fetch import FetchContext, FetchedFile, SourceOptions, fetch
-from odfpy.ingest.fetch.mqtt import record_of
+from odfpy.ingest.fetch.mqtt.step import record_of
 
 LONG, SHORT = 30_000, 100
 """Milliseconds of waiting for messages that come, and for messages that do not."""
@@ -370,7 +370,7 @@ def test_options_that_cannot_be_used(given: dict[str, Any], message: str, broker
 
 
 def test_without_the_library_the_error_names_the_extra(broker: Broker, reader: Reader, monkeypatch: Any):
-    monkeypatch.delitem(sys.modules, "odfpy.ingest.fetch.mqtt_session", raising=False)
+    monkeypatch.delitem(sys.modules, "odfpy.ingest.fetch.mqtt.session", raising=False)
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
     with pytest.raises(FetchError, match="Mqtt sources need the Python package paho") as caught:
         reader.inputs(step_of(broker, "t"))

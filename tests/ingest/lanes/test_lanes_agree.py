@@ -30,10 +30,10 @@ from odfpy.chain.sources import (
     ReadStep,
 )
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.data import schema as odf
 from odfpy.data.data_warning import DataWarning, WarningKind
-from odfpy.data.schema import DataField, DataSchema, Option
-from odfpy.data.slice import read_slice
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema, Option
+from odfpy.data.slices.slice import read_slice
 from odfpy.engine.contract import JobRequest
 from odfpy.engine.jobs import result_of, run_job
 from odfpy.errors import BadValue, IngestError, OdfError, TooManyRetractions

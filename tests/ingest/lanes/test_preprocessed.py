@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from odfpy.chain.sources import MergeAppend, ReadCsv
-from odfpy.data import schema as odf
-from odfpy.data.schema import DataField, DataSchema
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.transform import TransformSql

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.ingested import TIME, Ingested
 
 from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.ingest.normalize import primary_key
 from odfpy.state.current import KeyedState
 from odfpy.state.indexed import IndexedState

@@ -17,7 +17,7 @@ from support.reading import Reader, set_piece_size
 from support.schemas import optional, required
 
 from odfpy.chain.sources import ReadCsv
-from odfpy.data.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp
+from odfpy.data.schemas.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp
 from odfpy.errors import BadValue, IngestError, InvalidValue, OdfError, SchemaError
 
 A_AND_B = required(a=Int64(), b=String())

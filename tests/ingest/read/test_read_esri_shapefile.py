@@ -18,9 +18,9 @@ from support.schemas import optional, required
 from support.shapefiles import archive, files
 
 from odfpy.chain.sources import ReadEsriShapefile
-from odfpy.data.schema import Bool, Date, Decimal, Float64, Int64, String, Timestamp
+from odfpy.data.schemas.schema import Bool, Date, Decimal, Float64, Int64, String, Timestamp
 from odfpy.errors import BadValue, IngestError, SchemaError
-from odfpy.ingest.read import dbf
+from odfpy.ingest.read.geo import dbf
 
 ONE = {"id": 1, "name": "a"}
 SQUARE = [[0, 0], [0, 4], [4, 4], [4, 0], [0, 0]]

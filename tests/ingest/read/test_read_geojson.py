@@ -13,10 +13,10 @@ from support.reading import Reader, set_piece_size
 from support.schemas import optional
 
 from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
-from odfpy.data.schema import DataSchema, Date, Float64, Int64, List, Option, String, Timestamp
+from odfpy.data.schemas.schema import DataSchema, Date, Float64, Int64, List, Option, String, Timestamp
 from odfpy.errors import BadValue
-from odfpy.ingest.read import geojson_features
-from odfpy.ingest.read.geometry_text import float_text
+from odfpy.ingest.read.geo import geojson_features
+from odfpy.ingest.read.geo.geometry_text import float_text
 
 POINT = '{"type":"Point","coordinates":[1.5,2]}'
 POINT_TEXT = '{"coordinates":[1.5,2],"type":"Point"}'

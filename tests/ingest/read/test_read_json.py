@@ -20,7 +20,7 @@ from support.schemas import optional, required
 
 import odfpy.ingest.read.json as json_reader
 from odfpy.chain.sources import ReadJson, ReadNdJson
-from odfpy.data.schema import (
+from odfpy.data.schemas.schema import (
     Binary,
     Bool,
     DataField,

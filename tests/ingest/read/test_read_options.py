@@ -22,7 +22,7 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.data.schema import Bool, DataType, Date, Decimal, Float32, Float64, Int8, Int64, Timestamp, UInt8
+from odfpy.data.schemas.schema import Bool, DataType, Date, Decimal, Float32, Float64, Int8, Int64, Timestamp, UInt8
 from odfpy.errors import BadValue, OdfError
 
 DAY = optional(a=Date())

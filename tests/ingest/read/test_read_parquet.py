@@ -16,7 +16,7 @@ from support.fixtures import KAMU
 from support.schemas import optional, required
 
 from odfpy.chain.sources import ReadParquet
-from odfpy.data.schema import (
+from odfpy.data.schemas.schema import (
     Bool,
     DataField,
     DataSchema,

@@ -19,7 +19,7 @@ from odfpy.chain.sources import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.data.schema import DataField, DataSchema, Int64, Option, String
+from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
 from odfpy.errors import BadValue
 from odfpy.ingest.read import Part, inferred_schema, parts_of, read, read_part
 from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, rewrite_as_utf8

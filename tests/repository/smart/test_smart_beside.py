@@ -19,12 +19,12 @@ from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, ForgedSignature, Sign
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetsDiverged, TransferError
-from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.node import node_dataset
-from odfpy.repository.reference_transfer import fetch_reference, send_reference
-from odfpy.repository.simple_transfer import TransferOutcome
+from odfpy.repository.places.node import node_dataset
 from odfpy.repository.smart_transfer.errors import AccessRefused
-from odfpy.serving.tokens import Scope, Tokens
+from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
+from odfpy.repository.transfer.references import fetch_reference, send_reference
+from odfpy.repository.transfer.simple import TransferOutcome
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 NAME = "com.example.rates"
 TAG = ReferenceName.of(ReferenceKind.TAG, "v1")
@@ -121,7 +121,7 @@ def test_what_a_push_has_left_behind_follows_with_the_next(node: Node, here: Dat
 def test_many_signatures_go_in_several_requests(
     node: Node, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odfpy.repository.node.MOST_SIDE_FILES", 2)
+    monkeypatch.setattr("odfpy.repository.places.node.MOST_SIDE_FILES", 2)
     send_dataset(here, node.url)
     assert_signed(node.layout)
 

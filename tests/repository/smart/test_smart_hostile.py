@@ -19,7 +19,6 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetsDiverged, OdfError
 from odfpy.repository.objects import ObjectKind
-from odfpy.repository.simple_transfer import ForeignDataset
 from odfpy.repository.smart_transfer.archive import pack
 from odfpy.repository.smart_transfer.errors import PeerFailed, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.messages import (
@@ -43,6 +42,7 @@ from odfpy.repository.smart_transfer.messages import (
 from odfpy.repository.smart_transfer.pull import pull, serve_pull
 from odfpy.repository.smart_transfer.push import push, serve_push
 from odfpy.repository.smart_transfer.session import Conversation, Hear, PeerClosed, Refusal, Say
+from odfpy.repository.transfer.simple import ForeignDataset
 
 PLAN = TransferPlan(3, 0, 0, 1000, 0)
 ACCEPTED = encode_ok(PullAccepted(PLAN))

@@ -10,7 +10,6 @@ from support.small_datasets import add_slice, dataset_id, make_dataset
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.names import DatasetAlias
-from odfpy.repository.simple_transfer import TransferOutcome
 from odfpy.repository.smart_transfer.errors import PeerFailed, RemoteCollision, RemoteHeadMoved
 from odfpy.repository.smart_transfer.messages import (
     AllUploaded,
@@ -35,6 +34,7 @@ from odfpy.repository.smart_transfer.session import (
     PeerClosed,
     Say,
 )
+from odfpy.repository.transfer.simple import TransferOutcome
 
 OK = '{"Ok":{}}'
 

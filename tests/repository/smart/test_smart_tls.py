@@ -14,10 +14,10 @@ from support.small_datasets import add_slice, image, make_dataset
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import TransferError
-from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
+from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer, Tls, listen
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.tokens import Scope, Tokens
 
 
 @pytest.fixture

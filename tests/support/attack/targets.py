@@ -27,19 +27,19 @@ from odfpy.chain.encoding import decode_block, encode_block, load_snapshots
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.signatures import decode as decode_signatures
 from odfpy.codec.yaml import load_documents
-from odfpy.data.ddl import parse_ddl
-from odfpy.data.footer import touch_columns
 from odfpy.data.multihash import Multihash
-from odfpy.data.parquet_io import open_parquet
-from odfpy.data.raw_arrow import read_raw_arrow
-from odfpy.data.slice import iter_slice, slice_stats
+from odfpy.data.schemas.ddl import parse_ddl
+from odfpy.data.schemas.raw_arrow import read_raw_arrow
+from odfpy.data.slices.footer import touch_columns
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.slices.slice import iter_slice, slice_stats
 from odfpy.dataset.names import DatasetPattern, parse_ref, parse_remote_ref
 from odfpy.errors import IntegrityError, OdfError
 from odfpy.http.url import parse_url
 from odfpy.ingest.archive import ZipArchive
 from odfpy.query.dialects import DIALECTS, dialect_named
 from odfpy.query.references import find_projections
-from odfpy.query.verification import CommittedAnswer
+from odfpy.query.wire.verification import CommittedAnswer
 from odfpy.repository.smart_transfer import messages
 from odfpy.repository.smart_transfer.archive import Limits, pack, unpack
 from odfpy.serving.flight.messages import message, unwrap, wrap

@@ -17,6 +17,7 @@ from typing import Final
 
 from odfpy.data.duration import Duration
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -29,7 +30,6 @@ from odfpy.engine.spark.plan.catalyst import (
     text_range,
 )
 from odfpy.engine.spark.plan.failures import spark_errors
-from odfpy.engine.sql.late_policy import Late, LatePolicy
 from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.errors import InvalidQuery, InvalidValue, NondeterministicQuery
 

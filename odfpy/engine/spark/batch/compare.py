@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from odfpy.data.plain_values import columns_of, plain
-from odfpy.data.primary_key import primary_key_of
+from odfpy.data.rows.plain_values import columns_of, plain
+from odfpy.data.schemas.primary_key import primary_key_of
 from odfpy.engine.contract import OutputSoFar, TransformRequest
 from odfpy.engine.spark.batch.answer import Answer
 from odfpy.engine.spark.batch.near import Nearness

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfpy.data.arrow import from_arrow, to_arrow
-from odfpy.data.evolution import extend_with_result
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import from_arrow, to_arrow
+from odfpy.data.schemas.evolution import extend_with_result
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import (
     OffsetInterval,
     SliceDescription,
@@ -26,11 +26,11 @@ from odfpy.engine.spark.execution.effort import gathered_rows
 from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.execution.stateful import Stateful, key_of, ordered, run_blocks, write_rows
 from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
-from odfpy.engine.spark.incremental.changes import WEIGHT, Changes, net, weight_of
-from odfpy.engine.spark.incremental.difference import difference
-from odfpy.engine.spark.incremental.parts import Block, Gate, Part
+from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Part
 from odfpy.engine.spark.incremental.run import BlockRun
-from odfpy.engine.spark.incremental.streams import HistoryNeeded
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
+from odfpy.engine.spark.incremental.state.difference import difference
+from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.errors import InvalidQuery, SchemaError

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odfpy.data.arrow import from_arrow
-from odfpy.data.primary_key import with_primary_key
-from odfpy.data.schema import DataSchema
+from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.primary_key import with_primary_key
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
+from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.execution.tables import Table
-from odfpy.engine.spark.incremental.parts import Part
-from odfpy.engine.spark.incremental.times import FirstOpenWindow, Least, Of, Opened, Shifted, Times, complete_before
+from odfpy.engine.spark.incremental.properties.plan_info import Part
+from odfpy.engine.spark.incremental.properties.times import (
+    FirstOpenWindow,
+    Least,
+    Of,
+    Opened,
+    Shifted,
+    Times,
+    complete_before,
+)
 from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
 from odfpy.engine.spark.plan.lineage import above_inputs, origins
-from odfpy.engine.sql.late_policy import Late, LatePolicy
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.execution.prepare import Prepared

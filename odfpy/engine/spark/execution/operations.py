@@ -34,9 +34,9 @@ from odfpy.engine.spark.execution.stateful import Stateful, watermark_of, write_
 from odfpy.engine.spark.execution.tables import Table, name_projected
 from odfpy.engine.spark.execution.tally import tally
 from odfpy.engine.spark.execution.write import batches_of
+from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.rehearsal import rehearse
-from odfpy.engine.spark.incremental.streams import HistoryNeeded
-from odfpy.engine.spark.incremental.times import Clock
+from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.types import arrow_schema

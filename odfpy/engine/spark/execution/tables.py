@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odfpy.data.arrow import plain_schema
-from odfpy.data.parquet_io import open_parquet
-from odfpy.data.slice import iter_slice, slice_schema
+from odfpy.data.schemas.arrow import plain_schema
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
@@ -69,7 +69,7 @@ class Table:
         return 0 if self.interval is None else self.interval.end - self.interval.start + 1
 
     def schema(self) -> pa.Schema:
-        """The columns, in plain layout; errors as for `odfpy.data.slice.slice_schema`."""
+        """The columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""
         return slice_schema(self.schema_file, vocab=self.vocab)
 
 

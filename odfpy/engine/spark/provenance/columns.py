@@ -9,8 +9,8 @@ from typing import Final
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.execution.prepare import Prepared
 from odfpy.engine.spark.execution.stateful import Stateful
-from odfpy.engine.spark.incremental.keys import is_window
-from odfpy.engine.spark.incremental.versions import VALID_FROM, VALID_TO
+from odfpy.engine.spark.incremental.properties.keys import is_window
+from odfpy.engine.spark.incremental.state.versions import VALID_FROM, VALID_TO
 from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,

@@ -1,6 +1,6 @@
 """The rows of a transform's gates as they were at a block, with their identifiers; and the result as it was.
 
-The parts of a transform (`odfpy.engine.spark.incremental.parts`) are built over all rows that there were, as in a first
+The parts of a transform (`incremental.properties.plan_info`) are built over all rows that there were, as in a first
 pull that has all of them; what waits for the watermark waits here, too. Blocks stand in the place of their changes, so
 that what is looked for in the result is looked for in the inputs at once, and nothing is written down in between.
 """
@@ -16,15 +16,15 @@ from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.execution.stateful import Stateful
-from odfpy.engine.spark.incremental.changes import WEIGHT, renamed, same_nulls, weight_of
-from odfpy.engine.spark.incremental.correctable import Correctable
-from odfpy.engine.spark.incremental.groups import Groups
-from odfpy.engine.spark.incremental.keys import sources_read
-from odfpy.engine.spark.incremental.leaves import Rows, leaf_over
-from odfpy.engine.spark.incremental.log import MARKS, OFFSET, SOURCE, log_of, log_over
-from odfpy.engine.spark.incremental.parts import Gate, Moment, Part, settled
-from odfpy.engine.spark.incremental.streams import streams_of
-from odfpy.engine.spark.incremental.times import MILLISECOND, Clock
+from odfpy.engine.spark.incremental.properties.keys import sources_read
+from odfpy.engine.spark.incremental.properties.plan_info import Gate, Moment, Part, settled
+from odfpy.engine.spark.incremental.properties.times import MILLISECOND, Clock
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
+from odfpy.engine.spark.incremental.state.correctable import Correctable
+from odfpy.engine.spark.incremental.state.groups import Groups
+from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
+from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
+from odfpy.engine.spark.incremental.state.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf

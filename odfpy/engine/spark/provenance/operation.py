@@ -19,12 +19,12 @@ from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.execution.write import batches_of
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.provenance.columns import column_origins
+from odfpy.engine.spark.provenance.find_rows import narrowed, result_keys
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.moment import Then
-from odfpy.engine.spark.provenance.wanted import narrowed, result_keys
+from odfpy.engine.traced_rows import Source, Wanted, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
-from odfpy.engine.wanted import Source, Wanted, write_answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,1 @@
+"""Commands that make, fill, inspect and keep datasets."""

@@ -1,0 +1,359 @@
+"""`odf gc`, `compact`, `reset`, `delete`, `rename`: keeping order. What cannot be undone asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import (
+    All,
+    Form,
+    Name,
+    Names,
+    Yes,
+    command,
+    complete_repositories,
+    group,
+    session_of,
+    whole_number,
+)
+from odfpy.cli.screen.output import Format, Output, error_tree, sized
+from odfpy.cli.screen.results import plural
+from odfpy.data.duration import Duration
+from odfpy.errors import OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
+    from odfpy.coordinator.maintenance.gc import GcReport
+    from odfpy.coordinator.maintenance.reset import ResetResult
+    from odfpy.coordinator.storage.rewriting import Downstream
+
+commands = group("Housekeeping.")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; nothing is changed.")]
+_CHECKPOINTS = (
+    "Remove superseded checkpoints? Other places that do not have them cannot copy the datasets from here then."
+)
+_AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them again"
+
+
+def _agreed(session: Session, consequences: list[str], question: str, yes: bool) -> bool:
+    """Whether the person wants something, having read what comes of it."""
+    if not yes:
+        for line in consequences:
+            session.output.say(line)
+    return session.confirm(question, yes=yes)
+
+
+# --- gc --------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    commands,
+    "odf gc",
+    "odf gc --dry-run",
+    "odf gc big-trades --checkpoints --yes",
+    "odf gc --repo mirror --older-than 30d --dry-run",
+)
+def gc(
+    context: typer.Context,
+    names: Names = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    checkpoints: Annotated[
+        bool, typer.Option("--checkpoints", help="Also checkpoints that later ones have replaced.")
+    ] = False,
+    caches: Annotated[
+        bool, typer.Option("--caches", help="Also caches that are of use; they are made again when needed.")
+    ] = False,
+    repo: Annotated[
+        str | None,
+        typer.Option(
+            help="In this repository, a folder or bucket; name, path or URL.",
+            metavar="PLACE",
+            autocompletion=complete_repositories,
+        ),
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(help="With --repo: what was written before; 2w by default.", metavar="DURATION")
+    ] = None,
+    form: Form = None,
+) -> int:
+    """Remove what nobody needs: files that no history names, leftovers, caches of what is gone."""
+    session = session_of(context)
+    output = session.output_as(form)
+    if repo is not None and (checkpoints or caches):
+        raise UsageError("--repo goes with neither --checkpoints nor --caches", hint="Leave these out.")
+    if repo is None and older_than is not None:
+        raise UsageError(
+            "--older-than is for repositories", hint="Name one with --repo. Here, a lock keeps writers out."
+        )
+    if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
+        output.error("nothing removed")
+        return 1
+    workspace, progress = session.workspace, session.progress
+    if repo is not None:
+        age = Duration.parse(older_than) if older_than is not None else None
+        reports = workspace.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
+    else:
+        reports = workspace.gc(names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=progress)
+    return _tell_all_garbage(session, output, reports, dry_run=dry_run)
+
+
+def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcReport], *, dry_run: bool) -> int:
+    trees = []
+    codes = {0}
+    size = 0
+    for report in reports:
+        session.progress.clear()
+        size += report.size
+        if report.error is not None:
+            codes.add(1)
+            where = "" if report.name is None else f"{report.name}: "
+            output.error(f"{where}{report.error.message}", report.error.hint, report.error.code)
+        elif output.for_people and report.found:
+            _tell_garbage(report, output)
+        if output.form is Format.NDJSON:
+            output.tree(_garbage_tree(report))
+        trees.append(_garbage_tree(report))
+    session.progress.clear()
+    if output.for_people:
+        nothing = "Nothing removed" if max(codes) else "Nothing to remove"
+        output.say(f"{sized(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
+    elif output.form is not Format.NDJSON:
+        output.tree(trees)
+    return max(codes)
+
+
+def _tell_garbage(report: GcReport, output: Output) -> None:
+    kinds = ", ".join(f"{count} {why.value}" for why, count in report.counts.items())
+    output.text(f"{report.name or 'the workspace'}: {sized(report.size)} ({kinds})")
+    for item in report.found if output.verbosity.value > 0 else ():
+        output.text(f"  {item.path}  {sized(item.size)}, {item.why.value}")
+
+
+def _garbage_tree(report: GcReport) -> dict[str, Any]:
+    return {
+        "dataset": report.name,
+        "bytes": report.size,
+        "files": [{"path": str(item.path), "bytes": item.size, "why": item.why.name.lower()} for item in report.found],
+        "seconds": round(report.seconds, 3),
+        **error_tree(report.error),
+    }
+
+
+# --- compact ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    commands,
+    "odf compact com.example.rates",
+    "odf compact com.example.rates --dry-run",
+    "odf compact com.example.daily --keep-metadata-only --yes",
+)
+def compact(
+    context: typer.Context,
+    names: Names = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    max_slice_records: Annotated[
+        str | None, typer.Option(help="Rows of a data file at most; 1048576 by default.", metavar="N")
+    ] = None,
+    max_slice_size: Annotated[
+        str | None, typer.Option(help="Bytes of a data file at most; 300000000 by default.", metavar="BYTES")
+    ] = None,
+    keep_metadata_only: Annotated[
+        bool, typer.Option("--keep-metadata-only", help="Leave out all rows; derivatives are made again by a pull.")
+    ] = False,
+    form: Form = None,
+) -> int:
+    """Make fewer, larger data files of many small ones. The rows stay, the history becomes another one."""
+    if not names:
+        raise UsageError("Nothing to compact", hint="Name datasets.")
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    options = _compact_options(max_slice_records, max_slice_size, keep_metadata_only)
+    plans = [workspace.plan_compact(str(handle.id), options) for handle in workspace.match(names)]
+    results = plans
+    if not dry_run and any(plan.changes for plan in plans):
+        if not _agreed(session, _compact_lines(plans, "becomes"), f"Compact {_names(plans)}, with a new history?", yes):
+            output.error("not compacted")
+            return 1
+        results = []
+        try:
+            for plan in plans:
+                results.append(workspace.compact(str(plan.handle.id), options, progress=session.progress))
+        except OdfError:  # what is done is done, and is to be known
+            session.progress.clear()
+            _tell_compacted(results, output, dry_run)
+            raise
+        session.progress.clear()
+    _tell_compacted(results, output, dry_run)
+    return 0
+
+
+def _tell_compacted(results: list[CompactResult], output: Output, dry_run: bool) -> None:
+    if not output.for_people:
+        output.tree([_compact_tree(result) for result in results])
+        return
+    for line in _compact_lines(results, "would become" if dry_run else "is now"):
+        output.say(line)
+    if any(result.changes for result in results) and not dry_run:
+        output.say("`odf gc` removes the old data files.")
+
+
+def _compact_options(records: str | None, size: str | None, keep_metadata_only: bool) -> CompactOptions:
+    from odfpy.coordinator.maintenance.compact import CompactOptions
+
+    default = CompactOptions()
+    return CompactOptions(
+        whole_number(records, "--max-slice-records", at_least=1) or default.max_records,
+        whole_number(size, "--max-slice-size", at_least=1) or default.max_bytes,
+        keep_metadata_only,
+    )
+
+
+def _compact_lines(results: list[CompactResult], verb: str) -> list[str]:
+    lines = []
+    for result in results:
+        if not result.changes:
+            lines.append(f"{result.handle}: nothing to compact")
+            continue
+        before, after = (
+            f"{plural(slices, 'data file')} in {plural(blocks, 'block')}"
+            for slices, blocks in zip(result.slices, result.blocks, strict=True)
+        )
+        lines.append(f"{result.handle}: what was {before} {verb} {after}")
+        lines += _consequences(result.downstream, result.notes)
+    return lines
+
+
+def _names(plans: list[CompactResult]) -> str:
+    return ", ".join(str(plan.handle) for plan in plans if plan.changes)
+
+
+def _consequences(downstream: Downstream, notes: tuple[str, ...]) -> list[str]:
+    lines = [f"  note: {note}" for note in notes]
+    if downstream.all:
+        lines.append(f"  derived from the old history: {', '.join(map(str, downstream.all))}; {_AGAIN}")
+    return lines
+
+
+def _compact_tree(result: CompactResult) -> dict[str, Any]:
+    return {
+        "dataset": str(result.handle),
+        "id": str(result.handle.id),
+        "oldHead": str(result.old_head),
+        "newHead": str(result.new_head) if result.new_head else None,
+        "blocks": {"before": result.blocks[0], "after": result.blocks[1]},
+        "slices": {"before": result.slices[0], "after": result.slices[1]},
+        "toBeMadeAgain": list(map(str, result.downstream.all)),
+        "notes": list(result.notes),
+        "seconds": round(result.seconds, 3),
+    }
+
+
+# --- reset -----------------------------------------------------------------------------------------------------------
+
+
+@command(commands, "odf reset com.example.rates 17", "odf reset com.example.rates f16205fc1...", "odf reset rates v1")
+def reset(
+    context: typer.Context,
+    name: Name,
+    block: Annotated[
+        str, typer.Argument(help="Hash or number of a block, or the name of a tag or branch.", metavar="BLOCK")
+    ],
+    yes: Yes = False,
+    form: Form = None,
+) -> int:
+    """Take a dataset back to a block, as if what came after it had never been."""
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    result = workspace.plan_reset(name, block)
+    if result.changes:
+        if not _agreed(session, _reset_lines(result, "loses"), f"Reset {result.handle}?", yes):
+            output.error("not reset")
+            return 1
+        result = workspace.reset(str(result.handle.id), str(result.new_head))
+    if output.for_people:
+        for line in _reset_lines(result, "has lost"):
+            output.say(line)
+    else:
+        output.tree(_reset_tree(result))
+    return 0
+
+
+def _reset_lines(result: ResetResult, verb: str) -> list[str]:
+    where = f"block {result.sequence_number} ({result.new_head})"
+    if not result.changes:
+        return [f"{result.handle} is at {where} already"]
+    lost = f"{verb} {plural(result.num_blocks, 'block')} with {plural(result.num_records, 'record')}, back to"
+    line = f"{result.handle} {lost if result.num_blocks else 'goes on to'} {where}; the head was {result.old_head}"
+    return [line, *_consequences(result.downstream, result.notes)]
+
+
+def _reset_tree(result: ResetResult) -> dict[str, Any]:
+    return {
+        "dataset": str(result.handle),
+        "id": str(result.handle.id),
+        "oldHead": str(result.old_head),
+        "newHead": str(result.new_head),
+        "sequenceNumber": result.sequence_number,
+        "blocks": result.num_blocks,
+        "records": result.num_records,
+        "toBeMadeAgain": list(map(str, result.downstream.all)),
+        "notes": list(result.notes),
+    }
+
+
+# --- delete and rename -----------------------------------------------------------------------------------------------
+
+
+@command(
+    commands, "odf delete com.example.rates", "odf delete com.example.rates -r", "odf delete 'com.example.%' --yes"
+)
+def delete(
+    context: typer.Context,
+    names: Names = None,
+    all_: All = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Also everything that is derived from them.")
+    ] = False,
+    yes: Yes = False,
+    force: Annotated[bool, typer.Option("--force", help="Also when others are derived from them.")] = False,
+) -> int:
+    """Delete datasets, with their data."""
+    if not names and not all_:
+        raise UsageError("Nothing to delete", hint="Name datasets, or use --all.")
+    if names and all_:
+        raise UsageError(f"Either all datasets or {', '.join(names)}", hint="Leave out the names, or --all.")
+    session = session_of(context)
+    workspace = session.workspace
+    doomed = workspace.doomed(names or (), all=all_, recursive=recursive, force=force)
+    if not doomed:
+        session.output.say("No datasets")
+        return 0
+    if not session.confirm(f"Delete {', '.join(map(str, doomed))}, with all data?", yes=yes):
+        session.output.error("not deleted")
+        return 1
+    for handle in workspace.delete([str(handle.id) for handle in doomed], force=force):
+        session.output.say(f"Deleted {handle}")
+    return 0
+
+
+@command(commands, "odf rename com.example.rates com.example.fx-rates")
+def rename(
+    context: typer.Context,
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="The new name.", metavar="NEW-NAME")],
+) -> None:
+    """Give a dataset another name; its id stays, and so do datasets derived from it."""
+    session = session_of(context)
+    workspace = session.workspace
+    old = name if workspace.storage.has_lost_its_name(name) else workspace.resolve(name)
+    session.output.say(f"{old} is now {workspace.rename(name, new_name)}")

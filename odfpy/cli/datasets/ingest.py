@@ -1,0 +1,211 @@
+"""`odf pull` and `odf ingest`: data in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import All, AllowFuture, Form, Name, Recursive, command, complete_sources, group, session_of
+from odfpy.cli.screen.plans import tell_plans
+from odfpy.cli.screen.results import NO_DATASETS, report
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.cli.screen.output import Output
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.storage.results import PullResult
+
+commands = group("Data in.")
+
+Branch = Annotated[
+    str | None,
+    typer.Option("--branch", "-b", help="Stage what is new on this branch; see `odf diff`.", metavar="BRANCH"),
+]
+
+
+AllowRetractions = Annotated[
+    bool, typer.Option("--allow-retractions", help="Let a snapshot retract any number of rows.")
+]
+
+
+@command(
+    commands,
+    "odf pull com.example.rates",
+    "odf pull --all",
+    "odf pull --all --dry-run",
+    "odf pull mirror/com.example.rates --as com.example.copy",
+    "odf pull https://data.example.com/com.example.rates --follow",
+    "odf pull com.example.rates --set-watermark 2024-03-01",
+)
+def pull(
+    context: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Names, ids, patterns, repository/name (or a pattern) or URLs.",
+            metavar="NAME",
+            autocompletion=complete_sources,
+        ),
+    ] = None,
+    all_: All = False,
+    recursive: Recursive = False,
+    force: Annotated[bool, typer.Option("--force", help="Fetch again; overwrite copies that have diverged.")] = False,
+    fetch_uncacheable: Annotated[
+        bool, typer.Option("--fetch-uncacheable", help="Also fetch again what does not tell versions apart.")
+    ] = False,
+    as_name: Annotated[
+        str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
+    ] = None,
+    reset_derivatives: Annotated[
+        bool,
+        typer.Option(
+            "--reset-derivatives-on-diverged-input",
+            help="Make derivatives again whose inputs were compacted, reset or overwritten.",
+        ),
+    ] = False,
+    set_watermark: Annotated[
+        str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
+    ] = False,
+    branch: Branch = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Of copies also this tag; can be repeated.", metavar="TAG")
+    ] = None,
+    allow_retractions: AllowRetractions = False,
+    allow_future: AllowFuture = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
+    ] = False,
+    form: Form = None,
+) -> int:
+    """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
+    session = session_of(context)
+    output = session.output_as(form)
+    workspace = session.workspace
+    if follow and (dry_run or set_watermark is not None):
+        raise UsageError("--follow goes with neither --dry-run nor --set-watermark")
+    if tags and (dry_run or follow or set_watermark is not None):
+        raise UsageError("--tag goes with none of --dry-run, --follow and --set-watermark")
+    if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
+        raise UsageError("--branch goes with none of --dry-run, --follow, --as and --set-watermark")
+    if set_watermark is None:
+        how: dict[str, Any] = {
+            "all": all_,
+            "recursive": recursive,
+            "force": force,
+            "fetch_uncacheable": fetch_uncacheable,
+            "as_name": as_name,
+            "reset_derivatives": reset_derivatives,
+            "allow_retractions": allow_retractions,
+            "allow_future": allow_future,
+            "progress": session.progress,
+        }
+        if dry_run:
+            return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
+        if follow:
+            return _follow(session, names or [], how, output)
+        results = workspace.pull(names or (), branch=branch, tags=tags or (), **how)
+        if output.for_people and not all_ and sys.stdin.isatty():
+            from odfpy.cli.workspace.source import asking
+
+            once_more = {**how, "recursive": False, "as_name": None}
+            results = asking(
+                session, results, lambda held: workspace.pull(held, branch=branch, tags=tags or (), **once_more)
+            )
+        return report(results, output, session.progress, if_none=NO_DATASETS)
+    from odfpy.data.timestamp import Timestamp
+
+    others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
+    if others or allow_retractions or allow_future or not names or len(names) != 1:
+        raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
+    return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
+
+
+def _follow(session: Session, names: list[str], how: dict[str, Any], output: Output) -> int:
+    from odfpy.coordinator.follow import Follow
+
+    first = dict(how)
+
+    def pull(refs: Sequence[str]) -> Iterator[PullResult]:
+        """The first pull has all the options; those that follow are of datasets that are here then."""
+        options = {**how, **first}
+        first.update(all=False, recursive=False, as_name=None)
+        return session.workspace.pull(refs, **options)
+
+    output.say("Following; Ctrl-C ends it")
+    code = report(Follow(session.workspace, pull).run(names), output, session.progress)
+    output.say("No longer following")
+    return code
+
+
+@command(
+    commands,
+    "odf ingest com.example.rates monday.csv tuesday.csv",
+    "odf ingest com.example.rates --watch inbox/",
+    "curl https://example.com/rates.ndjson | odf ingest com.example.rates --stdin --input-format ndjson",
+)
+def ingest(
+    context: typer.Context,
+    name: Name,
+    files: Annotated[list[str] | None, typer.Argument(help="Files, one commit each.", metavar="FILE")] = None,
+    stdin: Annotated[bool, typer.Option("--stdin", help="Read from standard input.")] = False,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            help="Take in files of this folder as they come, until Ctrl-C; also FOLDER/*.csv, in quotes.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    source_name: Annotated[
+        str | None, typer.Option(help="Which push source, where there are several.", metavar="NAME")
+    ] = None,
+    event_time: Annotated[str | None, typer.Option(help="Event time of rows without one.", metavar="TIME")] = None,
+    input_format: Annotated[
+        str | None,
+        typer.Option(
+            help="Format where it is not that of the source.",
+            metavar="csv|json|ndjson|geojson|ndgeojson|esrishapefile|parquet",
+            autocompletion=lambda: ["csv", "json", "ndjson", "geojson", "ndgeojson", "esrishapefile", "parquet"],
+        ),
+    ] = None,
+    branch: Branch = None,
+    allow_retractions: AllowRetractions = False,
+    form: Form = None,
+) -> int:
+    """Take files or standard input into a dataset."""
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    output = session.output_as(form)
+    how: dict[str, Any] = {
+        "source_name": source_name,
+        "event_time": Timestamp.parse(event_time) if event_time else None,
+        "input_format": input_format,
+        "allow_retractions": allow_retractions,
+        "progress": session.progress,
+    }
+    if watch is None:
+        stream = sys.stdin.buffer if stdin else None
+        results = session.workspace.ingest(name, files or (), stdin=stream, branch=branch, **how)
+        return report(results, output, session.progress)
+    if files or stdin or branch:
+        raise UsageError(
+            "--watch goes with neither files nor --stdin nor --branch", hint="odf ingest NAME --watch FOLDER"
+        )
+    folder, pattern = _folder_and_pattern(watch)
+    results = session.workspace.watch(name, folder, pattern=pattern, **how)
+    output.say(f"Watching {watch} for {name}; Ctrl-C ends it")
+    code = report(results, output, session.progress)
+    output.say("No longer watching")
+    return code
+
+
+def _folder_and_pattern(place: str) -> tuple[Path, str]:
+    path = Path(place)
+    return (path.parent, path.name) if set(path.name) & set("*?[") and not path.is_dir() else (path, "*")

@@ -1,0 +1,175 @@
+"""`odf log`: the chain of a dataset, newest block first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import singledispatch
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import block_document
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    ExecuteTransform,
+    MetadataEvent,
+    Seed,
+    SetDataSchema,
+    SetInfo,
+    SetLicense,
+    SetPollingSource,
+    SetTransform,
+)
+from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.screen.output import Format, Output, error_tree, sized
+from odfpy.cli.screen.terminal import paint
+from odfpy.codec.shape import kind_of
+from odfpy.data.timestamp import Timestamp
+from odfpy.repository.transfer.clock import ahead
+from odfpy.visible import visible
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.signers import BlockSigners
+
+commands = group("History.")
+
+
+@command(commands, "odf log com.example.rates", "odf log com.example.rates --limit 5 -o yaml")
+def log(
+    context: typer.Context,
+    name: Name,
+    limit: Annotated[str | None, typer.Option("--limit", "-n", help="The newest blocks only.", metavar="N")] = None,
+    form: Form = None,
+) -> None:
+    """Show the history of a dataset, newest first."""
+    session = session_of(context)
+    output = session.output_as(form)
+    wanted = islice(session.workspace.log(name), whole_number(limit, "--limit", at_least=1))
+    signers = session.workspace.signers(name)
+    blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
+    match output.form:
+        case Format.TABLE:
+            for hashed, signed in blocks:
+                _print_block(output, hashed, signed)
+        case Format.YAML:
+            for hashed, signed in blocks:
+                early = _early(hashed.block.system_time)
+                remarks = (f"Block: {hashed.hash}{early}", *_signed(signed))
+                output.text("\n".join(("---", *(f"# {line}" for line in remarks))))
+                output.tree(block_document(hashed))
+        case Format.NDJSON:
+            for block in blocks:
+                output.tree(_tree(*block))
+        case Format.JSON:
+            output.tree([_tree(*block) for block in blocks])
+        case Format.CSV:
+            columns = ["sequenceNumber", "blockHash", "systemTime", "event", "signatures"]
+            output.rows(columns, [_row(*block) for block in blocks])
+
+
+def _tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
+    tree = {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": _signature_trees(signed)}
+    early = ahead(hashed.block.system_time, Timestamp.now())
+    return tree if early is None else {**tree, "aheadOfClock": early.seconds}
+
+
+def _early(time: Timestamp) -> str:
+    """A remark on a time that has not come yet."""
+    early = ahead(time, Timestamp.now())
+    return "" if early is None else f"  ({early.in_words} ahead of the clock here)"
+
+
+def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
+    block, tree = hashed.block, block_document(hashed)
+    return block.sequence_number, hashed.hash, block.system_time, tree["content"]["event"], _signature_trees(signed)
+
+
+def _signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
+    if signed.error is not None:
+        return [error_tree(signed.error)]
+    return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]
+
+
+def _signed(signed: BlockSigners) -> Iterable[str]:
+    """Who has signed a block, or what is wrong with the signatures."""
+    if signed.error is not None:
+        yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
+    elif signed.signers:
+        yield f"signed by {', '.join(one.name for one in signed.signers)}"
+
+
+def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> None:
+    block = hashed.block
+    output.text(paint(f"block {block.sequence_number} {hashed.hash}", "yellow", sys.stdout))
+    output.text(f"time  {block.system_time}{_early(block.system_time)}")
+    for line in _signed(signed):
+        output.text(line)
+    output.text(f"event {type(block.event).__name__}")
+    for line in _details(block.event):
+        output.text(f"      {visible(line)}")
+    output.text()
+
+
+@singledispatch
+def _details(event: MetadataEvent) -> Iterable[str]:
+    """What matters of an event, a line each."""
+    del event
+    return ()
+
+
+@_details.register
+def _(event: Seed) -> Iterable[str]:
+    yield f"{event.dataset_kind.value} {event.dataset_id}"
+
+
+@_details.register(AddData)
+@_details.register(ExecuteTransform)
+def _(event: AddData | ExecuteTransform) -> Iterable[str]:
+    if event.new_data is not None:
+        interval = event.new_data.offset_interval
+        yield f"rows {interval.start} to {interval.end}, {sized(event.new_data.size)}"
+        yield f"data {event.new_data.physical_hash}"
+    if event.new_watermark is not None:
+        yield f"watermark {event.new_watermark}"
+    if isinstance(event, AddData) and event.new_source_state is not None:
+        yield f"source {event.new_source_state.source_name} at {event.new_source_state.value}"
+    if isinstance(event, ExecuteTransform):
+        for item in event.query_inputs:
+            rows = "no new rows" if item.new_offset is None else f"rows up to {item.new_offset}"
+            yield f"input {item.dataset_id}: {rows}"
+
+
+@_details.register
+def _(event: SetDataSchema) -> Iterable[str]:
+    if event.schema is not None:
+        yield f"columns {', '.join(event.schema.names)}"
+
+
+@_details.register
+def _(event: SetPollingSource) -> Iterable[str]:
+    yield f"fetch {kind_of(type(event.fetch))}, read {kind_of(type(event.read))}, merge {kind_of(type(event.merge))}"
+
+
+@_details.register
+def _(event: AddPushSource) -> Iterable[str]:
+    yield f"{event.source_name}: read {kind_of(type(event.read))}, merge {kind_of(type(event.merge))}"
+
+
+@_details.register
+def _(event: SetTransform) -> Iterable[str]:
+    yield f"engine {event.transform.engine}, inputs {', '.join(str(item.alias) for item in event.inputs)}"
+
+
+@_details.register
+def _(event: SetInfo) -> Iterable[str]:
+    if event.description:
+        yield event.description.splitlines()[0]
+
+
+@_details.register
+def _(event: SetLicense) -> Iterable[str]:
+    yield event.name

@@ -1,0 +1,69 @@
+"""`odf merge`: taking over what is staged on a branch, or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.chain.references import ReferenceKind
+from odfpy.cli.datasets.branch import complete_branches
+from odfpy.cli.grammar import Form, Name, command, group, session_of
+from odfpy.cli.screen.results import plural
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.branches.branches import MergeResult
+
+commands = group("Staged events.")
+
+Branch = Annotated[str, typer.Argument(help="The branch.", metavar="BRANCH", autocompletion=complete_branches)]
+
+
+@command(
+    commands,
+    "odf merge com.example.rates staging",
+    "odf merge com.example.rates staging --ff-only",
+    "odf merge com.example.rates staging --drop",
+)
+def merge(
+    context: typer.Context,
+    name: Name,
+    branch: Branch,
+    ff_only: Annotated[
+        bool, typer.Option("--ff-only", help="Refuse where the head has moved on since the branch began.")
+    ] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Do not accept it: delete the branch.")] = False,
+    form: Form = None,
+) -> None:
+    """Accept what is staged on a branch, or drop it; the branch is deleted then."""
+    session = session_of(context)
+    output = session.output_as(form)
+    if drop:
+        if ff_only:
+            raise UsageError("Either --drop or --ff-only", hint="--drop accepts nothing.")
+        block = session.workspace.delete_reference(name, ReferenceKind.BRANCH, branch)
+        output.say(f"Dropped {branch}, which was at {block}")
+        return
+    result = session.workspace.merge(name, branch, fast_forward_only=ff_only)
+    if not output.for_people:
+        output.tree(_merge_tree(result))
+        return
+    again = ", applied again on top of the head" if result.applied_again else ""
+    what = f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}{again}"
+    output.say(f"{result.handle}: {what if result.num_blocks else 'nothing that the head lacked'}")
+    for note in result.notes:
+        output.say(f"  note: {note}")
+
+
+def _merge_tree(result: MergeResult) -> dict[str, Any]:
+    return {
+        "dataset": str(result.handle),
+        "branch": result.branch,
+        "oldHead": str(result.old_head),
+        "newHead": str(result.new_head),
+        "blocks": result.num_blocks,
+        "records": result.num_records,
+        "appliedAgain": result.applied_again,
+        "notes": list(result.notes),
+    }

@@ -1,0 +1,212 @@
+"""`odf verify`: are the bytes what the chain says, and the rows what the queries say?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
+from odfpy.cli.screen.output import Format, Output, sized
+from odfpy.cli.screen.results import NO_DATASETS, plural, signature_tree
+from odfpy.cli.screen.terminal import paint
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.results import BatchComparison, Finding, VerifyReport
+
+commands = group("Verification.")
+
+_SHOWN: Final = 10
+"""So many differences are shown to people."""
+
+
+@command(
+    commands,
+    "odf verify com.example.rates",
+    "odf verify --all --integrity",
+    "odf verify com.example.daily --against-batch",
+    "odf verify com.example.rates --repair",
+)
+def verify(
+    context: typer.Context,
+    names: Names = None,
+    all_: All = False,
+    integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Replay everything from the first rows on, without any checkpoint.")
+    ] = False,
+    against_batch: Annotated[
+        bool,
+        typer.Option(
+            "--against-batch", help="Also run the query once over what the inputs amount to, and compare the result."
+        ),
+    ] = False,
+    each_transform: Annotated[
+        bool,
+        typer.Option("--each-transform", help="With --against-batch: after each transform, not only the last one."),
+    ] = False,
+    recursive: Recursive = False,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Fetch what is missing or damaged from where it was pulled from or pushed to."),
+    ] = False,
+    form: Form = None,
+) -> int:
+    """Check every hash and every rule, and replay every transform."""
+    if integrity and from_start:
+        raise UsageError("--integrity replays nothing, so there is nothing to do --from-start")
+    session = session_of(context)
+    output = session.output_as(form)
+    reports = session.workspace.verify(
+        names or (),
+        all=all_,
+        integrity_only=integrity,
+        from_start=from_start,
+        against_batch=against_batch,
+        each_transform=each_transform,
+        recursive=recursive,
+        repair=repair,
+        progress=session.progress,
+    )
+    done = []
+    try:
+        for report in reports:
+            session.progress.clear()
+            if output.for_people:
+                _print(report, output)
+            elif output.form is Format.NDJSON:
+                output.tree(_tree(report))
+            done.append(report)
+    finally:
+        if not output.for_people and output.form is not Format.NDJSON:
+            output.tree([_tree(report) for report in done])
+    if not done and output.for_people:
+        output.say(NO_DATASETS)
+    return 0 if all(report.ok for report in done) else 1
+
+
+def _print(report: VerifyReport, output: Output) -> None:
+    from odfpy.coordinator.storage.keys import UserKeys
+
+    verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
+    looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]
+    if report.checkpoints:
+        looked_at.append(plural(report.checkpoints, "checkpoint"))
+    if report.transforms_replayed:
+        looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
+    equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
+    if equal:
+        rows = plural(equal[-1].found, "row")
+        looked_at.append(f"{rows} as the query run once gives them" + (f", {len(equal)} times" if equal[1:] else ""))
+    if report.signatures is not None:
+        looked_at.append(UserKeys().words(report.signatures, report.handle.id))
+    output.text(f"{report.handle}: {verdict} ({', '.join(looked_at)}, {report.seconds:.1f} s)")
+    for file in report.repaired:
+        output.text(f"  repaired: {file}")
+    if report.unreferenced:
+        what = f"{plural(report.unreferenced, 'file')} ({sized(report.unreferenced_bytes)})"
+        output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
+    for finding in report.findings:
+        code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
+        output.text(f"  {finding.severity.value}: {finding.message}{code}")
+        for line in _place(finding):
+            output.text(f"    {line}")
+        for comparison in report.against_batch if finding.check == "batch" else ():
+            if comparison.block == finding.block:
+                output.text("\n".join(f"    {line}" for line in _differences(comparison)))
+
+
+def _place(finding: Finding) -> list[str]:
+    lines = []
+    if finding.block is not None:
+        lines.append(f"block {finding.sequence_number} {finding.block}")
+    if finding.file:
+        lines.append(f"file {finding.file}")
+    if finding.hint:
+        lines.append(f"hint: {finding.hint}")
+    return lines
+
+
+def _differences(comparison: BatchComparison) -> Iterator[str]:
+    """The first differences, by key where there is one."""
+    answer = comparison.answer
+    for one in answer.differences[:_SHOWN]:
+        times = f" ({one.count} times)" if one.count > 1 else ""
+        match one.kind.value:
+            case "missing":
+                yield f"missing:  {one.expected}{times}"
+            case "extra":
+                yield f"too many: {one.found}{times}"
+            case _:
+                found, expected = (json.loads(text or "{}") for text in (one.found, one.expected))
+                changed = (f"{name} is {_json(found[name])}, not {_json(expected[name])}" for name in one.columns)
+                yield f"differs:  {one.key} {'; '.join(changed)}"
+    more = answer.missing + answer.extra + answer.differing - sum(one.count for one in answer.differences[:_SHOWN])
+    if more > 0:
+        yield f"and {more} more; -o json lists up to {comparison.most} differences"
+
+
+def _comparison_tree(comparison: BatchComparison) -> dict[str, Any]:
+    answer = comparison.answer
+    return {
+        "block": str(comparison.block),
+        "sequenceNumber": comparison.sequence_number,
+        "compared": answer.obstacle is None,
+        "obstacle": answer.obstacle,
+        "rows": answer.found,
+        "expectedRows": answer.expected,
+        "missing": answer.missing,
+        "extra": answer.extra,
+        "differing": answer.differing,
+        "remarks": list(answer.remarks),
+        "listedAtMost": comparison.most,
+        "differences": [
+            {
+                "kind": one.kind.value,
+                "key": json.loads(one.key),
+                "expected": json.loads(one.expected) if one.expected else None,
+                "found": json.loads(one.found) if one.found else None,
+                "columns": list(one.columns),
+                "count": one.count,
+            }
+            for one in answer.differences
+        ],
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _tree(report: VerifyReport) -> dict[str, Any]:
+    return {
+        "dataset": str(report.handle),
+        "id": str(report.handle.id),
+        "ok": report.ok,
+        "blocks": report.blocks,
+        "slices": report.slices,
+        "checkpoints": report.checkpoints,
+        "transformsReplayed": report.transforms_replayed,
+        "signatures": signature_tree(report.signatures),
+        "seconds": round(report.seconds, 3),
+        "unreferenced": {"files": report.unreferenced, "bytes": report.unreferenced_bytes},
+        "repaired": list(report.repaired),
+        "againstBatch": [_comparison_tree(one) for one in report.against_batch],
+        "findings": [
+            {
+                "severity": finding.severity.value,
+                "check": finding.check,
+                "message": finding.message,
+                "block": str(finding.block) if finding.block else None,
+                "sequenceNumber": finding.sequence_number,
+                "file": finding.file,
+                "hint": finding.hint,
+                "code": finding.code,
+            }
+            for finding in report.findings
+        ],
+    }

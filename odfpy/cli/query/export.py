@@ -1,0 +1,167 @@
+"""`odf export`: rows as files for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.datasets.branch import complete_moments
+from odfpy.cli.grammar import Form, command, complete_columns, complete_names, group, listed, session_of, whole_number
+from odfpy.cli.screen.output import Output, sized
+from odfpy.cli.screen.results import plural
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.reading.export import Exported
+    from odfpy.data.rows.files import RowFileOptions
+
+commands = group("Data out, as files.")
+
+FORMATS = ("parquet", "csv", "ndjson")
+_COMPRESSIONS = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
+
+
+@command(
+    commands,
+    "odf export com.example.rates --to rates.parquet",
+    "odf export com.example.rates --current --to rates.csv.gz",
+    "odf export com.example.rates --as-at 2024-03-01 --to march.parquet --compression snappy",
+    "odf export -c 'select * from com.example.rates' --to rates/ --partition-by cur",
+    "odf export --verify rates.parquet",
+)
+def export(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="Name or id of the dataset.", metavar="NAME", autocompletion=complete_names)
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="The file, or the folder for several; must not be there.", metavar="PATH")
+    ] = None,
+    query: Annotated[str | None, typer.Option("--command", "-c", help="A query instead.", metavar="SQL")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Engine and dialect.", metavar="spark|datafusion", autocompletion=lambda: ["spark", "datafusion"]
+        ),
+    ] = None,
+    current: Annotated[bool, typer.Option("--current", help="The current state, instead of the log.")] = False,
+    as_at: Annotated[
+        str | None,
+        typer.Option(
+            help="What was known at a time, block, tag or branch.",
+            metavar="MOMENT",
+            autocompletion=complete_moments,
+        ),
+    ] = None,
+    as_of: Annotated[str | None, typer.Option(help="What held at an event time.", metavar="TIME")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="parquet, csv or ndjson; by default as the name ends.",
+            metavar="FORMAT",
+            autocompletion=lambda: list(FORMATS),
+        ),
+    ] = None,
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            help="zstd (default of Parquet), snappy, gzip, brotli, lz4, none.",
+            metavar="CODEC",
+            autocompletion=lambda: list(_COMPRESSIONS),
+        ),
+    ] = None,
+    compression_level: Annotated[str | None, typer.Option(help="Of zstd, gzip, brotli.", metavar="N")] = None,
+    row_group_size: Annotated[str | None, typer.Option(help="Rows of a Parquet row group.", metavar="N")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Between the values of CSV.", metavar="CHAR")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without the names of the columns.")] = False,
+    partition_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that become folders (cur=EUR/), with commas.",
+            metavar="COLUMNS",
+            autocompletion=complete_columns,
+        ),
+    ] = None,
+    rows_per_file: Annotated[str | None, typer.Option(help="Cut into files of so many rows.", metavar="N")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what was exported there.")] = False,
+    verify: Annotated[
+        str | None, typer.Option(help="Check exported files against their sidecar instead.", metavar="PATH")
+    ] = None,
+    output_form: Form = None,
+) -> None:
+    """Write a dataset, or the answer to a query, to files, with a small one that says which block it is from."""
+    session = session_of(context)
+    output = session.output_as(output_form)
+    if verify is not None:
+        from odfpy.coordinator.reading.export import check_export
+
+        if name is not None or to is not None or query is not None:
+            raise UsageError("--verify goes alone", hint="odf export --verify PATH")
+        _tell("As exported", check_export(Path(verify)), output)
+        return
+    if not to:
+        raise UsageError("Where to?", hint="odf export NAME --to rates.parquet")
+    files = _files(to, form, compression, compression_level, row_group_size, delimiter, no_header=no_header)
+    done = session.workspace.export(
+        name,
+        to=to,
+        sql=query,
+        engine=engine,
+        current=current,
+        as_at=as_at,
+        as_of=as_of,
+        files=files,
+        partition_by=listed(partition_by),
+        rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
+        overwrite=overwrite,
+        progress=session.progress,
+    )
+    session.progress.clear()
+    _tell("Exported", done, output)
+
+
+def _files(
+    to: str,
+    form: str | None,
+    compression: str | None,
+    level: str | None,
+    row_group: str | None,
+    delimiter: str | None,
+    *,
+    no_header: bool,
+) -> RowFileOptions:
+    from odfpy.data.rows.files import RowFileOptions
+
+    more: dict[str, Any] = {}
+    if row_group is not None:
+        more["row_group"] = whole_number(row_group, "--row-group-size", at_least=1)
+    if delimiter is not None:
+        more["delimiter"] = _character(delimiter)
+    if no_header:
+        more["header"] = False
+    return RowFileOptions.of(
+        Path(to).name, form, compression, whole_number(level, "--compression-level", at_least=1), **more
+    )
+
+
+def _character(text: str) -> str:
+    one = {"\\t": "\t", "tab": "\t"}.get(text.lower(), text)
+    if len(one) != 1 or not one.isascii() or one.isalnum() or one in '"\r\n+-.':
+        raise UsageError(
+            f"--delimiter wants one character that no number has, not {text!r}", hint="A tab is written \\t."
+        )
+    return one
+
+
+def _tell(what: str, done: Exported, output: Output) -> None:
+    if not output.for_people:
+        output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
+        return
+    files = f" in {plural(done.num_files, 'file')}" if done.num_files != 1 else ""
+    output.say(f"{what}: {done.to}, {plural(done.num_rows, 'row')}{files}, {sized(done.size)}")
+    for one in done.manifest.get("inputs", ()):
+        output.say(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")

@@ -1,0 +1,280 @@
+"""The interactive side of `odf sql`.
+
+A statement runs in a process of its own, so that Ctrl-C ends it whatever it is at: native code hears nothing before it
+has come back. The shell itself stays.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Final
+
+from odfpy.cli.grammar import whole_number
+from odfpy.cli.query.shell_history import History
+from odfpy.cli.query.words import COMMANDS, Words
+from odfpy.cli.screen.answers import Showing
+from odfpy.cli.screen.output import Format, Output
+from odfpy.cli.screen.progress import ProgressLine
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import EngineError, InternalError, OdfError, UsageError, did_you_mean
+from odfpy.query.dialects import dialect_named
+from odfpy.query.tables import split_statements
+
+HELP = r"""Statements end with a semicolon and may have several lines; every dataset is a table under its name.
+  \d            list the datasets
+  \d NAME       show the columns of one
+  \format FORM  print table, json, ndjson, csv or yaml
+  \plot         draw answers instead, or do not (on, off); \plot FILE.png draws the next one to a file
+  \timing       say how long it took, or do not (on, off)
+  \pager        show long answers page by page, or do not (on, off)
+  \limit N      rows at most; off for all
+  \engine NAME  spark or datafusion
+  \?            this
+  \q            leave (or Ctrl-D)
+The Tab key completes words. Ctrl-C ends a query, or drops what is typed."""
+
+_HABITS: Final = {
+    **dict.fromkeys(("exit", "quit", ".exit", ".quit", ".q", "\\quit"), "\\q"),
+    **dict.fromkeys(("help", ".help", "?", "\\h", "\\help"), "\\?"),
+    **dict.fromkeys((".tables", ".schema", "describe", "desc", "\\dt", "\\d+", "\\dt+", "\\dv", "\\l"), "\\d"),
+    ".mode": "\\format",
+    ".timer": "\\timing",
+}
+"""What users of other shells type, and what it is here."""
+
+
+class _Interrupted(Exception):
+    """A statement was."""
+
+
+class Shell:
+    """Reads statements, runs them, prints what comes back.
+
+    Attributes:
+        workspace: whose datasets are the tables.
+        output: where to print.
+        showing: how, and by which engine.
+        progress: where it is told how engines get on.
+    """
+
+    def __init__(self, workspace: Workspace, output: Output, showing: Showing, progress: ProgressLine) -> None:
+        self.workspace = workspace
+        self.output = output
+        self.showing = showing
+        self.progress = progress
+        self._is_reading = False
+        self._lines: list[str] = []
+
+    def run(self, statement: str) -> None:
+        """Run one statement.
+
+        Raises:
+            OdfError: as the engine says.
+        """
+        self.showing.run(self.workspace, statement, self.output, self.progress)
+
+    def _run_all(self, statements: Iterable[str]) -> None:
+        for statement in statements:
+            self.run(statement)
+
+    def interact(self) -> None:
+        """Go on until the person leaves."""
+        self.showing = replace(self.showing, interactive=True, timing=True, pager=True)
+        self.output.text(f"SQL shell of {self.workspace.root}. \\? for help, \\q to leave.")
+        history = History(self.workspace.storage.cache / "sql-history")
+        with self._interruptible():
+            self._loop(history)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C end what is read from the keyboard, and nothing else of this process."""
+        before = signal.getsignal(signal.SIGINT)
+        if before == signal.SIG_IGN:
+            yield
+            return
+        wakeup = signal.set_wakeup_fd(-1)  # nobody else is to wait for an answer to it
+        signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(wakeup)
+
+    def _interrupted(self, _: int, __: FrameType | None) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            raise KeyboardInterrupt
+
+    def _read(self, prompt: str) -> str:
+        self._is_reading = True
+        try:
+            return input(prompt)
+        finally:
+            self._is_reading = False
+
+    def _loop(self, history: History) -> None:
+        words = Words(self.workspace, lambda: self.showing.engine)
+        words.attach(lambda: "".join(f"{line}\n" for line in self._lines))
+        while True:
+            try:
+                pasted = self._read("...> " if self._lines else "odf> ")
+                if not all(self._take(line, history) for line in pasted.split("\n")):
+                    return
+            except EOFError:
+                self.output.text()
+                return
+            except OdfError as error:
+                self._lines = []
+                self.output.error(error.message, error.hint, error.code)
+            except KeyboardInterrupt:  # drops what is typed
+                self._lines = []
+                self.output.text()
+            except _Interrupted:  # drops what was pasted behind it
+                continue
+
+    def _take(self, line: str, history: History) -> bool:
+        """Do what a line says, or what it completes; keep it otherwise. False if the person leaves."""
+        command, argument = _own_command(line)
+        if command and (not self._lines or (line.lstrip().startswith("\\") and not self._is_open())):
+            if command == "\\q":
+                return False
+            history.add([line.strip()])
+            self._meta(command, argument)
+            return True
+        is_remark = not line.strip() or line.lstrip().startswith("--")
+        self._lines += [] if is_remark and not self._lines else [line]
+        text = "\n".join(self._lines)
+        dialect = self.showing.engine or "spark"
+        if is_complete(text, dialect):
+            history.add(_in_one_line(self._lines, dialect))
+            self._lines = []
+            self._run_apart(text)
+        return True
+
+    def _is_open(self) -> bool:
+        """Whether a quote or a comment is open in what is typed so far."""
+        return not _tokens("\n".join(self._lines), self.showing.engine or "spark")
+
+    def _run_apart(self, text: str) -> None:
+        code = _apart(lambda: self._run_all(split_statements(text)), self.output)
+        self.showing.png = None
+        if code == -signal.SIGINT:
+            self.output.text()
+            self.output.error("interrupted")
+            raise _Interrupted
+        if code < 0:
+            raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps memory did not suffice.")
+
+    def _meta(self, command: str, argument: str) -> None:
+        showing = self.showing
+        match command:
+            case "\\d":
+                self._describe(argument)
+            case "\\?":
+                self.output.text(HELP)
+            case "\\plot" if argument.lower().endswith(".png"):
+                showing.png = argument
+            case "\\timing" | "\\pager" | "\\plot":
+                name = command[1:]
+                setattr(showing, name, _flag(argument, getattr(showing, name)))
+                self.output.say(f"{name} is {'on' if getattr(showing, name) else 'off'}")
+            case "\\format":
+                self.output.form = Format.parse(argument) if argument else self.output.form
+                self.output.say(f"format is {self.output.form.value}")
+            case "\\limit":
+                if argument:
+                    showing.limit = None if argument == "off" else whole_number(argument, "\\limit")
+                self.output.say(f"limit is {'off' if showing.limit is None else showing.limit}")
+            case "\\engine":
+                showing.engine = dialect_named(argument).name if argument else showing.engine
+                self.output.say(f"engine is {showing.engine or 'spark'}")
+            case _:
+                raise UsageError(
+                    f"There is no command {command}", hint=did_you_mean(command, COMMANDS, otherwise="\\? lists them.")
+                )
+
+    def _describe(self, name: str) -> None:
+        """The datasets, or the columns of one."""
+        if not name:
+            found = self.workspace.survey()[0]
+            self.output.rows(
+                ["Dataset", "Kind", "Records"], [(str(s.handle), s.kind.value, s.num_records) for s in found]
+            )
+            return
+        from odfpy.data.schemas.type_text import type_text
+
+        state = self.workspace.state(name)
+        fields = state.schema.fields if state.schema else ()
+        self.output.rows(["Column", "Type"], [(field.name, type_text(field.type)) for field in fields])
+        if state.primary_key and self.output.for_people:
+            self.output.text(f"Key: {', '.join(state.primary_key)}")
+
+
+def _own_command(line: str) -> tuple[str, str]:
+    """The shell's own command that a line is, also in the words of other shells, and its argument; empty if none."""
+    text = line.strip().rstrip(";").strip()
+    word, _, argument = ("\\d" if text.lower() == "show tables" else text).partition(" ")
+    command = _HABITS.get(word.lower(), word)
+    return (command, argument.strip().strip("`\"'")) if command.startswith("\\") else ("", "")
+
+
+def is_complete(text: str, dialect: str) -> bool:
+    """Whether statements end with a semicolon that is in no quotes, and no comment."""
+    if ";" not in text:
+        return False
+    tokens = _tokens(text, dialect)
+    return bool(tokens) and tokens[-1].token_type.name == "SEMICOLON"
+
+
+def _tokens(text: str, dialect: str) -> Sequence[Any]:
+    """The words of statements; none if a quote or a comment is open."""
+    from sqlglot.errors import TokenError
+
+    try:
+        return dialect_named(dialect).tokens(text)
+    except TokenError:
+        return []
+
+
+def _in_one_line(lines: list[str], dialect: str) -> list[str]:
+    """Statements in one line, where that makes no difference, to be remembered."""
+    tokens = _tokens("\n".join(lines), dialect)
+    if any("--" in line for line in lines) or any("\n" in token.text for token in tokens):
+        return [line for line in lines if line.strip()]
+    return [" ".join(line.strip() for line in lines if line.strip())]
+
+
+def _flag(argument: str, before: bool) -> bool:
+    """What a switch is after a command about it."""
+    if argument and argument not in ("on", "off"):
+        raise UsageError(f"It is on or off, not {argument!r}")
+    return not before if not argument else argument == "on"
+
+
+def _apart(work: Callable[[], None], output: Output) -> int:
+    """Do something in a copy of this process, which Ctrl-C ends; gives its exit code, or minus a signal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        work()
+        code = 0
+    except OdfError as error:
+        output.error(error.message, error.hint, error.code)
+    except Exception as error:  # noqa: BLE001 - the copy must not come back from here
+        output.error(f"{type(error).__name__}: {error}", code=InternalError.code)
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(code)

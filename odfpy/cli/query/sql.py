@@ -1,0 +1,125 @@
+"""`odf tail` and `odf sql`: data on the screen."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.errors import InvalidValue, NotFound, OdfError, UsageError
+
+commands = group("Data out.")
+
+
+@command(commands, "odf tail com.example.rates", "odf tail com.example.rates -n 1000 -o csv > last.csv")
+def tail(
+    context: typer.Context,
+    name: Name,
+    num_records: Annotated[str, typer.Option("--num-records", "-n", help="How many rows.", metavar="N")] = "10",
+    skip: Annotated[str, typer.Option(help="Rows at the end to leave out.", metavar="N")] = "0",
+    form: Form = None,
+) -> None:
+    """Print the last rows of a dataset."""
+    session = session_of(context)
+    output = session.output_as(form)
+    count, left_out = whole_number(num_records, "--num-records"), whole_number(skip, "--skip")
+    output.arrow(session.workspace.tail(name, count or 0, skip=left_out or 0))
+
+
+@command(
+    commands,
+    "odf sql",
+    "odf sql -c 'select count(*) from `com.example.rates`'",
+    "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
+    "odf sql -c 'select max(rate) from `com.example.rates`' --commit answer.json",
+    "odf sql -c 'select event_time, rate from `com.example.rates`' --plot",
+)
+def sql(
+    context: typer.Context,
+    query: Annotated[str | None, typer.Option("--command", "-c", help="Run this and leave.", metavar="SQL")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Engine and dialect.", metavar="spark|datafusion", autocompletion=lambda: ["spark", "datafusion"]
+        ),
+    ] = None,
+    limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
+    timeout: Annotated[
+        str | None, typer.Option(help="How long it may take: seconds, or 90s, 5m, 1h.", metavar="TIME")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="With -c: also write the answer with a proof to a file.", metavar="FILE")
+    ] = None,
+    script: Annotated[
+        str | None, typer.Option(help="Run the statements of a file; - for standard input.", metavar="FILE")
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the answer: the first column across.")] = False,
+    png: Annotated[str | None, typer.Option(help="Draw it to a PNG file.", metavar="FILE")] = None,
+    form: Form = None,
+) -> None:
+    """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
+    session = session_of(context)
+    if query is not None and engine is not None:
+        session.workspace.engines.expect(engine)
+    from odfpy.cli.query.shell import Shell
+    from odfpy.cli.screen.answers import Showing
+    from odfpy.query.tables import split_statements
+
+    if query is not None and script is not None:
+        raise UsageError("Either --command or --script")
+    showing = Showing(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)
+    output = session.output_as(form)
+    if commit is not None:
+        from odfpy.cli.query.proofs import commit_answer
+
+        if script is not None or plot or png is not None:
+            raise UsageError("--commit goes with -c, and not with --script, --plot or --png")
+        commit_answer(session, query, showing, commit, output)
+        return
+    shell = Shell(session.workspace, output, showing, session.progress)
+    if query is None and script is None and sys.stdin.isatty():
+        shell.interact()
+        return
+    for statement in split_statements(_script(script) if query is None else query, in_place=True):
+        try:
+            shell.run(statement)
+        except OdfError as error:
+            if script not in (None, "-"):
+                error.message = f"{script}: {error.message}"
+            raise
+
+
+def _seconds(text: str | None) -> float | None:
+    """The value of `--timeout`.
+
+    Raises:
+        UsageError: it is no time, or none at all.
+    """
+    from odfpy.data.duration import Duration
+
+    if text is None:
+        return None
+    try:
+        is_number = re.fullmatch(r"\d{1,9}(\.\d+)?", text, re.ASCII)
+        seconds = float(text) if is_number else Duration.parse(text).seconds
+    except InvalidValue:
+        seconds = 0
+    if not seconds:
+        raise UsageError(f"--timeout wants a time, not {text!r}", hint="Write seconds, as 30, or 90s, 5m, 1h.")
+    return seconds
+
+
+def _script(file: str | None) -> str:
+    """The text of a file, or of standard input."""
+    if file in (None, "-"):
+        return sys.stdin.read()
+    try:
+        return Path(str(file)).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise NotFound(f"Cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is no text in UTF-8") from error

@@ -1,0 +1,1 @@
+"""How things look: tables, progress, results, charts, and the one way to a terminal."""

@@ -1,0 +1,226 @@
+"""How answers are shown: as rows in some form, through a pager, as a chart; with the time that they took."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.cli.screen.output import Format, Output
+from odfpy.cli.screen.progress import ProgressLine
+from odfpy.cli.screen.results import plural
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.engine.worker.messages import Progress as EngineProgress
+    from odfpy.query.answer import Answer
+
+SHOWN: Final = 10_000
+"""Rows of a table that a person at the shell is shown, unless a limit is asked for."""
+
+_STREAMED: Final = (Format.CSV, Format.JSON, Format.NDJSON)
+
+
+@dataclass
+class Showing:
+    """How answers are shown.
+
+    Attributes:
+        engine: which engine answers, the default one if None.
+        limit: rows at most.
+        timeout: seconds that an answer may take.
+        timing: whether to say how long it took.
+        pager: whether what does not fit the screen goes through a pager.
+        plot: whether answers are drawn.
+        png: the file that they are drawn to.
+        interactive: whether somebody looks at them who can ask again.
+    """
+
+    engine: str | None = None
+    limit: int | None = None
+    timeout: float | None = None
+    timing: bool = False
+    pager: bool = False
+    plot: bool = False
+    png: str | None = None
+    interactive: bool = False
+
+    def run(self, workspace: Workspace, statement: str, output: Output, progress: ProgressLine) -> None:
+        """Run a statement and show what comes, and until then how the engine gets on.
+
+        Raises:
+            OdfError: as the engine says.
+        """
+        from odfpy.query.service import Control, Query
+
+        begun = time.monotonic()
+        most = self._most(output)
+        one_more = most is not None and most != self.limit  # which tells whether there are more
+        limit = most + 1 if most is not None and one_more else most
+        asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
+        with _Wait(progress) as wait, workspace.query_service.run(asked, Control(on_progress=wait.tell)) as answer:
+            rows = _Rows(answer, most, wait)
+            if self.plot or self.png is not None:
+                self._draw(answer, rows, output)
+                seconds = time.monotonic() - begun
+            elif output.form in _STREAMED and not (self.pager and output.form is Format.JSON):
+                output.flow(answer.schema.names, rows)
+                seconds = time.monotonic() - begun
+            else:
+                found = list(rows)
+                seconds = time.monotonic() - begun
+                with paged(enabled=self.pager):
+                    output.rows(answer.schema.names, found)
+        if rows.is_cut:
+            output.say(f"These are the first {most} rows; `odf export` writes all of them to a file")
+        if self.timing:
+            output.say(f"({plural(rows.count, 'row')}, {seconds:.3f} s)")
+
+    def _most(self, output: Output) -> int | None:
+        from odfpy.cli.screen.plot import MOST_POINTS
+
+        bounds = [self.limit]
+        if self.plot or self.png is not None:
+            bounds.append(MOST_POINTS)
+        elif self.interactive and output.form is Format.TABLE and self.limit is None:
+            bounds.append(SHOWN)
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    def _draw(self, answer: Answer, rows: _Rows, output: Output) -> None:
+        import pyarrow as pa
+
+        from odfpy.cli.screen.plot import chart_of, draw, write_png
+
+        chart = chart_of(pa.Table.from_batches(rows.batches(), answer.schema))
+        if self.png is not None:
+            write_png(chart, Path(self.png))
+            output.say(f"Wrote {self.png}")
+        else:
+            output.drawing(draw(chart))
+
+
+class _Rows:
+    """The rows of an answer as plain values, up to a number of them.
+
+    Attributes:
+        count: how many there were so far.
+        is_cut: whether there were more.
+    """
+
+    def __init__(self, answer: Answer, most: int | None, wait: _Wait) -> None:
+        self.count = 0
+        self.is_cut = False
+        self._answer = answer
+        self._most = most
+        self._wait = wait
+
+    def batches(self) -> Iterator[Any]:
+        """The rows as Arrow has them."""
+        for batch in self._answer:
+            self._wait.end()
+            room = batch.num_rows if self._most is None else self._most - self.count
+            self.is_cut = self.is_cut or batch.num_rows > room
+            self.count += min(room, batch.num_rows)
+            if room:
+                yield batch.slice(0, room)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        import pyarrow as pa
+
+        from odfpy.data.rows.plain_values import columns_of
+
+        for batch in self.batches():
+            yield from zip(*columns_of(pa.Table.from_batches([batch])), strict=True)
+
+
+class _Wait:
+    """Tells how the engine gets on until there are rows; threads may share it."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def tell(self, heard: EngineProgress) -> None:
+        """Show what the engine says of itself."""
+        from odfpy.coordinator.storage.results import Progress
+
+        action = {"starting": "the engine starts", "queued": "the engine is busy", "running": "the engine works"}
+        with self._lock:
+            if not self._is_over:
+                done, total = heard.tasks_done, heard.tasks or None
+                self._line(Progress("query", action[heard.stage.value], done, total, "tasks"))
+
+    def end(self) -> None:
+        """There are rows."""
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._line.clear()
+
+    def __enter__(self) -> _Wait:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+# --- The pager -------------------------------------------------------------------------------------------------------
+
+
+class _Screen(io.StringIO):
+    """What goes to a terminal, kept until it is known how long it is."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def paged(*, enabled: bool) -> Iterator[None]:
+    """Let what is printed go through a pager, if it is longer than the screen."""
+    command = _pager() if enabled and sys.stdout.isatty() else None
+    if command is None:
+        yield
+        return
+    screen = _Screen()
+    with redirect_stdout(screen):
+        yield
+    text = screen.getvalue()
+    if text.count("\n") < shutil.get_terminal_size().lines or not _page(command, text):
+        sys.stdout.write(text)
+
+
+def _pager() -> list[str] | None:
+    """`ODF_PAGER`, `PAGER`, or `less`; None where that is `cat`, or empty."""
+    wanted = next((os.environ[name] for name in ("ODF_PAGER", "PAGER") if name in os.environ), "less")
+    try:
+        words = shlex.split(wanted)
+    except ValueError:
+        return None
+    return None if words in ([], ["cat"]) or shutil.which(words[0]) is None else words
+
+
+def _page(command: list[str], text: str) -> bool:
+    """Show a text by a pager; False if there is none. Ctrl-C is the pager's own affair, which would inherit SIG_IGN."""
+    sys.stdout.flush()
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        environment = {"LESS": "FRSX", **os.environ}
+        with suppress(BrokenPipeError):  # whoever reads has enough of it
+            subprocess.run(command, input=text, env=environment, text=True, check=False)
+    except OSError:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return True

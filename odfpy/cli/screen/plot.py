@@ -1,0 +1,273 @@
+"""Answers as simple charts, in the terminal or as a PNG file.
+
+The first column is across: times and numbers make lines, names make bars. Every other column of numbers is drawn; a
+single column is drawn over the number of the row.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from odfpy.cli.screen.terminal import paint
+from odfpy.data.rows.text_table import cells
+from odfpy.errors import NothingToPlot, OdfError
+from odfpy.extras import needs_extra
+from odfpy.files import written_aside
+from odfpy.visible import visible
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_POINTS: Final = 100_000
+"""Rows that are drawn; nobody sees more."""
+
+MOST_BARS: Final = 40
+_TICKS: Final = 5
+_TALLEST: Final = 24
+_LARGEST: Final = 1e300
+"""Numbers beyond it are left out: the difference of two must be one, too."""
+
+_COLOURS: Final = ("cyan", "orange", "green", "magenta", "red", "blue")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line, or the bars of a colour.
+
+    Attributes:
+        points: where across, and how high; without those that are null.
+    """
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn.
+
+    Attributes:
+        across: name of what goes across.
+        series: what goes up.
+        names: of the bars; empty for lines.
+        is_time: whether lines go over time, in seconds from 1970.
+    """
+
+    across: str
+    series: tuple[Series, ...]
+    names: tuple[str, ...] = ()
+    is_time: bool = False
+
+    def tick(self, at: float, span: float) -> str:
+        """A place across in words.
+
+        Args:
+            at: the place.
+            span: from the first to the last; long ones need no time of day.
+        """
+        if not self.is_time:
+            return f"{at:.6g}"
+        from datetime import datetime, timedelta, timezone
+
+        try:
+            moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=at)
+        except OverflowError:
+            return f"{at:.6g}"
+        return moment.strftime("%Y-%m-%d" if span >= 4 * 86_400 else "%m-%d %H:%M" if span >= 600 else "%H:%M:%S")
+
+
+def chart_of(table: pa.Table) -> Chart:
+    """The chart of an answer.
+
+    Raises:
+        NothingToPlot: it has no numbers.
+    """
+    chart = _chart_of(table)
+    if not any(series.points for series in chart.series):
+        raise NothingToPlot("The answer has no numbers to draw: they are null, or not finite")
+    return chart
+
+
+def _chart_of(table: pa.Table) -> Chart:
+    import pyarrow as pa
+
+    columns = [(field, table.column(at).combine_chunks()) for at, field in enumerate(table.schema)]
+    if not table.num_rows:
+        raise NothingToPlot("The answer has no rows, and is no chart")
+    first = columns[0] if len(columns) > 1 and not _is_flag(columns[0][0].type) else None
+    numbers = [
+        (field.name, _floats(column)) for field, column in columns[first is not None :] if _is_number(field.type)
+    ]
+    if not numbers:
+        raise NothingToPlot(
+            "The answer has no column of numbers to draw" + (" besides the first" if first else ""),
+            hint="Select first what goes across, then numbers.",
+        )
+    if first is None:
+        return Chart("row", tuple(_series(name, range(1, table.num_rows + 1), high) for name, high in numbers))
+    field, column = first
+    if pa.types.is_timestamp(field.type) or pa.types.is_date(field.type):
+        across = _seconds(column)
+        return Chart(field.name, tuple(_series(name, across, high) for name, high in numbers), is_time=True)
+    if _is_number(field.type):
+        across = _floats(column)
+        return Chart(field.name, tuple(_series(name, across, high) for name, high in numbers))
+    return _bars(field.name, column, numbers)
+
+
+def _bars(across: str, column: pa.Array, numbers: Sequence[tuple[str, Sequence[float | None]]]) -> Chart:
+    import pyarrow as pa
+
+    from odfpy.cli.screen.output import cell
+    from odfpy.data.rows.plain_values import columns_of, plain
+
+    (values,) = columns_of(pa.table({across: column.slice(0, MOST_BARS)}))
+    names = tuple(visible(cell(plain(value))) or "(none)" for value in values)
+    series = tuple(_series(name, range(len(names)), high[: len(names)]) for name, high in numbers)
+    return Chart(across, series, names)
+
+
+def _series(name: str, across: Sequence[float | None], high: Sequence[float | None]) -> Series:
+    pairs = zip(across, high, strict=True)
+    return Series(name, tuple((x, y) for x, y in pairs if _is_drawn(x) and _is_drawn(y)))
+
+
+def _is_drawn(number: float | None) -> TypeGuard[float]:
+    return number is not None and abs(number) <= _LARGEST
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_flag(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_nested(kind))
+
+
+def _floats(column: pa.Array) -> list[float | None]:
+    import pyarrow as pa
+
+    return column.cast(pa.float64(), safe=False).to_pylist()  # type: ignore[no-any-return]
+
+
+def _seconds(column: pa.Array) -> list[float | None]:
+    import pyarrow as pa
+
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    micros = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    return [None if count is None else count / 1e6 for count in micros.to_pylist()]
+
+
+# --- In the terminal -------------------------------------------------------------------------------------------------
+
+
+def draw(chart: Chart) -> str:
+    """The chart in letters, as wide as the terminal."""
+    import shutil
+
+    import plotext
+
+    size = shutil.get_terminal_size((80, 24))
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(False, False)
+    plotext.plot_size(size.columns, max(8, min(size.lines - 4, _TALLEST)))
+    is_coloured = paint("x", "cyan", sys.stdout) != "x"
+    if chart.names:
+        return _drawn_bars(chart, size.columns, is_coloured=is_coloured)
+    for number, series in enumerate(chart.series):
+        colour = _COLOURS[number % len(_COLOURS)] if is_coloured else None
+        xs, ys = zip(*series.points, strict=True) if series.points else ((), ())
+        draw_as = plotext.plot if len(xs) > 1 else plotext.scatter
+        draw_as(xs, ys, label=visible(series.name), color=colour)
+    every = sorted(x for series in chart.series for x, _ in series.points)
+    if every:
+        span = every[-1] - every[0]
+        ticks = sorted({every[0] + span * at / (_TICKS - 1) for at in range(_TICKS)})
+        plotext.xticks(ticks, [chart.tick(at, span) for at in ticks])
+    plotext.xlabel(visible(chart.across))
+    text = str(plotext.build())
+    text = text if is_coloured else str(plotext.uncolorize(text))
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
+    """Bars to the right, one below the other: names need room."""
+    names = max(map(cells, chart.names))
+    values = [y for series in chart.series for _, y in series.points]
+    room = max(10, width - names - max((len(f"{y:.6g}") for y in values), default=0) - 4)
+    largest = max((abs(y) for y in values), default=0) or 1
+    highs = [dict(series.points) for series in chart.series]
+    lines = []
+    if len(chart.series) > 1:
+        lines.append(
+            "  ".join(_painted(f"█ {visible(one.name)}", at, is_coloured) for at, one in enumerate(chart.series))
+        )
+    for row, name in enumerate(chart.names):
+        for at, high in enumerate(highs):
+            label = name if at == 0 else ""
+            y = high.get(row)
+            bar = "" if y is None else "█" * round(room * abs(y) / largest)
+            shown = "" if y is None else f"{'-' if y < 0 and bar else ''}{_painted(bar, at, is_coloured)} {y:.6g}"
+            lines.append(f"{label}{' ' * (names - cells(label))}  {shown}".rstrip())
+    return "\n".join(lines)
+
+
+def _painted(text: str, number: int, is_coloured: bool) -> str:
+    codes = (36, 33, 32, 35, 31, 34)
+    return f"\x1b[{codes[number % len(codes)]}m{text}\x1b[0m" if is_coloured and text else text
+
+
+# --- As a file -------------------------------------------------------------------------------------------------------
+
+
+def write_png(chart: Chart, path: Path) -> None:
+    """The chart as a PNG file, as a whole or not at all.
+
+    Raises:
+        OdfError: matplotlib is not there, or the file cannot be written.
+    """
+    import warnings
+
+    with needs_extra("plot", "Charts as PNG files", OdfError):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+    # Names are no formulas, and letters that the font lacks are no trouble.
+    with warnings.catch_warnings(), rc_context({"text.parse_math": False}):
+        warnings.simplefilter("ignore")
+        figure = Figure(figsize=(9, 5), layout="constrained")
+        _fill(figure.subplots(), chart)
+        try:
+            with written_aside(path) as temporary:
+                figure.savefig(temporary, format="png", dpi=120)
+        except OSError as error:
+            raise OdfError(f"Cannot write {path}: {error.strerror or error}") from error
+
+
+def _fill(axes: Any, chart: Chart) -> None:
+    width = 0.8 / len(chart.series)
+    for number, series in enumerate(chart.series):
+        xs = [x for x, _ in series.points]
+        ys = [y for _, y in series.points]
+        if chart.names:
+            axes.bar([x + (number - (len(chart.series) - 1) / 2) * width for x in xs], ys, width, label=series.name)
+        else:
+            axes.plot(xs, ys, label=series.name, marker="." if len(xs) < 50 else "")
+    every = sorted(x for series in chart.series for x, _ in series.points)
+    if chart.names:
+        axes.set_xticks(range(len(chart.names)), chart.names, rotation=30, ha="right")
+    elif chart.is_time and every:
+        span = every[-1] - every[0]
+        ticks = [every[0] + span * at / (_TICKS - 1) for at in range(_TICKS)]
+        axes.set_xticks(ticks, [chart.tick(at, span) for at in ticks])
+    axes.set_xlabel(chart.across)
+    axes.legend()

@@ -1,0 +1,106 @@
+"""Signs of life of long work: a line that is written over and over on a terminal, or a line a step with --verbose."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from odfpy.cli.screen.output import Output, sized
+from odfpy.visible import visible
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.results import Progress
+
+_REDRAW = 0.1
+"""Seconds between two updates of the same step; people cannot read faster."""
+
+_TELLING = 0.5
+"""Seconds after which a rate says something."""
+
+
+class ProgressLine:
+    """One line on standard error that is written over and over: bytes of how many and how fast, rows, files.
+
+    Attributes:
+        clock: seconds, which do not go back.
+    """
+
+    def __init__(self, *, shown: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._is_shown = shown
+        self._text = ""
+        self._step: tuple[str, str, str] | None = None
+        self._begun = self._drawn = 0.0
+        self._first = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show a sign of life."""
+        if not self._is_shown:
+            return
+        now = self.clock()
+        step = (progress.subject, progress.action, progress.unit)
+        if step != self._step or progress.done < self._first:
+            self._step, self._begun, self._first = step, now, progress.done
+        elif now - self._drawn < _REDRAW and progress.done != progress.total:
+            return
+        self._drawn = now
+        self._show(described(progress, self._rate(progress, now)))
+
+    def clear(self) -> None:
+        """Take the line away, before anything else is printed."""
+        self._step = None
+        self._show("")
+
+    def _rate(self, progress: Progress, now: float) -> float | None:
+        """Units a second since the step began; None while that says nothing."""
+        seconds = now - self._begun
+        return (progress.done - self._first) / seconds if seconds >= _TELLING else None
+
+    def _show(self, text: str) -> None:
+        if not text and not self._text:
+            return
+        import shutil
+
+        text = visible(text)[: shutil.get_terminal_size().columns - 1]
+        if text != self._text:
+            sys.stderr.write(f"\r{text.ljust(len(self._text))}{'' if text else chr(13)}")
+            sys.stderr.flush()
+            self._text = text
+
+
+class ProgressLog(ProgressLine):
+    """A line for everything that is begun."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(shown=True)
+        self._output = output
+
+    def __call__(self, progress: Progress) -> None:
+        """Say what is done now, unless that was said before."""
+        text = f"{progress.subject}: {progress.action}"
+        if text != self._text:
+            self._output.detail(text)
+            self._text = text
+
+    def clear(self) -> None:
+        """Nothing: lines stay."""
+
+
+def described(progress: Progress, rate: float | None = None) -> str:
+    """A sign of life in words.
+
+    Args:
+        progress: who, what, how far.
+        rate: units a second, for bytes.
+    """
+    begun = f"{progress.subject}: {progress.action}"
+    if not progress.done and not progress.total:
+        return begun
+    is_bytes = progress.unit == "bytes"
+    show: Callable[[int], str] = sized if is_bytes else "{:,}".format
+    of = f" of {show(progress.total)}" if progress.total else ""
+    unit = "" if is_bytes else f" {progress.unit}"
+    fast = f", {sized(int(rate))}/s" if is_bytes and rate else ""
+    return f"{begun} {show(progress.done)}{of}{unit}{fast}"

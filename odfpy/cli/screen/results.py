@@ -1,0 +1,143 @@
+"""How results of pulls, ingests and pushes are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from odfpy.cli.screen.output import Format, Output, error_tree
+from odfpy.cli.screen.progress import ProgressLine
+from odfpy.cli.screen.terminal import paint
+
+if TYPE_CHECKING:
+    from odfpy.chain.signatures import SignatureReport
+    from odfpy.coordinator.storage.results import PullResult
+    from odfpy.data.data_warning import DataWarning
+
+# What became of the rows of an input, in the words of a person.
+_FATES = {
+    "appended": "new",
+    "corrected": "corrected",
+    "unchanged": "changed nothing",
+    "superseded": "overtaken by later rows",
+    "retracted": "retracted",
+    "late": "late",
+    "ignored": "ignored",
+}
+
+
+NO_DATASETS = "Nothing to do: no datasets in this workspace"
+
+
+def report(results: Iterable[PullResult], output: Output, progress: ProgressLine, *, if_none: str = "") -> int:
+    """Tell each result as it comes, or `if_none` when there was none; gives back the exit code.
+
+    NDJSON comes line by line, other forms at the end.
+    """
+    codes = {0}
+    trees = []
+    nothing = True
+    try:
+        for result in results:
+            nothing = False
+            progress.clear()
+            if result.error is not None:
+                codes.add(result.error.exit_code)
+                message = result.error.message
+                told = message if message.startswith(result.name) else f"{result.name}: {message}"
+                output.error(told, result.error.hint, result.error.code)
+            elif output.for_people:
+                _tell(result, output)
+            if output.form is Format.NDJSON:
+                output.tree(_tree(result))
+            else:
+                trees.append(_tree(result))
+    finally:  # what is done is done, and a program wants to know of it too
+        if not output.for_people and output.form is not Format.NDJSON:
+            output.tree(trees)
+    if nothing and if_none and output.for_people:
+        output.say(if_none)
+    return 1 if 1 in codes else max(codes)
+
+
+def _tell(result: PullResult, output: Output) -> None:
+    output.say(_line(result))
+    tell_warnings(result.warnings, output.say, output.detail)
+    for note in result.notes:
+        output.say(f"  note: {note}")
+    if result.lane is not None:
+        output.detail(f"  lane {result.lane}")
+    if result.num_blocks:
+        output.detail(f"  head was {result.old_head or 'none'}")
+        output.detail(f"  head is  {result.new_head}")
+
+
+def tell_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
+    """Tell warnings, and in detail their examples."""
+    for warning in warnings:
+        say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")
+        for example in warning.examples:
+            detail(f"    {example}")
+
+
+def warning_trees(warnings: Iterable[DataWarning]) -> list[dict[str, Any]]:
+    """Warnings, for programs."""
+    return [
+        {
+            "kind": warning.kind.value,
+            "message": warning.message,
+            "count": warning.count,
+            "examples": list(warning.examples),
+        }
+        for warning in warnings
+    ]
+
+
+def _line(result: PullResult) -> str:
+    parts = [paint(result.outcome.value, "green" if result.num_blocks else "dim", sys.stderr)]
+    if result.num_blocks:
+        parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
+        if result.watermark is not None:
+            parts.append(f"watermark {result.watermark}")
+    name = f"{result.name}: {result.input}" if result.input else result.name
+    return f"{name}: {', '.join(parts)} ({_rows(result)}{result.seconds:.1f} s)"
+
+
+def _rows(result: PullResult) -> str:
+    """What became of the rows of an input, and how many of them came late."""
+    if not result.counts:
+        return ""
+    fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
+    return f"{plural(result.counts.get('read', 0), 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and what is counted."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:
+    """Who has signed some blocks, for programs; None where nobody looked."""
+    if report is None:
+        return None
+    return {"signed": report.signed, "unsigned": report.unsigned, "signers": list(map(str, report.signers))}
+
+
+def _tree(result: PullResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "input": result.input,
+        "outcome": result.outcome.name.lower().replace("_", "-"),
+        "oldHead": str(result.old_head) if result.old_head else None,
+        "newHead": str(result.new_head) if result.new_head else None,
+        "blocks": result.num_blocks,
+        "records": result.num_records,
+        "rows": result.counts,
+        "watermark": str(result.watermark) if result.watermark else None,
+        "seconds": round(result.seconds, 3),
+        "signatures": signature_tree(result.signatures),
+        "warnings": warning_trees(result.warnings),
+        "notes": list(result.notes),
+        **error_tree(result.error),
+    }

@@ -1,0 +1,76 @@
+"""`odf token`: who may do what with the datasets of this workspace over the network."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of
+
+app = group("Access tokens: who may read and write the datasets of this workspace through `odf serve`.")
+
+
+@command(app, "odf token new ci --scope write --expires 90d", "odf token new alice")
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What to call it; also stands in logs.", metavar="NAME")],
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="read: pull. write: also push. admin: also overwrite what has diverged, and set-visibility.",
+            metavar="read|write|admin",
+            autocompletion=lambda: ["read", "write", "admin"],
+        ),
+    ] = "read",
+    expires: Annotated[
+        str | None, typer.Option(help="How long it is good for, such as 12h or 90d.", metavar="DURATION")
+    ] = None,
+) -> None:
+    """Make a token and print it. It is kept nowhere, only its hash: nobody can print it again."""
+    from odfpy.data.duration import Duration
+    from odfpy.serving.callers.tokens import Scope, Tokens
+
+    session = session_of(context)
+    lifetime = Duration.parse(expires) if expires is not None else None
+    text = Tokens(session.workspace.odf).new(name, Scope.parse(scope), lifetime)
+    session.output.say("Whoever has this token may use it; it cannot be shown again:")
+    session.output.text(text)
+
+
+@command(app, "odf token list", name="list")
+def list_(context: typer.Context, form: Form = None) -> None:
+    """List the tokens: names, scopes and times."""
+    from odfpy.data.timestamp import Timestamp
+    from odfpy.serving.callers.tokens import Tokens
+
+    session = session_of(context)
+    output = session.output_as(form)
+    tokens, now = Tokens(session.workspace.odf).list(), Timestamp.now()
+    if not tokens and output.for_people:
+        output.say("No tokens; make one with `odf token new NAME`.")
+        return
+    records = [
+        {
+            "name": token.name,
+            "scope": token.scope.value,
+            "createdAt": str(token.created_at),
+            "expiresAt": str(token.expires_at) if token.expires_at else None,
+            "expired": token.is_over(now),
+        }
+        for token in tokens
+    ]
+    columns = {"Name": "name", "Scope": "scope", "Created": "createdAt", "Expires": "expiresAt", "Expired": "expired"}
+    output.records(records, columns)
+
+
+@command(app, "odf token revoke ci")
+def revoke(
+    context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the token.", metavar="NAME")]
+) -> None:
+    """End a token; servers that run refuse it from the next request on."""
+    from odfpy.serving.callers.tokens import Tokens
+
+    session = session_of(context)
+    token = Tokens(session.workspace.odf).revoke(name)
+    session.output.say(f"Revoked {token.name}")

@@ -1,0 +1,107 @@
+"""`odf clone` and `odf push`: datasets from and to other places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import (
+    All,
+    AllowFuture,
+    Form,
+    Names,
+    Recursive,
+    command,
+    complete_repositories,
+    group,
+    session_of,
+)
+from odfpy.cli.screen.results import NO_DATASETS, report
+
+commands = group("Datasets from and to other places.")
+
+
+@command(
+    commands,
+    "odf clone https://example.com/odf/com.example.rates",
+    "odf clone s3://public-data/com.example.daily rates --recursive",
+)
+def clone(
+    context: typer.Context,
+    place: Annotated[
+        str, typer.Argument(help="URL or path of a dataset, or repository/name of this workspace.", metavar="PLACE")
+    ],
+    folder: Annotated[
+        str | None, typer.Argument(help="Of the new workspace; the name of the dataset by default.", metavar="FOLDER")
+    ] = None,
+    as_: Annotated[str | None, typer.Option("--as", help="What to call the dataset.", metavar="NAME")] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Also what it is derived from, where that is beside it.")
+    ] = False,
+    allow_future: AllowFuture = False,
+    form: Form = None,
+) -> int:
+    """Copy a dataset into a workspace of its own, a new folder."""
+    from odfpy.coordinator.clone import clone, how_to_go_on, place_of
+
+    session = session_of(context)
+    output = session.output_as(form)
+    url = place_of(place, Path(session.folder))
+    target = Path(folder or url.rpartition("/")[2])
+    results = clone(url, target, as_name=as_, recursive=recursive, allow_future=allow_future, progress=session.progress)
+    code = report(results, output, session.progress)
+    if code == 0:
+        output.say(f"The workspace is {target}")
+    elif target.joinpath(".odf").exists():
+        output.say(f"What has arrived is kept; to go on: {how_to_go_on(url, target)}")
+    return code
+
+
+@command(
+    commands,
+    "odf push com.example.rates --to mirror",
+    "odf push --all --to /srv/mirror/",
+    "odf push com.example.rates",
+)
+def push(
+    context: typer.Context,
+    names: Names = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="Repository, repository/name, path or URL; remembered for the next time.",
+            metavar="PLACE",
+            autocompletion=complete_repositories,
+        ),
+    ] = None,
+    all_: All = False,
+    recursive: Recursive = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a copy that has diverged.")] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="Let everybody read what is new on a node (odf+http, odf+https).")
+    ] = False,
+    branches: Annotated[
+        list[str] | None, typer.Option("--branch", "-b", help="Also this branch; can be repeated.", metavar="BRANCH")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Also this tag; can be repeated.", metavar="TAG")
+    ] = None,
+    form: Form = None,
+) -> int:
+    """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
+    session = session_of(context)
+    output = session.output_as(form)
+    results = session.workspace.push(
+        names or (),
+        to=to,
+        all=all_,
+        recursive=recursive,
+        force=force,
+        public=public,
+        branches=branches or (),
+        tags=tags or (),
+        progress=session.progress,
+    )
+    return report(results, output, session.progress, if_none=NO_DATASETS)

@@ -1,0 +1,1 @@
+"""Commands for the workspace itself and this installation: settings, keys, sources, the engine."""

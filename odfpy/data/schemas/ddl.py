@@ -1,0 +1,133 @@
+"""Schemas in the older form `ddlSchema`: SQL column definitions (ODF specification, "ReadStep").
+
+Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from odfpy.data.schemas import schema as odf
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, TimeUnit
+from odfpy.data.schemas.type_names import ddl_type_for
+from odfpy.errors import SchemaError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_SIMPLE: dict[str, DataType] = {
+    "BOOLEAN": odf.Bool(),
+    "TINYINT": odf.Int8(),
+    "SMALLINT": odf.Int16(),
+    "INT": odf.Int32(),
+    "BIGINT": odf.Int64(),
+    "UTINYINT": odf.UInt8(),
+    "USMALLINT": odf.UInt16(),
+    "UINT": odf.UInt32(),
+    "UBIGINT": odf.UInt64(),
+    "UNSIGNED": odf.UInt32(),
+    "UINT8": odf.UInt8(),
+    "UINT16": odf.UInt16(),
+    "UINT32": odf.UInt32(),
+    "UINT64": odf.UInt64(),
+    "FLOAT": odf.Float32(),
+    "DOUBLE": odf.Float64(),
+    "DATE": odf.Date(),
+    "TIMESTAMP": odf.Timestamp(TimeUnit.MILLISECOND, "UTC"),
+    "TIMESTAMPTZ": odf.Timestamp(TimeUnit.MILLISECOND, "UTC"),
+    "TEXT": odf.String(),
+    "VARCHAR": odf.String(),
+    "CHAR": odf.String(),
+    "BINARY": odf.Binary(),
+    "VARBINARY": odf.Binary(),
+}
+_KNOWN = (
+    "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT (each also UNSIGNED), FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, "
+    "STRING, VARCHAR, BINARY, ARRAY<...>"
+)
+_FORM = "Write `name TYPE` or `name TYPE NOT NULL`, and names that SQL takes for itself in quotes."
+
+
+def parse_ddl(lines: Sequence[str]) -> DataSchema:
+    """The schema that the column definitions give.
+
+    `TIMESTAMP` of any precision is in milliseconds and UTC, as slices store it; the length of a `VARCHAR` is not
+    part of its type.
+
+    Raises:
+        SchemaError: a definition does not parse, has an unknown type or a name twice; the message has the line.
+    """
+    fields: dict[str, DataField] = {}
+    for number, line in enumerate(lines, start=1):
+        for field in _parse_line(line, f"line {number} of ddlSchema, {line!r}"):
+            if field.name in fields:
+                raise SchemaError(f"Column {field.name!r} is defined twice, again in line {number} of ddlSchema")
+            fields[field.name] = field
+    return DataSchema(tuple(fields.values()))
+
+
+def _parse_line(line: str, where: str) -> list[DataField]:
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    not_a_definition = SchemaError(f"Not a column definition: {where}", hint=_FORM)
+    try:
+        statements = sqlglot.parse(f"CREATE TABLE t ({line}\n)", dialect=_dialect())
+    except (SqlglotError, RecursionError) as error:
+        raise not_a_definition from error
+    table = statements[0].this if len(statements) == 1 and isinstance(statements[0], exp.Create) else None
+    columns = table.expressions if isinstance(table, exp.Schema) else []
+    if not columns or not all(isinstance(column, exp.ColumnDef) for column in columns):
+        raise not_a_definition
+    return [_field(column, where) for column in columns]
+
+
+def _field(column: exp.ColumnDef, where: str) -> DataField:
+    from sqlglot import exp
+
+    if not isinstance(column.this, exp.Identifier):
+        raise SchemaError(f"Not a name of a column: {where}", hint=_FORM)
+    if column.kind is None:
+        raise SchemaError(f"Column {column.name!r} has no type: {where}", hint=f"Known types: {_KNOWN}.")
+    required = False
+    for constraint in column.constraints:
+        kind = constraint.args.get("kind")  # which not all constraints have
+        if not isinstance(kind, exp.NotNullColumnConstraint):
+            raise SchemaError(f"Only NOT NULL may follow the type: {where}", hint=_FORM)
+        required = not kind.args.get("allow_null")
+    data_type = _type(column.kind, where)
+    return DataField(column.name, data_type if required else odf.Option(data_type))
+
+
+def _type(kind: exp.DataType, where: str) -> DataType:
+    name = written = kind.this.name
+    if name == "USERDEFINED":  # what the parser does not know
+        written = kind.sql()
+        name = written.upper()
+    arguments = [argument.name for argument in kind.expressions]
+    if name in _SIMPLE:
+        return _SIMPLE[name]
+    if name == "DECIMAL" and arguments and all(argument.isdigit() for argument in arguments):
+        precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
+        if 1 <= precision <= 76 and scale <= precision:
+            return odf.Decimal(precision, scale)
+    if name == "ARRAY" and len(kind.expressions) == 1 and kind.args.get("nested"):
+        return odf.List(odf.Option(_type(kind.expressions[0], where)))
+    meant = ddl_type_for(written)
+    hint = f"Known types: {_KNOWN}."
+    raise SchemaError(f"Unsupported type {kind.sql()}: {where}", hint=f"Write {meant}. {hint}" if meant else hint)
+
+
+@cache
+def _dialect() -> Any:
+    """Standard SQL with names in double quotes or backquotes."""
+    from sqlglot import tokens
+    from sqlglot.dialects.dialect import Dialect
+
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
+    return type("DdlDialect", (Dialect,), {"Tokenizer": Tokenizer})()

@@ -1,0 +1,205 @@
+"""The schema of a dataset as recorded in its chain (ODF specification, "Schema").
+
+These are values only. `odfpy.data.schemas.arrow` converts to and from Arrow; `odfpy.data.schemas.ddl` reads the older
+DDL text.
+A field whose type is not `Option` is required.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from odfpy.data.attributes import ExtraAttributes
+from odfpy.data.scalars import I32, U32, U64
+
+
+class TimeUnit(Enum):
+    """Resolution of times, timestamps and durations."""
+
+    SECOND = "Second"
+    MILLISECOND = "Millisecond"
+    MICROSECOND = "Microsecond"
+    NANOSECOND = "Nanosecond"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Bytes, of any length or of exactly `fixed_length`."""
+
+    fixed_length: U64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    """True or false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A calendar day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A decimal of `precision` digits, `scale` of them after the point."""
+
+    precision: U32
+    scale: I32
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time; milliseconds unless said otherwise."""
+
+    unit: TimeUnit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Float16:
+    """IEEE 754 half precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Float32:
+    """IEEE 754 single precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Float64:
+    """IEEE 754 double precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int8:
+    """Signed, 8 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int16:
+    """Signed, 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int32:
+    """Signed, 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Int64:
+    """Signed, 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class UInt8:
+    """Unsigned, 8 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class UInt16:
+    """Unsigned, 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class UInt32:
+    """Unsigned, 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class UInt64:
+    """Unsigned, 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list of items of one type."""
+
+    item_type: DataType
+    fixed_length: U64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Keys with values."""
+
+    key_type: DataType
+    value_type: DataType
+    keys_sorted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """Nothing but null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A value or null."""
+
+    inner: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Named fields."""
+
+    fields: tuple[DataField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time of day; milliseconds unless said otherwise."""
+
+    unit: TimeUnit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """An instant, or without a time zone a wall clock reading; milliseconds in UTC unless said otherwise."""
+
+    unit: TimeUnit | None = None
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """Text in UTF-8."""
+
+
+# The order is that of the union on the wire.
+DataType: TypeAlias = (
+    Binary | Bool | Date | Decimal | Duration | Float16 | Float32 | Float64 | Int8 | Int16 | Int32 | Int64 | UInt8
+    | UInt16 | UInt32 | UInt64 | List | Map | Null | Option | Struct | Time | Timestamp | String
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """A named column or struct member."""
+
+    name: str
+    type: DataType
+    extra: ExtraAttributes | None = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the field may be null."""
+        return isinstance(self.type, (Option, Null))
+
+
+@dataclass(frozen=True, slots=True)
+class DataSchema:
+    """All columns of a dataset, system columns first, in order."""
+
+    fields: tuple[DataField, ...]
+    extra: ExtraAttributes | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(field.name for field in self.fields)
+
+    def field(self, name: str) -> DataField | None:
+        """The field of that name (case matters), or None."""
+        return next((field for field in self.fields if field.name == name), None)

@@ -1,0 +1,37 @@
+"""The four columns that every slice begins with (ODF specification, "Common Data Schema")."""
+
+from __future__ import annotations
+
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Date, Int32, Int64, Timestamp, TimeUnit
+from odfpy.data.vocabulary import DatasetVocabulary
+
+TIME_TYPE = Timestamp(TimeUnit.MILLISECOND, "UTC")
+"""Type of every timestamp at the top level of a slice."""
+
+
+def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYPE) -> tuple[DataField, ...]:
+    """Offset, operation type, system time and event time, all required, in their order.
+
+    Args:
+        vocab: names of the columns.
+        event_time_type: a timestamp or a date.
+    """
+    types = (Int64(), Int32(), TIME_TYPE, event_time_type)
+    return tuple(DataField(name, data_type) for name, data_type in zip(vocab.columns, types, strict=True))
+
+
+def is_event_time_type(data_type: DataType) -> bool:
+    """Whether a column of that type can be the event time."""
+    return isinstance(data_type, (Timestamp, Date))
+
+
+def data_fields(schema: DataSchema, vocab: DatasetVocabulary) -> tuple[DataField, ...]:
+    """The fields of a dataset's schema that are not system columns."""
+    return tuple(field for field in schema.fields if field.name not in vocab.columns)
+
+
+def system_columns_first(schema: DataSchema, vocab: DatasetVocabulary) -> DataSchema:
+    """The schema in the order that slices have: a recorded one may have its fields in another."""
+    by_name = {field.name: field for field in schema.fields}
+    system = (by_name[name] for name in vocab.columns if name in by_name)
+    return DataSchema((*system, *data_fields(schema, vocab)), schema.extra)

@@ -1,0 +1,1 @@
+"""Data slices: reading, writing, measuring and checking the Parquet files of a dataset."""

@@ -1,0 +1,109 @@
+"""Batches of a Parquet file that are bounded by bytes, whatever its writer has packed into it.
+
+A column may say a megabyte once and refer to it in every row: its pages are small, and what they stand for is not. So
+columns with dictionaries are read as such, and cut before they are written out; others by what the footer says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfpy.data.slices.parquet_io import PathLike, reading
+from odfpy.errors import IntegrityError
+
+BATCH_BYTES: Final = 1 << 26
+"""Bytes that the rows of a batch stand for, unless one row has more."""
+
+_MOST_ROW_BYTES: Final = 1 << 30
+_NESTED_ROWS: Final = 4096
+_DICTIONARIES: Final = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
+
+
+def bounded_batches(
+    path: PathLike,
+    metadata: pq.FileMetaData,
+    rows: int,
+    *,
+    groups: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+    use_threads: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; columns of text and bytes may be dictionaries.
+
+    Args:
+        path: the file.
+        metadata: its footer.
+        rows: rows of a batch at most.
+        groups: the row groups to read, all by default.
+        columns: top-level columns to read, all by default.
+        use_threads: whether columns are decoded side by side.
+
+    Raises:
+        IntegrityError: the file is damaged, or a row is too large for any reader.
+    """
+    read = list(range(metadata.num_row_groups)) if groups is None else list(groups)
+    packed = _with_dictionaries(metadata, read)
+    plain = [path for path in packed if "." not in path]
+    most = rows if len(plain) == len(packed) else min(rows, _NESTED_ROWS)
+    fitting = min(most, _rows_that_fit(metadata, read))
+    with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=plain) as file:
+        wanted = None if columns is None else list(columns)
+        for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
+            yield from _cut(batch, path)
+
+
+def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
+    """The leaves of text and bytes that have dictionaries; those within others pyarrow does not read as such."""
+    leaves = [metadata.schema.column(at) for at in range(metadata.num_columns)]
+    return [
+        leaf.path
+        for at, leaf in enumerate(leaves)
+        if leaf.physical_type == "BYTE_ARRAY"
+        and any(_DICTIONARIES.intersection(metadata.row_group(group).column(at).encodings) for group in groups)
+    ]
+
+
+def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
+    """Rows that are not more than a batch may have, if they are as long as the average of the longest row group."""
+    longest = 1
+    for group in groups:
+        found = metadata.row_group(group)
+        longest = max(longest, -(-found.total_byte_size // max(1, found.num_rows)))
+    return max(1, BATCH_BYTES // longest)
+
+
+def _cut(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
+    size = sum(_size(column) for column in batch.columns)
+    if size <= BATCH_BYTES:
+        yield batch
+    elif batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _cut(batch.slice(0, half), path)
+        yield from _cut(batch.slice(half), path)
+    elif size <= _MOST_ROW_BYTES:
+        yield batch
+    else:
+        raise IntegrityError(f"A row of data file {path} has {size} bytes; {_MOST_ROW_BYTES} can be read")
+
+
+def _size(array: pa.Array) -> int:
+    """Bytes that an array has in plain layout, by and large."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary)
+        return 4 * len(array) + int(pc.sum(lengths.take(array.indices).cast(pa.int64())).as_py() or 0)
+    if pa.types.is_struct(array.type):
+        return sum(map(_size, array.flatten()))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
+        return 4 * len(array) + _size(_items(array))
+    if pa.types.is_fixed_size_list(array.type):
+        return _size(array.flatten())
+    return int(array.nbytes)
+
+
+def _items(array: pa.Array) -> pa.Array:
+    return array.values.slice(array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py())

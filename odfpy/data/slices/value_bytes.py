@@ -1,0 +1,253 @@
+"""Types and values as the bytes that a logical hash is made of; all integers little-endian.
+
+Everything is vectorized: no Python code runs per value. `odfpy.data.slices.logical_hash` says what the hash is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.data.schemas.arrow import plain_array, plain_type
+from odfpy.errors import SchemaError
+
+Sizes: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+_NULL = b"\x00"
+_LENGTH = 8
+_INT, _FLOAT, _BINARY, _UTF8, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _LIST = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
+_UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
+
+
+def type_bytes(data_type: pa.DataType, column: str) -> bytes:
+    """What a leaf column's hasher starts with.
+
+    Raises:
+        SchemaError: the hash is not defined for the type; the message names the column.
+    """
+    arrow = plain_type(data_type)
+    match _kind(arrow):
+        case None:
+            raise SchemaError(
+                f"Column {column!r} has type {data_type}, for which no logical hash is defined",
+                hint="Cast the column to a supported type, for example in the preprocessing query.",
+            )
+        case kind if kind == _INT:
+            return _u16(kind) + bytes([pa.types.is_signed_integer(arrow)]) + _u64(arrow.bit_width)
+        case kind if kind == _FLOAT:
+            return _u16(kind) + _u64(arrow.bit_width)
+        case kind if kind == _DECIMAL:
+            return _u16(kind) + _u64(arrow.bit_width) + _u64(arrow.precision) + _u64(arrow.scale)
+        case kind if kind == _DATE:
+            return _u16(kind) + _u64(arrow.bit_width) + _u16(int(pa.types.is_date64(arrow)))
+        case kind if kind == _TIME:
+            return _u16(kind) + _u64(arrow.bit_width) + _u16(_UNITS[arrow.unit])
+        case kind if kind == _TIMESTAMP:
+            zone = arrow.tz
+            text = _NULL if zone is None else _u64(len(zone.encode())) + zone.encode()
+            return _u16(kind) + _u16(_UNITS[arrow.unit]) + text
+        case kind if kind == _LIST:
+            return _u16(kind) + type_bytes(arrow.value_type, column)
+        case kind:
+            return _u16(kind)
+
+
+def value_bytes(array: pa.Array) -> pa.Buffer:
+    """All values of a leaf array, one after the other.
+
+    Shape: as many bytes as `value_sizes` adds up to. Nulls are those of the array itself; its layout, offset and
+    whatever its null slots hold do not matter.
+    """
+    if len(array) == 0:  # its buffers may be missing
+        return pa.py_buffer(b"")
+    array = _decoded(array)
+    if _is_list(array.type):
+        return _data(_list_elements(array))
+    if _is_bytes(array.type):
+        return _data(_prefixed(array.cast(pa.large_binary()), None))
+    width = array.type.bit_width // 8
+    if pa.types.is_boolean(array.type):  # 1 and 2, and the null's 0
+        array, width = pc.add(array.cast(pa.uint8()), pa.scalar(1, pa.uint8())), 1
+    stored = array.buffers()[1].slice(array.offset * width, len(array) * width)
+    return stored if array.null_count == 0 else _without_null_slots(array, stored, width)
+
+
+def value_sizes(array: pa.Array) -> Sizes:
+    """Number of bytes of every value in `value_bytes`."""
+    if len(array) == 0:
+        return np.zeros(0, np.int64)
+    array = _decoded(array)
+    if _is_list(array.type):
+        return np.diff(_offsets(_list_elements(array)))
+    if _is_bytes(array.type):
+        sizes = _LENGTH + np.diff(_offsets(array.cast(pa.large_binary())))
+    else:
+        sizes = np.full(len(array), max(array.type.bit_width // 8, 1), np.int64)
+    return sizes if array.null_count == 0 else np.where(_valid(array), sizes, len(_NULL))
+
+
+def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
+    """Fixed-width values with one byte 0 in the place of a null.
+
+    All but the first byte of null slots is filtered out. The bits that say so are looked up for eight rows at once,
+    and the filter copies what lies between nulls as blocks.
+    """
+    bits = _validity(array)
+    slots = np.frombuffer(stored, np.uint8).reshape(-1, width).copy()
+    slots[:, 0] *= np.unpackbits(bits, count=len(array), bitorder="little")
+    if width == 1:
+        return pa.py_buffer(slots)
+    kept = pa.py_buffer(np.take(_kept_bytes(width), bits))
+    mask = pa.Array.from_buffers(pa.bool_(), slots.size, [None, kept])
+    filtered = pa.Array.from_buffers(pa.uint8(), slots.size, [None, pa.py_buffer(slots)]).filter(mask)
+    return filtered.buffers()[1].slice(0, len(filtered))
+
+
+@cache
+def _kept_bytes(width: int) -> npt.NDArray[np.void]:
+    """For every byte of a validity bitmap, that is eight rows, the bitmap of their 8 * width bytes that are kept.
+
+    Shape: 256 items of `width` bytes.
+    """
+    valid = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1, bitorder="little")
+    kept = np.repeat(valid, width, axis=1)
+    kept[:, ::width] = 1
+    return np.packbits(kept, axis=1, bitorder="little").view(f"V{width}").reshape(-1)
+
+
+# --- Elements: arrays of large_binary whose values are the bytes of values, one each ----------------------------------
+
+
+def _list_elements(array: pa.Array) -> pa.LargeBinaryArray:
+    """Every list as its number of items and their bytes; nulls as their byte."""
+    offsets = _offsets(array)
+    items = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+    bounds = np.zeros(len(items) + 1, np.int64)
+    np.cumsum(value_sizes(items), out=bounds[1:])
+    return _prefixed(_elements(bounds[offsets - offsets[0]], value_bytes(items), array), np.diff(offsets))
+
+
+def _prefixed(values: pa.LargeBinaryArray, counts: Sizes | None) -> pa.LargeBinaryArray:
+    """Every value after its count (its length in bytes when not given) as u64; nulls as their byte."""
+    lengths = np.diff(_offsets(values))
+    counts = lengths if counts is None else counts
+    if values.null_count == 0 and len(values) and (lengths == lengths[0]).all():
+        return _prefixed_of_one_length(values, counts, int(lengths[0]))
+    # One kernel makes room; the counts are then written byte by byte of their significance, all rows at once.
+    room = pc.binary_replace_slice(values, 0, 0, bytes(_LENGTH))
+    starts = _offsets(room)[:-1]
+    if values.null_count:
+        valid = _valid(values)
+        starts, counts = starts[valid], counts[valid]
+    data = np.frombuffer(room.buffers()[2], np.uint8)
+    if not data.flags.writeable:
+        data = data.copy()
+    byte = 0
+    while len(counts):
+        data[starts + byte] = counts & 0xFF
+        more = counts > 0xFF
+        starts, counts, byte = starts[more], counts[more] >> 8, byte + 1
+    elements = _elements(_offsets(room), pa.py_buffer(data), values)
+    return pc.coalesce(elements, _NULL) if values.null_count else elements
+
+
+def _prefixed_of_one_length(values: pa.LargeBinaryArray, counts: Sizes, length: int) -> pa.LargeBinaryArray:
+    """The same for values that all have the same length, such as codes: two copies at a fixed distance."""
+    rows = np.empty(len(values), [("count", "<u8"), ("value", f"V{length}")] if length else [("count", "<u8")])
+    rows["count"] = counts
+    if length:
+        rows["value"] = np.frombuffer(_data(values), f"V{length}")
+    bounds = np.arange(0, rows.nbytes + 1, rows.itemsize, dtype=np.int64)
+    return _elements(bounds, pa.py_buffer(rows), None)
+
+
+def _elements(bounds: Sizes, data: pa.Buffer, nulls_of: pa.Array | None) -> pa.LargeBinaryArray:
+    validity = pa.py_buffer(_validity(nulls_of)) if nulls_of is not None and nulls_of.null_count else None
+    return pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [validity, pa.py_buffer(bounds), data])
+
+
+def _data(elements: pa.LargeBinaryArray) -> pa.Buffer:
+    bounds = _offsets(elements)
+    return elements.buffers()[2].slice(bounds[0], bounds[-1] - bounds[0])
+
+
+def _offsets(array: pa.Array) -> Sizes:
+    """Offsets of a large_binary array, or of a list array of any layout but views."""
+    if pa.types.is_fixed_size_list(array.type):
+        size, first = int(array.type.list_size), int(array.offset)
+        return np.arange(first, first + len(array) + 1, dtype=np.int64) * size
+    if isinstance(array, pa.LargeBinaryArray):
+        return np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
+    return np.asarray(array.offsets).astype(np.int64, copy=False)
+
+
+def _valid(array: pa.Array) -> Flags:
+    """Which values are not null."""
+    return np.unpackbits(_validity(array), count=len(array), bitorder="little").view(np.bool_)
+
+
+def _validity(array: pa.Array) -> npt.NDArray[np.uint8]:
+    """Which values are not null, as a bitmap that begins with the first."""
+    valid = array.is_valid()
+    if valid.offset:
+        return np.packbits(np.asarray(valid), bitorder="little")
+    return np.frombuffer(valid.buffers()[1], np.uint8, (len(array) + 7) // 8)
+
+
+# --- Types -----------------------------------------------------------------------------------------------------------
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The array without dictionary, run ends or extension; lists with offsets."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _decoded(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return _decoded(pc.run_end_decode(array))
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        return plain_array(array)
+    return array
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow))
+
+
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return _kind(plain_type(arrow)) in (_BINARY, _UTF8)
+
+
+_KINDS = (
+    (pa.types.is_integer, _INT),
+    (pa.types.is_floating, _FLOAT),
+    (pa.types.is_binary, _BINARY),
+    (pa.types.is_fixed_size_binary, _BINARY),
+    (pa.types.is_string, _UTF8),
+    (pa.types.is_boolean, _BOOL),
+    (pa.types.is_decimal, _DECIMAL),
+    (pa.types.is_date, _DATE),
+    (pa.types.is_time, _TIME),
+    (pa.types.is_timestamp, _TIMESTAMP),
+    (pa.types.is_list, _LIST),
+    (pa.types.is_fixed_size_list, _LIST),
+)
+
+
+def _kind(plain: pa.DataType) -> int | None:
+    """Number of the type in the hash, None where it has none."""
+    return next((kind for is_kind, kind in _KINDS if is_kind(plain)), None)
+
+
+def _u16(value: int) -> bytes:
+    return value.to_bytes(2, "little")
+
+
+def _u64(value: int) -> bytes:
+    return (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")

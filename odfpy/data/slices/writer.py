@@ -1,0 +1,238 @@
+"""Writing a data slice and measuring it in one pass (ODF specification, "Data Slice"); see `slices.slice`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.scalars import U64
+from odfpy.data.schemas.arrow import plain_schema, to_arrow
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.hashing_file import HashingFile
+from odfpy.data.slices.logical_hash import LogicalHasher
+from odfpy.data.slices.parquet_io import PathLike
+from odfpy.data.slices.row_groups import RowGroups
+from odfpy.data.slices.rules import check_slice_schema, conformed
+from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import InternalError, OdfError
+
+_NANOS = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class SliceInfo:
+    """What a metadata block says of a slice, and a little more.
+
+    Attributes:
+        physical_hash: SHA3-256 of the file.
+        logical_hash: hash of the rows.
+        offset_start: offset of the first row.
+        offset_end: offset of the last row, inclusive.
+        size: bytes of the file.
+        num_rows: rows in the file.
+        min_event_time: earliest event time, None when all are null.
+        max_event_time: latest event time, None when all are null.
+    """
+
+    physical_hash: Multihash
+    logical_hash: Multihash
+    offset_start: U64
+    offset_end: U64
+    size: U64
+    num_rows: U64
+    min_event_time: Timestamp | None
+    max_event_time: Timestamp | None
+
+
+class SliceWriter:
+    """Writes one slice from batches that have their final columns, types and order.
+
+    Use it as a context manager and call `finish` when all rows are written; leaving it without removes the file.
+    """
+
+    def __init__(
+        self, path: PathLike, schema: DataSchema | pa.Schema, vocab: DatasetVocabulary, *, threads: int | None = None
+    ) -> None:
+        """Create the file.
+
+        Args:
+            path: file to write, a temporary name; an existing file is overwritten.
+            schema: schema of the dataset. Fields that are not optional become REQUIRED.
+            vocab: names of the system columns, which must be the first four.
+            threads: for hashing, by default one for each processor.
+
+        Raises:
+            SchemaError: system columns are missing, or a type cannot be in a slice.
+            OdfError: the file cannot be created.
+        """
+        self._path = Path(path)
+        self._schema = to_arrow(schema) if isinstance(schema, DataSchema) else plain_schema(schema)
+        check_slice_schema(self._schema, vocab)
+        self._hasher = LogicalHasher(self._schema, threads=threads)
+        self._groups = RowGroups(self._schema)
+        self._first_offset: int | None = None
+        self._next_offset = 0
+        self._event_times: list[int] = []  # least and greatest
+        self._done = False
+        with self._writing():
+            self._sink = HashingFile(self._path)
+            self._writer = _parquet_writer(self._sink, self._schema, vocab)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return 0 if self._first_offset is None else self._next_offset - self._first_offset
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows, in order of offset.
+
+        Raises:
+            SchemaError: columns or types are not those of the schema, or a required value is null.
+            InternalError: the offsets do not continue those before.
+            OdfError: the file cannot be written.
+        """
+        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
+            if part.num_rows:
+                rows = conformed(part, self._schema)
+                self._measure(rows)
+                for group in self._groups.push(rows):
+                    self._write_group(group)
+
+    def finish(self) -> SliceInfo:
+        """Complete the file and flush it to disk.
+
+        Raises:
+            InternalError: there are no rows; a slice has at least one.
+            OdfError: the file cannot be written.
+        """
+        if self._first_offset is None:
+            raise InternalError(f"Data file {self._path} would have no rows")
+        for group in self._groups.rest():
+            self._write_group(group)
+        with self._writing():
+            self._writer.close()
+            self._sink.sync_and_close()
+        times = [Timestamp(nanos) for nanos in self._event_times]
+        info = SliceInfo(
+            physical_hash=Multihash(SHA3_256.code, self._sink.hasher.digest()),
+            logical_hash=self._hasher.finish(),
+            offset_start=self._first_offset,
+            offset_end=self._next_offset - 1,
+            size=self._sink.size,
+            num_rows=self.num_rows,
+            min_event_time=min(times, default=None),
+            max_event_time=max(times, default=None),
+        )
+        self._done = True
+        return info
+
+    def abort(self) -> None:
+        """Stop and remove the file. After `finish` this does nothing."""
+        if self._done:
+            return
+        self._done = True
+        self._sink.discard()
+        with contextlib.suppress(pa.ArrowException, OSError):
+            self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> SliceWriter:  # noqa: PYI034 - Self is newer than Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _measure(self, rows: pa.RecordBatch) -> None:
+        offsets = rows.column(0).to_numpy(zero_copy_only=False)
+        first, count = int(offsets[0]), len(offsets)
+        expected = first if self._first_offset is None else self._next_offset
+        if not np.array_equal(offsets, np.arange(expected, expected + count)):
+            raise InternalError(f"Offsets of {self._path} do not count up from {expected}")
+        if self._first_offset is None:
+            self._first_offset = first
+        self._next_offset = expected + count
+        bounds = pc.min_max(rows.column(3))
+        times = self._event_times + [_nanos(bounds[key]) for key in ("min", "max") if bounds[key].is_valid]
+        self._event_times = [min(times), max(times)] if times else []
+
+    def _write_group(self, group: pa.Table) -> None:
+        self._hasher.update(group)  # goes on in the background
+        with self._writing():
+            self._writer.write_table(group, row_group_size=group.num_rows)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise OdfError(
+                f"Cannot write data file {self._path}: {getattr(error, 'strerror', None) or error}",
+                hint="Check free space and permissions of the folder.",
+            ) from error
+
+
+def _nanos(instant: pa.Scalar) -> int:
+    """Nanoseconds since the epoch of a timestamp or a date."""
+    value: int = instant.value
+    if pa.types.is_date32(instant.type):
+        return value * SECONDS_PER_DAY * NANOS_PER_SECOND
+    return value * (NANOS_PER_MILLI if pa.types.is_date64(instant.type) else _NANOS[instant.type.unit])
+
+
+# --- The file --------------------------------------------------------------------------------------------------------
+
+
+def _parquet_writer(sink: HashingFile, schema: pa.Schema, vocab: DatasetVocabulary) -> pq.ParquetWriter:
+    """All settings that shape the bytes, none left to a default that a release of pyarrow may change.
+
+    zstd, since slices are kept and sent around for ever and every reader of Parquet knows it. Offsets count up, which
+    delta encoding reduces to nothing and a dictionary would only bloat. Decimals are integers where they fit, and list
+    items are called `item`, as the reference implementation has them.
+    """
+    dictionary = [column for column in _leaf_paths(schema) if column != vocab.offset_column]
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        version="2.6",
+        data_page_version="1.0",
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=dictionary,
+        column_encoding={vocab.offset_column: "DELTA_BINARY_PACKED"},
+        data_page_size=1 << 20,
+        dictionary_pagesize_limit=1 << 19,
+        write_batch_size=1_024,
+        write_statistics=True,
+        store_schema=True,
+        store_decimal_as_integer=True,
+        use_compliant_nested_type=False,
+        write_page_index=False,
+        write_page_checksum=False,
+    )
+
+
+def _leaf_paths(schema: pa.Schema) -> list[str]:
+    """Paths of leaf columns as Parquet has them."""
+    return [path for field in schema for path in _paths(field.type, field.name)]
+
+
+def _paths(arrow: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_struct(arrow):
+        for child in arrow.fields:
+            yield from _paths(child.type, f"{path}.{child.name}")
+    elif pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        yield from _paths(arrow.value_type, f"{path}.list.{arrow.value_field.name}")
+    else:
+        yield path

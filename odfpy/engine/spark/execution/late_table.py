@@ -1,0 +1,136 @@
+"""Late entries of the inputs' changelogs, left out or picked out where rows are read (`odfpy.engine.lateness.policy`).
+
+Slices of which the files tell that they have none, which are most, are read as they are. For the others a small table
+says up to which event time entries are late, by ranges of offsets, and rows are joined with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.engine.lateness.policy import Late
+from odfpy.engine.lateness.slices import late_slices
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.types import spark_schema
+from odfpy.engine.spark.process.shared_files import read_parquet
+
+_BUCKET, _FIRST, _LAST, _INPUT, _LIMIT = "bucket", "first", "last", "input", "limit"
+_LARGEST: Final = 62
+
+
+@dataclass(frozen=True, slots=True)
+class LateRange:
+    """Offsets of an input, and from which times on entries with these are not late.
+
+    Attributes:
+        input: number of the input.
+        first: the first offset.
+        last: the last one.
+        limits: an entry is late if any of its times is at or before the limit for it; in microseconds.
+    """
+
+    input: int
+    first: int
+    last: int
+    limits: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LateTable:
+    """Ranges with late entries, as a plan that rows can be joined with.
+
+    Attributes:
+        plan: a row for each bucket of offsets that a range has a part in.
+        shift: bits of an offset that do not count for its bucket.
+    """
+
+    catalyst: Catalyst
+    plan: Node
+    shift: int
+
+    @classmethod
+    def of(cls, catalyst: Catalyst, ranges: Sequence[LateRange], scratch: Path) -> LateTable:
+        """Write ranges down.
+
+        Args:
+            catalyst: the session.
+            ranges: at least one, all with as many limits.
+            scratch: a folder for temporary files.
+        """
+        mean = sum(one.last + 1 - one.first for one in ranges) // len(ranges)
+        shift = min(mean.bit_length(), _LARGEST)
+        rows = [(bucket, one) for one in ranges for bucket in range(one.first >> shift, (one.last >> shift) + 1)]
+        found: dict[str, list[int | None]] = {
+            _BUCKET: [bucket for bucket, _ in rows],
+            _FIRST: [one.first for _, one in rows],
+            _LAST: [one.last for _, one in rows],
+            _INPUT: [one.input for _, one in rows],
+        }
+        found |= {f"{_LIMIT}{at}": [one.limits[at] for _, one in rows] for at in range(len(ranges[0].limits))}
+        table = pa.table({name: pa.array(values, pa.int64()) for name, values in found.items()})
+        path = scratch / f"late-{len(list(scratch.iterdir()))}.parquet"
+        pq.write_table(table, path)
+        schema = spark_schema(table.schema, "late entries")
+        return cls(catalyst, catalyst.plan(read_parquet(catalyst.spark, schema, [str(path)])), shift)
+
+    def split(self, plan: Node, times: Sequence[Node], offset: Node, number: Node, *, late: bool) -> Node:
+        """The late rows of a plan, or the others.
+
+        Args:
+            plan: the rows.
+            times: expressions over its columns, one for each limit.
+            offset: the same for the offset.
+            number: the same for the number of the input.
+            late: whether the late ones are wanted.
+        """
+        catalyst, build = self.catalyst, Builder(self.catalyst)
+        bucket, first, last, wanted, *limits = columns(self.plan)
+        place = build.cast(offset, "bigint")
+        shifted = catalyst.expression("ShiftRight", place, catalyst.integer(self.shift))
+        same = [
+            catalyst.expression("EqualTo", shifted, bucket),
+            catalyst.expression("EqualTo", build.cast(number, "bigint"), wanted),
+            catalyst.expression("GreaterThanOrEqual", place, first),
+            catalyst.expression("LessThanOrEqual", place, last),
+        ]  # fmt: skip
+        behind = [
+            catalyst.expression(
+                "LessThanOrEqual", catalyst.expression("UnixMicros", build.cast(time, "timestamp")), limit
+            )
+            for time, limit in zip(times, limits, strict=True)
+        ]
+        same.append(reduce(lambda one, other: catalyst.expression("Or", one, other), behind))
+        condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
+        join = catalyst.semi_join if late else build.anti_join
+        return join(plan, self.plan, condition)
+
+
+def chosen(catalyst: Catalyst, late: Late, table: Table, plan: Node, scratch: Path) -> Node:
+    """The rows of an input that a transform is to see.
+
+    Args:
+        catalyst: the session.
+        late: what it makes of late ones.
+        table: the input, with the slices that are read.
+        plan: their rows, with the columns that the input has and the same names.
+        scratch: a folder for temporary files.
+    """
+    if late is Late.CORRECTED or not table.data_paths:
+        return plan
+    slices = late_slices(table.arrivals, frozenset(table.data_paths), table.vocab)
+    ranges = [LateRange(0, found.rows.start, found.rows.end, (found.limit,)) for found in slices]
+    if not ranges:
+        return catalyst.filter(catalyst.boolean(False), plan) if late is Late.ONLY else plan
+    by_name = {column.name(): column for column in columns(plan)}
+    time, offset = by_name[table.vocab.event_time_column], by_name[table.vocab.offset_column]
+    found = LateTable.of(catalyst, ranges, scratch)
+    return found.split(plan, [time], offset, catalyst.integer(0), late=late is Late.ONLY)

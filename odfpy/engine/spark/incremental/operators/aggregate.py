@@ -1,0 +1,293 @@
+"""GROUP BY: event-time windows, session windows, and aggregates by key.
+
+Groups of event-time windows are given once the watermark has passed their end: until then their rows wait. Groups
+without a time among their keys are always given, and corrected with every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
+from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.one_result import with_one_result
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.properties.keys import is_window
+from odfpy.engine.spark.incremental.properties.plan_info import Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.properties.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
+from odfpy.engine.spark.incremental.properties.time_columns import time_of
+from odfpy.engine.spark.incremental.properties.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
+from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
+from odfpy.engine.spark.plan.session_windows import fenced, is_session
+from odfpy.errors import UnsupportedQuery
+
+WINDOW = "event-time window"
+SESSION = "session window"
+KEYED = "keyed aggregate"
+GROUPS = "partial results of all groups"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """One grouping expression, and the time that it has."""
+
+    expression: Node
+    time: TimeColumn | None
+
+    @property
+    def is_session(self) -> bool:
+        return is_session(self.expression)
+
+
+def aggregate(walk: Walk, plan: Node) -> Part:
+    """What is known of an aggregate.
+
+    Raises:
+        UnsupportedQuery: Spark has no groups by a type.
+    """
+    child = walk.part(plan.child())
+    plan = with_one_result(Builder(walk.catalyst), plan)
+    for found in items(plan.groupingExpressions()):
+        if not can_be_grouped(found):
+            what = f"`{_text(found)}` has the type {found.dataType().sql()}, by which there are no groups"
+            raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by st_asbinary(...) of it.")
+    if (found := unsortable_beside_text(items(plan.groupingExpressions()))) is not None:
+        what = f"There are no groups by `{_text(found)}`, an INTERVAL, beside a collated text"
+        raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by CAST(... AS STRING) of it.")
+    groupings = [_Grouping(found, _time_of(walk, found, child)) for found in items(plan.groupingExpressions())]
+    session = next((one for one in groupings if one.is_session), None)
+    timed = [one for one in groupings if one.time is not None and not one.is_session]
+    if session is not None:
+        return _session(walk, plan, child, groupings, session)
+    if timed:
+        return _windowed(walk, plan, child, groupings, timed)
+    return _keyed(walk, plan, child, groupings)
+
+
+def distinct(walk: Walk, plan: Node) -> Part:
+    """What is known of DISTINCT: a group for each row."""
+    child = walk.part(plan.child())
+    as_groups = walk.catalyst.aggregate(child.columns, child.columns, plan.child())
+    groups = _groups(walk, as_groups)
+    if groups is not None:
+        child = walk.gate(walk.cut(child), child.columns, groups=groups)
+        groupings = [_Grouping(column, None) for column in child.columns]
+        return _grouped(walk, as_groups, child, groupings, Trait(KEYED, "DISTINCT", GROUPS), groups=groups)
+    child = walk.whole(child)
+    keys = tuple(key for key in child.keys if key.shown.columns)
+    child = replace(child, keys=keys) if keys else walk.cut(child)
+    if child.free is not None:
+        child = walk.gate(child, child.columns)
+    trait = Trait(KEYED, "DISTINCT", "how often each row is there")
+    return replace(
+        child,
+        build=lambda moment: plan.withNewChildren(walk.catalyst.seq([child.built(moment)])),
+        unique=frozenset(column_id(column) for column in child.columns),
+        traits=(*child.traits, trait),
+    )
+
+
+def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]) -> Part:
+    catalyst = walk.catalyst
+    due = [
+        Due(
+            catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
+            one.time.watermark,
+            inclusive=True,
+        )
+        for one in timed
+        if one.time is not None
+    ]
+    keys, child, groups = [one.expression for one in groupings], walk.cut(child), _groups(walk, plan)
+    if groups is not None:
+        below = walk.gate(child, keys, due, waits=True, groups=groups)
+    else:
+        below = walk.gate(child, keys, due, waits=True, forget=due, late=due)
+    state = GROUPS if groups is not None else "rows of windows that are not closed yet"
+    trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
+    return _grouped(walk, plan, below, groupings, trait, first_open=_first_open(timed[0]), groups=groups)
+
+
+def _groups(walk: Walk, plan: Node) -> PartialAggregate | None:
+    """How groups are remembered by partial results; None where only all of their rows give the result."""
+    found = partial_aggregate(Builder(walk.catalyst), plan)
+    return found if found.can_be_kept else None
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstOpen:
+    """What is known of the rows of groups that are not closed.
+
+    Attributes:
+        column: the time that groups are made of.
+        watermark: no such row has a time at or before it.
+    """
+
+    column: Node
+    watermark: Times
+
+
+def _first_open(grouping: _Grouping) -> _FirstOpen | None:
+    """The least time that rows of later groups have; None where a group is known by a time after those of its rows."""
+    time, expression = grouping.time, grouping.expression
+    if time is None:
+        return None
+    if time.windows:
+        first = Shifted(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
+        return None if time.reads is None else _FirstOpen(time.reads, first)
+    (read,) = columns_read(expression)
+    return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
+
+
+def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping) -> Part:
+    catalyst, column = walk.catalyst, session.expression
+    others = [one for one in groupings if one is not session]
+    if session.time is None:  # of another time than the event time: never complete, so always given
+        below = walk.gate(walk.cut(child), [one.expression for one in others])
+        trait = Trait(KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups")
+        return _grouped(walk, plan, below, groupings, trait)
+    end = catalyst.field_of(column, "end")
+    due = Due(end, session.time.watermark, inclusive=True)
+    start = catalyst.field_of(column, "start")
+    late = Due(start, session.time.watermark, inclusive=True)
+    # Sessions of several keys that are taken for one are only kept longer.
+    keys = [one.expression for one in others if can_be_key(one.expression)]
+    below = walk.gate(walk.cut(child), keys, [due], late=[late], session=(start, end))
+    outputs = items(plan.aggregateExpressions())
+    trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
+    grouped = _grouped(walk, plan, below, groupings, trait)
+    shown = catalyst.alias(column, "__odf_session")
+
+    def build(moment: Moment) -> Node:
+        inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(moment))
+        closed = replace(due, value=catalyst.field_of(shown.toAttribute(), "end"))
+        sessions = fenced(catalyst, ordered_aggregate(catalyst, inside))
+        kept = catalyst.filter(closed.condition(moment.clock), sessions)
+        return catalyst.project(grouped.columns, kept)
+
+    return replace(grouped, build=build)
+
+
+def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
+    groups = _groups(walk, plan)
+    child = walk.whole(child) if groups is None else walk.cut(child)
+    if child.free is None:
+        keys = tuple(key for key in child.keys if any(key.shown.has(one.expression) for one in groupings))
+        child = replace(child, keys=keys) if keys else walk.cut(child)
+    if child.free is not None:
+        child = walk.gate(child, [one.expression for one in groupings], groups=groups)
+    reason = (
+        f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
+    )
+    state = "the rows of all groups" if groups is None else GROUPS
+    return _grouped(walk, plan, child, groupings, Trait(KEYED, reason, state), groups=groups)
+
+
+def _grouped(
+    walk: Walk,
+    plan: Node,
+    child: Part,
+    groupings: Sequence[_Grouping],
+    trait: Trait,
+    *,
+    first_open: _FirstOpen | None = None,
+    groups: PartialAggregate | None = None,
+) -> Part:
+    """The aggregate over a part that is not free, or over groups."""
+    outputs = items(plan.aggregateExpressions())
+    columns = tuple(output.toAttribute() for output in outputs)
+    shown = [_shown_as(one.expression, outputs) for one in groupings]
+    keys = []
+    for key in child.keys:
+        names: set[int] = set()
+        for one in groupings:
+            if key.shown.has(one.expression):
+                names |= _same_as(one.expression, outputs)
+        keys.append(Key(key.at, Values(frozenset(names))))
+    times = {}
+    for output, column in zip(outputs, columns, strict=True):
+        time = _output_time(walk, output, groupings, child, first_open)
+        if time is not None:
+            times[column_id(column)] = time
+    can_be_known = all(shown) and all(can_be_key(one.expression) for one in groupings)
+    unique = frozenset(min(ids) for ids in shown) if can_be_known else None
+
+    def build(moment: Moment) -> Node:
+        if groups is None:
+            aggregate = plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
+            made = ordered_aggregate(walk.catalyst, aggregate)
+            return fenced(walk.catalyst, made) if any(one.is_session for one in groupings) else made
+        found = moment.groups(child.gates[0])
+        return groups.results(found.plan, by_value=found.by_value, counted=True)
+
+    return Part(
+        columns,
+        build=build,
+        keys=tuple(keys),
+        gates=child.gates,
+        times=times,
+        unique=unique,
+        traits=(*child.traits, trait),
+    )
+
+
+def _same_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+    """Ids of outputs that have the value of a grouping expression."""
+    values = ((one, one.child() if expression_name(one) == "Alias" else one) for one in outputs)
+    return frozenset(column_id(output) for output, value in values if value.semanticEquals(grouping))
+
+
+def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
+    """Ids of outputs that tell the value of a grouping expression: those that have it, or start or end of a window."""
+    found = set(_same_as(grouping, outputs))
+    for output in outputs if is_window(grouping) else ():
+        value = output.child() if expression_name(output) == "Alias" else output
+        if expression_name(value) == "GetStructField" and value.child().semanticEquals(grouping):
+            found.add(column_id(output))
+    return frozenset(found)
+
+
+def _output_time(
+    walk: Walk, output: Node, groupings: Sequence[_Grouping], child: Part, first_open: _FirstOpen | None
+) -> TimeColumn | None:
+    if expression_name(output) != "Alias":
+        return child.times.get(column_id(output))
+    expression = output.child()
+    for one in groupings:
+        if one.time is not None and expression.semanticEquals(one.expression):
+            return one.time
+    if expression_name(expression) == "aggregate.AggregateExpression":
+        return _aggregate_time(expression.aggregateFunction(), first_open)
+    return time_of(walk.catalyst, output, child)
+
+
+def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn | None:
+    """The greatest or least time of a group, which in a window is not before the window.
+
+    Elsewhere any later row may change a group, so that a row with an old time is taken back. Nor does the window of one
+    time say anything of another.
+    """
+    if first_open is None or expression_name(function) not in ("aggregate.Max", "aggregate.Min"):
+        return None
+    argument = function.child()
+    if expression_name(argument) != "AttributeReference" or column_id(argument) != column_id(first_open.column):
+        return None
+    return TimeColumn(first_open.watermark)
+
+
+def _time_of(walk: Walk, grouping: Node, child: Part) -> TimeColumn | None:
+    if expression_name(grouping) == "AttributeReference":
+        return child.times.get(column_id(grouping))
+    read = columns_read(grouping)
+    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(walk.catalyst, grouping):
+        return None
+    below = child.times[column_id(read[0])]
+    return None if below.windows else TimeColumn(Shifted(Opened(grouping, read[0], below.watermark), -MILLISECOND))
+
+
+def _text(expression: Node) -> str:
+    return str(expression.sql()) if expression_name(expression) != "AttributeReference" else str(expression.name())

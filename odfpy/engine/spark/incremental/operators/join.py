@@ -1,0 +1,332 @@
+"""Joins: with an interval of time between the two sides, by keys, or of everything with everything.
+
+Inner rows are given at once. A row of an outer join that has no partner is given when none can come any more: where
+the partner's time lies within an interval, once the watermark has passed that; otherwise at once, to be taken back
+later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.incremental.operators.as_of import as_of_join
+from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.properties.comparisons import conjuncts_of, equal_pairs, ordered_pairs
+from odfpy.engine.spark.incremental.properties.keys import key_of, key_unless_null, never_null, null_of_nulls
+from odfpy.engine.spark.incremental.properties.plan_info import Build, Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.properties.times import Clock, Least, Shifted
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
+from odfpy.engine.spark.plan.monotone import shift_of
+
+INTERVAL: Final = "interval join"
+KEYED: Final = "join"
+_LEFT_KEPT: Final = ("LeftOuter", "FullOuter")
+_RIGHT_KEPT: Final = ("RightOuter", "FullOuter")
+_LEFT_ONLY: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
+_INNER: Final = ("Inner", "Cross")
+
+
+@dataclass(slots=True)
+class _Interval:
+    """Right time minus left time, in microseconds; None where it is not bounded.
+
+    Attributes:
+        left: the time on the left.
+        right: the time on the right.
+    """
+
+    left: Node
+    right: Node
+    least: int | None = None
+    greatest: int | None = None
+
+
+def join(walk: Walk, plan: Node) -> Part:
+    """What is known of a join."""
+    left, right = (walk.part(child) for child in children(plan))
+    kind = _kind_of(plan)
+    beside = _beside_constants(walk, plan, kind, left, right)
+    if beside is not None:
+        return beside
+    condition = plan.condition()
+    conjuncts = list(conjuncts_of(condition.get())) if condition.isDefined() else []
+    temporal = as_of_join(walk, plan, kind, left, right, conjuncts)
+    if temporal is not None:
+        return temporal
+    pairs = equal_pairs(conjuncts, left, right)
+    interval = _interval(walk, conjuncts, left, right)
+    sides = _Sides(walk, plan, kind, left, right, pairs, interval)
+    return sides.part()
+
+
+def _kind_of(plan: Node) -> str:
+    """The kind of a join: that of EXISTS beside other conditions names a column, that of a subquery in SELECT is outer.
+
+    `LeftSingle` is `LeftOuter` for rows that have one partner at most, and an error for others.
+    """
+    kind = str(plan.joinType().toString()).partition("(")[0]
+    return "LeftOuter" if kind == "LeftSingle" else kind
+
+
+def _beside_constants(walk: Walk, plan: Node, kind: str, left: Part, right: Part) -> Part | None:
+    """What is known of a join of rows with constants, which looks at one row at a time; None when it looks at more."""
+    stays = left if kind in _LEFT_ONLY else None
+    if left.free is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
+        sides, times = [left.free, right.built(None)], left.times
+    elif right.free is not None and left.is_constant and kind in (*_INNER, "RightOuter"):
+        sides, times = [left.built(None), right.free], right.times
+    else:
+        return None
+    return Part(
+        tuple(columns(plan)),
+        plan.withNewChildren(walk.catalyst.seq(sides)),
+        times=times,
+        unique=None if stays is None else stays.unique,
+        validity={} if stays is None else stays.validity,
+    )
+
+
+class _Sides:
+    def __init__(
+        self,
+        walk: Walk,
+        plan: Node,
+        kind: str,
+        left: Part,
+        right: Part,
+        pairs: list[tuple[Node, Node, bool]],
+        interval: _Interval | None,
+    ) -> None:
+        self._walk = walk
+        self._plan = plan
+        self._kind = kind
+        self._pairs = pairs
+        self._interval = interval
+        self._left_times = left.times.get(column_id(interval.left)) if interval else None
+        self._right_times = right.times.get(column_id(interval.right)) if interval else None
+        self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
+        self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
+        settles = self._left_due is not None or self._right_due is not None
+        self._left = self._gated(left, 0, self._left_due, settles, self._left_rules())
+        self._right = self._gated(right, 1, self._right_due, settles, self._right_rules())
+
+    def _gated(self, side: Part, at: int, due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]) -> Part:
+        if side.is_constant:
+            return side
+        side = self._walk.whole(side)
+        if side.free is None and (settles or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
+            side = self._walk.cut(side)
+        if side.free is None:
+            return side
+        forget, late = rules
+        keys = [pair[at] for pair in self._pairs]
+        return self._walk.gate(side, keys, [due] if due else [], forget=forget, late=late)
+
+    def _left_rules(self) -> tuple[list[Due], list[Due]]:
+        """When rows on the left are needed no more; and when new ones may have partners that are forgotten."""
+        interval, times = self._interval, self._left_times
+        if interval is None or times is None:
+            return [], []
+        forget = self._due_left()
+        if forget is not None and self._kind in _RIGHT_KEPT:
+            forget = _no_sooner(forget, self._due_right(), interval.greatest, less=True)
+        return [forget] if forget else [], [Due(interval.left, times.watermark, inclusive=True)]
+
+    def _right_rules(self) -> tuple[list[Due], list[Due]]:
+        """The same of rows on the right."""
+        interval, times = self._interval, self._right_times
+        if interval is None or times is None:
+            return [], []
+        forget = self._due_right()
+        if forget is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
+            forget = _no_sooner(forget, self._due_left(), interval.least)
+        return [forget] if forget else [], [Due(interval.right, times.watermark, inclusive=True)]
+
+    def _due_left(self) -> Due | None:
+        """When a row on the left has no partner to expect any more."""
+        interval, times = self._interval, self._right_times
+        if interval is None or interval.greatest is None or times is None:
+            return None
+        return Due(interval.left, Shifted(times.watermark, -interval.greatest), inclusive=True)
+
+    def _due_right(self) -> Due | None:
+        interval, times = self._interval, self._left_times
+        if interval is None or interval.least is None or times is None:
+            return None
+        return Due(interval.right, Shifted(times.watermark, interval.least), inclusive=True)
+
+    def part(self) -> Part:
+        """The join of the two sides."""
+        left, right = self._left, self._right
+        keys = []
+        for mine, other, is_null_safe in self._pairs:
+            one, two = _key(left, mine, is_null_safe), _key(right, other, is_null_safe)
+            if one is not None and two is not None:
+                keys.append(self._joined(one, two))
+        build: Build = self._build
+        return Part(
+            tuple(columns(self._plan)),
+            build=build,
+            product=build if self._is_product() else None,
+            keys=tuple(keys),
+            gates=left.gates + right.gates,
+            times=self._times(),
+            unique=self._unique(),
+            traits=(*left.traits, *right.traits, self._trait()),
+        )
+
+    def _is_product(self) -> bool:
+        return self._kind in ("Inner", "Cross") and self._left.is_product and self._right.is_product
+
+    def _joined(self, left: Key, right: Key) -> Key:
+        """A key of both sides, as it is seen in the result."""
+        if self._kind in _RIGHT_KEPT:
+            left = self._or_made(left)
+        if self._kind in _LEFT_ONLY:
+            right = Key(right.at)
+        elif self._kind in _LEFT_KEPT:
+            right = self._or_made(right)
+        return Key({**left.at, **right.at}, left.shown | right.shown, left.or_null | right.or_null)
+
+    def _or_made(self, key: Key) -> Key:
+        """A key of a side that some rows of the result lack."""
+        return Key(key.at, Values(), null_of_nulls(key.shown) | key.or_null)
+
+    def _build(self, moment: Moment) -> Node:
+        catalyst, plan = self._walk.catalyst, self._plan
+        left, right = self._left.built(moment), self._right.built(moment)
+        if self._left_due is None and self._right_due is None:
+            return plan.withNewChildren(catalyst.seq([left, right]))
+        if self._kind == "LeftAnti":
+            joined = plan.withNewChildren(catalyst.seq([left, right]))
+            return catalyst.filter(_settled(self._left_due, moment.clock), joined)
+        marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
+        marked = [
+            catalyst.project([*side.columns, mark], built)
+            for side, mark, built in zip((self._left, self._right), marks, (left, right), strict=True)
+        ]
+        joined = plan.withNewChildren(catalyst.seq(marked))
+        for due, mark in ((self._left_due, marks[1]), (self._right_due, marks[0])):
+            if due is not None:
+                has_partner = catalyst.expression("IsNotNull", mark.toAttribute())
+                absent = catalyst.expression("IsNull", marks[0 if mark is marks[1] else 1].toAttribute())
+                kept = catalyst.expression(
+                    "Or", has_partner, catalyst.expression("Or", absent, due.condition(moment.clock))
+                )
+                joined = catalyst.filter(kept, joined)
+        return catalyst.project(self._columns(), joined)
+
+    def _columns(self) -> list[Node]:
+        return columns(self._plan)
+
+    def _times(self) -> dict[int, TimeColumn]:
+        """Which times pass: those that later partners cannot make come again."""
+        if self._kind in _LEFT_ONLY and self._interval is None:
+            return {}
+        interval, left, right = self._interval, self._left_times, self._right_times
+        if interval is None or left is None or right is None:
+            return {}
+        found = {}
+        if interval.greatest is not None:
+            mine = Least((left.watermark, Shifted(right.watermark, -interval.greatest)))
+            found[column_id(interval.left)] = TimeColumn(mine)
+        if interval.least is not None:
+            other = Least((right.watermark, Shifted(left.watermark, interval.least)))
+            found[column_id(interval.right)] = TimeColumn(other)
+        if self._kind in _RIGHT_KEPT:
+            found.pop(column_id(interval.left), None)
+        if self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
+            found.pop(column_id(interval.right), None)
+        return found
+
+    def _unique(self) -> frozenset[int] | None:
+        left, right = self._left.unique, self._right.unique
+        if self._kind in _LEFT_ONLY:
+            return left
+        equal_left, equal_right = (
+            {column_id(pair[at]) for pair in self._pairs if expression_name(pair[at]) == "AttributeReference"}
+            for at in (0, 1)
+        )
+        if right is not None and right <= equal_right and self._kind in ("Inner", "LeftOuter"):
+            return left  # each row has one partner at most
+        if left is not None and left <= equal_left and self._kind in ("Inner", "RightOuter"):
+            return right
+        if left is None or right is None:
+            return None
+        # In a full join a row of NULLs on the left and one on the right, without partners, would look the same.
+        is_apart = self._kind != "FullOuter" or never_null(self._left) & left or never_null(self._right) & right
+        return left | right if is_apart else None
+
+    def _trait(self) -> Trait:
+        interval = self._interval
+        if interval is not None and (interval.least is not None or interval.greatest is not None):
+            state = "rows whose interval the watermark has not passed"
+            return Trait(INTERVAL, f"{interval.left.name()} and {interval.right.name()} lie within an interval", state)
+        if self._pairs:
+            by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b, _ in self._pairs)
+            return Trait(KEYED, f"joined by {by}", "the rows of both sides")
+        return Trait("recompute", "every row is compared with every row", "nothing; all rows are read again")
+
+
+def _key(side: Part, expression: Node, is_null_safe: bool) -> Key | None:
+    """The key of a side by which rows find partners: one that is not NULL in them, where NULL does not equal NULL."""
+    return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
+
+
+def _no_sooner(forget: Due, other: Due | None, shift: int | None, *, less: bool = False) -> Due | None:
+    """When rows may be forgotten that rows of the other side need, to know that they have a partner.
+
+    Args:
+        forget: when rows can have no more partners.
+        other: when rows of the other side can have no more partners; None when always.
+        shift: by how much a row is at least later than its partners, or earlier; in microseconds.
+        less: whether it is earlier.
+    """
+    if other is None or shift is None:
+        return None
+    settled = Shifted(other.limit, -shift if less else shift)
+    return Due(forget.value, Least((forget.limit, settled)), forget.inclusive)
+
+
+def _settled(due: Due | None, clock: Clock) -> Node:
+    return clock.catalyst.boolean(True) if due is None else due.condition(clock)
+
+
+def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _Interval | None:
+    """The bounds on right time minus left time that a condition sets; between one pair of times."""
+    found: _Interval | None = None
+    for conjunct in conjuncts:
+        for smaller, greater, _ in ordered_pairs(conjunct):
+            bound = _bound(walk, smaller, greater, left, right)
+            if bound is None:
+                continue
+            if found is None:
+                found = _Interval(bound.left, bound.right)
+            if (column_id(found.left), column_id(found.right)) != (column_id(bound.left), column_id(bound.right)):
+                continue
+            if bound.least is not None:
+                found.least = bound.least if found.least is None else max(found.least, bound.least)
+            if bound.greatest is not None:
+                found.greatest = bound.greatest if found.greatest is None else min(found.greatest, bound.greatest)
+    return found
+
+
+def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) -> _Interval | None:
+    read = columns_read(smaller), columns_read(greater)
+    if len(read[0]) != 1 or len(read[1]) != 1:
+        return None
+    (a,), (b,) = read
+    from_left = _has_time(left, a) and _has_time(right, b)
+    if not from_left and not (_has_time(right, a) and _has_time(left, b)):
+        return None
+    shifts = shift_of(walk.catalyst, smaller, a), shift_of(walk.catalyst, greater, b)
+    if shifts[0] is None or shifts[1] is None:
+        return None
+    difference = shifts[0] - shifts[1]  # smaller time + its shift <= greater time + its shift
+    return _Interval(a, b, least=difference) if from_left else _Interval(b, a, greatest=-difference)
+
+
+def _has_time(side: Part, column: Node) -> bool:
+    time = side.times.get(column_id(column))
+    return time is not None and not time.windows

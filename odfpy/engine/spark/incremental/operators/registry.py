@@ -1,0 +1,24 @@
+"""The operators that look at several rows at once, by name; one more kind is one more module and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from odfpy.engine.spark.incremental.operators.aggregate import aggregate, distinct
+from odfpy.engine.spark.incremental.operators.join import join
+from odfpy.engine.spark.incremental.operators.planner import Operator
+from odfpy.engine.spark.incremental.operators.set_operation import set_operation
+from odfpy.engine.spark.incremental.operators.window_function import limit, window
+
+OPERATORS: Final[Mapping[str, Operator]] = {
+    "Aggregate": aggregate,
+    "Distinct": distinct,
+    "Window": window,
+    "Join": join,
+    "Except": set_operation,
+    "Intersect": set_operation,
+    "GlobalLimit": limit,
+    "LocalLimit": limit,
+    "Offset": limit,
+}

@@ -1,0 +1,46 @@
+"""Sources as queries see them: inputs, temporal tables, and blocks before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn, Validity
+from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source as a query sees it.
+
+    Attributes:
+        times: columns that have times, by position.
+        unique: positions of columns by which a row is known.
+        validity: columns that say when a row is valid, by position.
+    """
+
+    times: Mapping[int, TimeColumn]
+    unique: frozenset[int] | None = None
+    validity: Mapping[int, Validity] = field(default_factory=dict)
+
+
+def source_of(part: Part) -> Source:
+    """A part as a source of later blocks."""
+    positions = {column_id(column): at for at, column in enumerate(part.columns)}
+    times = {positions[key]: time for key, time in part.times.items() if key in positions}
+    unique = frozenset(positions[key] for key in part.unique) if part.unique is not None else None
+    return Source(times, unique)
+
+
+def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
+    """A source as a plan without rows: its columns under given identities, and what every row carries."""
+    empty = catalyst.empty_like(outputs)
+    inner = columns(empty)
+    named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
+    carried = [
+        catalyst.alias(catalyst.integer(number), "__odf_input"),
+        catalyst.alias(inner[-2], "__odf_offset"),
+        catalyst.alias(inner[-1], "__odf_op"),
+    ]
+    return catalyst.project(named + carried, empty)

@@ -1,0 +1,237 @@
+"""Temporal tables: an input, or an earlier step, as versions of which each is valid for some time.
+
+Queries see the columns of data and two more: `valid_from` and `valid_to`, both TIMESTAMP, the second not included;
+`valid_to` is 9999-12-31T23:59:59.999Z while a version is in force. Of a primary key there is at most one version at any
+time.
+
+What a row of the changelog does to the versions of its key:
+
+| row | what it does |
+|---|---|
+| `+A` | a version begins at its event time; the one in force then ends there |
+| `-C` `+C`, the second later | an update: a version begins at the event time of `+C` |
+| `-C` `+C`, the second not later | a correction: the new row takes the place of the old one |
+| `-R` at another event time than that of its row | the version in force ends at that time |
+| `-R` at the event time of its row, where the key has other rows | that row was wrong, as if it had never come |
+| `-R` at the event time of its row, which was all there was | the key has gone: its last version ends, see below |
+
+Two versions of one key cannot begin at the same time: the row that came last counts. A `-C` whose `+C` a query has
+filtered out, or given another key, is a `-R`.
+
+The merge strategies Snapshot and UpsertStream retract a key with the row that it had, event time included, so that it
+is not said when the key went. It was known with the commit: so the version ends at the greatest event time that came
+with the commit, or, where that is not later than all before, a millisecond after the greatest event time before. When
+the key comes back at an earlier time than that, it never went. Ledgers and streams that are only appended to have
+nothing but `+A`; ChangelogStream says itself what its rows mean.
+
+A step that keeps state (a GROUP BY, a join...) has no changelog that is the same in any cut into pulls. There each row
+that its result has now begins a version, and of several at one time the greatest by all columns counts.
+
+Of a log that only grows there are kept, of each key, the last row that the watermark has passed, and those after it:
+no others have to do with rows that come in time. When one comes late, or is taken away, the whole log is read; from
+its first retraction or correction on, all of it is kept. Joins keep less: see `as_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from odfpy.dataset.transform import SqlQueryStep, TemporalTable
+from odfpy.engine.spark.incremental.operators.sources import Source
+from odfpy.engine.spark.incremental.properties.keys import sources_read
+from odfpy.engine.spark.incremental.properties.plan_info import (
+    Block,
+    Gate,
+    Key,
+    Moment,
+    Part,
+    Retention,
+    TimeColumn,
+    Trait,
+    Validity,
+    Values,
+    block_of,
+)
+from odfpy.engine.spark.incremental.properties.storable_types import can_be_key, check_rows
+from odfpy.engine.spark.incremental.properties.times import Clock, Of, Times
+from odfpy.engine.spark.incremental.state.changes import renamed
+from odfpy.engine.spark.incremental.state.difference import sortable
+from odfpy.engine.spark.incremental.state.log import MARKS, ORDER, TIME, marks
+from odfpy.engine.spark.incremental.state.versions import (
+    VALID_FROM,
+    VALID_TO,
+    versions_of_growing_log,
+    versions_of_log,
+    versions_of_state,
+)
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.time_values import is_time
+from odfpy.errors import InvalidQuery
+
+
+def declared_tables(
+    tables: Sequence[TemporalTable], inputs: Sequence[str], steps: Sequence[SqlQueryStep]
+) -> dict[str, TemporalTable]:
+    """The temporal tables of a transform by name.
+
+    Raises:
+        InvalidQuery: one has no key, or the name is not that of one input or earlier step.
+    """
+    known = [*inputs, *(step.alias for step in steps[:-1] if step.alias is not None)]
+    found: dict[str, TemporalTable] = {}
+    for table in tables:
+        if table.name not in known:
+            raise InvalidQuery(
+                f"The temporal table `{table.name}` is no input and no earlier step",
+                hint=f"There are: {', '.join(f'`{name}`' for name in known)}.",
+            )
+        if table.name in found:
+            raise InvalidQuery(f"The temporal table `{table.name}` is declared twice", hint="Once is enough.")
+        if not table.primary_key:
+            raise InvalidQuery(
+                f"The temporal table `{table.name}` has no primary key",
+                hint="`primaryKey` lists the columns that tell what a row is a version of.",
+            )
+        found[table.name] = table
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A temporal table, ready to be seen by queries: the block that makes it, and what it is as a source."""
+
+    block: Block
+    source: Source
+
+
+def temporal_table(
+    catalyst: Catalyst, table: TemporalTable, part: Part, event_time: str, number: int, num_inputs: int
+) -> Versions:
+    """A part as a temporal table.
+
+    Args:
+        catalyst: the session.
+        table: what is declared.
+        part: the part, which is free.
+        event_time: name of the column with the event time.
+        number: of the source that the temporal table is.
+        num_inputs: numbers below it are those of inputs.
+
+    Raises:
+        InvalidQuery: a column is not there, or there is one too many.
+    """
+    keys = _keys(table, part, event_time)
+    time = next(column for column in part.columns if column.name() == event_time)
+    is_log = all(source < num_inputs for source in sources_read(part.free))
+    kept = (*part.columns, *marks(catalyst)) if is_log else part.columns
+    known = part.times.get(column_id(time))
+    latest = partial(_latest, kept, keys, known.watermark) if is_log and known and type(known.watermark) is Of else None
+    gate = Gate(0, part.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest)
+    outputs = _outputs(catalyst, part)
+    made = Part(
+        outputs,
+        build=lambda moment: _built(moment, gate, outputs, time),
+        keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
+        gates=(gate,),
+        unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
+        traits=(trait_of(table),),
+    )
+    return Versions(block_of(made, number, table.name), _source(table, part, outputs, time))
+
+
+def _latest(kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: Times, rows: Node, clock: Clock) -> Node:
+    """Of a log that only grows: what came last of each key up to the watermark, and all after it."""
+    from pyspark.sql import Window, functions
+
+    catalyst, limit = clock.catalyst, watermark.at(clock)
+    if limit is None:
+        return rows
+    ids = [column_id(column) for column in kept]
+    data = [f"c{at}" for at in range(len(kept) - len(MARKS))]
+    frame = catalyst.dataframe(rows).toDF(*data, *MARKS)
+    is_past = functions.unix_micros(TIME) <= limit
+    by_key = Window.partitionBy(*(data[ids.index(column_id(key))] for key in keys), is_past)
+    order = [functions.col(name).desc() for name in (TIME, *ORDER)]
+    place = functions.row_number().over(by_key.orderBy(*order, *(sortable(frame, name).desc() for name in data)))
+    found = frame.withColumn("place", place).where(~is_past | (functions.col("place") == 1))
+    return renamed(catalyst, catalyst.plan(found), kept)
+
+
+def trait_of(table: TemporalTable) -> Trait:
+    """What a temporal table keeps, for `odf inspect query`."""
+    by = ", ".join(table.primary_key)
+    return Trait("temporal table", f"`{table.name}` has versions by {by}", f"all versions of `{table.name}`")
+
+
+def _keys(table: TemporalTable, part: Part, event_time: str) -> tuple[Node, ...]:
+    by_name = {str(column.name()): column for column in part.columns}
+    for name in (VALID_FROM, VALID_TO):
+        if name in by_name:
+            raise InvalidQuery(
+                f"The temporal table `{table.name}` has a column `{name}` already",
+                hint="Give it another name in a step before, and declare that step as the temporal table.",
+            )
+    if event_time not in by_name or not is_time(by_name[event_time]):
+        raise InvalidQuery(
+            f"The temporal table `{table.name}` has no column `{event_time}` with times",
+            hint="Versions begin at the event time of a row: select it, as a TIMESTAMP or a DATE.",
+        )
+    for name in table.primary_key:
+        if name not in by_name:
+            raise InvalidQuery(
+                f"The temporal table `{table.name}` has no column `{name}`, which is to be its primary key",
+                hint=f"It has: {', '.join(f'`{known}`' for known in by_name)}. Names are case-sensitive.",
+            )
+        if name == event_time:
+            raise InvalidQuery(
+                f"The primary key of the temporal table `{table.name}` contains the event time, `{name}`",
+                hint="With it no row would be another version of an earlier one: leave it out.",
+            )
+        if not can_be_key(by_name[name]):
+            raise InvalidQuery(
+                f"The primary key of the temporal table `{table.name}` contains `{name}`, which has the type "
+                f"{by_name[name].dataType().sql()}, and rows cannot be looked up by it",
+                hint="Put a text or a number in its place, in a step before.",
+            )
+    check_rows(part.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
+    return tuple(by_name[name] for name in table.primary_key)
+
+
+def _outputs(catalyst: Catalyst, part: Part) -> tuple[Node, ...]:
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    fields = [StructField(name, TimestampType(), nullable=False) for name in (VALID_FROM, VALID_TO)]
+    return (*part.columns, *columns(catalyst.empty(StructType(fields))))
+
+
+def _source(table: TemporalTable, part: Part, outputs: Sequence[Node], time: Node) -> Source:
+    positions = {column_id(column): at for at, column in enumerate(outputs)}
+    begin, end = len(outputs) - 2, len(outputs) - 1
+    by_name = {str(column.name()): at for at, column in enumerate(part.columns)}
+    unique = frozenset([*(by_name[name] for name in table.primary_key), begin])
+    known = part.times.get(column_id(outputs[positions[column_id(time)]]))
+    if known is None or known.windows:
+        raise InvalidQuery(
+            f"The event time of the temporal table `{table.name}` has no watermark",
+            hint="Queries could never know that a version is the one in force: pass the event time of an input on.",
+        )
+    watermark = known.watermark
+    validity = {begin: Validity(False, watermark), end: Validity(True, watermark)}
+    return Source({end: TimeColumn(watermark)}, unique, validity)
+
+
+def _built(moment: Moment, gate: Gate, outputs: Sequence[Node], time: Node) -> Node:
+    catalyst = moment.clock.catalyst
+    ids = [column_id(column) for column in gate.columns]
+    data = [f"c{at}" for at in range(len(outputs) - 2)]
+    keys = [data[ids.index(column_id(key))] for key in gate.keys]
+    frame = catalyst.dataframe(moment.rows(gate))
+    if gate.log is None:
+        found = versions_of_state(frame.toDF(*data), data, keys, data[ids.index(column_id(time))])
+    elif moment.only_grew(gate):
+        found = versions_of_growing_log(frame.toDF(*data, *MARKS), data, keys)
+    else:
+        found = versions_of_log(frame.toDF(*data, *MARKS), data, keys)
+    return renamed(catalyst, catalyst.plan(found), outputs)

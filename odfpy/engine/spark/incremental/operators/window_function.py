@@ -1,0 +1,165 @@
+"""Window functions: ranking, lag and lead, running sums, and top-N by a filter on a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from odfpy.engine.spark.analysis.canonical import ordered_limit, ordered_window
+from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.properties.plan_info import Best, Part, TimeColumn, Trait
+from odfpy.engine.spark.incremental.properties.refusals import unordered_limit
+from odfpy.engine.spark.incremental.properties.times import Clock
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Node, column_id, columns, expression_name, items, operator_name
+from odfpy.errors import UnsupportedQuery
+
+RUNNING: Final = "window function"
+_PLACES: Final = ("RowNumber", "Rank", "DenseRank")
+"""Functions of the rows before a row only, of which the first have the least values."""
+
+_LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
+
+
+def window(walk: Walk, plan: Node) -> Part:
+    """What is known of a window operator: rows of one partition are looked at together."""
+    made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
+    if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
+        order = items(plan.orderSpec())
+        plan = Builder(walk.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
+    if plan.orderSpec().isEmpty() and _numbers_rows(plan):
+        raise unordered_limit(plan, walk.source)
+    child = walk.whole(walk.part(plan.child()))
+    partition = items(plan.partitionSpec())
+    if child.free is None:
+        keys = tuple(key for key in child.keys if any(key.shown.has(one) for one in partition))
+        child = replace(child, keys=keys) if keys else walk.cut(child)
+    first = None
+    if child.free is not None:
+        first = _first(walk, plan)
+        child = walk.gate(child, partition, best=first)
+    by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
+    state = "the rows of all partitions" if first is None else "the first rows of all partitions"
+    trait = Trait(RUNNING, f"window functions over PARTITION BY {by}", state)
+    return replace(
+        child,
+        columns=tuple(columns(plan)),
+        build=lambda moment: _ordered(walk, plan, child.built(moment)),
+        times=_final_times(plan, child),
+        unique=_numbered(walk, plan, partition) or child.unique,
+        traits=(*child.traits, trait),
+    )
+
+
+def _numbers_rows(plan: Node) -> bool:
+    """Whether rows are numbered. Without an order, which is refused in a query, Spark does so for LIMIT in LATERAL."""
+    return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
+
+
+def _first(walk: Walk, plan: Node) -> Best | None:
+    """Of the rows below a window operator, the first of each partition, if the query looks at no others."""
+    made = items(plan.windowExpressions())
+    if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
+        return None
+    limits = [(one, walk.used.limits[column_id(one)]) for one in made if column_id(one) in walk.used.limits]
+    if not limits:
+        return None
+    catalyst, (place, limit) = walk.catalyst, limits[0]
+    is_first = catalyst.expression("LessThanOrEqual", place.toAttribute(), catalyst.integer(limit))
+
+    def first(rows: Node, _: Clock) -> Node:
+        return catalyst.filter(is_first, _ordered(walk, plan, rows))
+
+    return first
+
+
+def _ordered(walk: Walk, plan: Node, rows: Node) -> Node:
+    with _placed(walk, plan):
+        return ordered_window(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([rows])))
+
+
+@contextmanager
+def _placed(walk: Walk, plan: Node) -> Iterator[None]:
+    """Say where rows stand in a query that cannot be put into an order."""
+    try:
+        yield
+    except UnsupportedQuery as error:
+        raise UnsupportedQuery(f"{error.message}{place(plan, walk.source)}", hint=error.hint) from error
+
+
+def _final_times(plan: Node, child: Part) -> dict[int, TimeColumn]:
+    """The time that rows are ordered by, if no later row changes what an earlier one gets.
+
+    Any other function takes back rows with old times, so that no watermark holds.
+    """
+    order = items(plan.orderSpec())
+    if not order or "DESC" in order[0].direction().sql() or expression_name(order[0].child()) != "AttributeReference":
+        return {}
+    first = column_id(order[0].child())
+    time = child.times.get(first)
+    if time is None or not all(_looks_back(made.child()) for made in items(plan.windowExpressions())):
+        return {}
+    return {first: time}
+
+
+def _looks_back(window: Node) -> bool:
+    """Whether a function looks at rows up to the current one (and those that are equal in order) only."""
+    function = window.windowFunction()
+    match expression_name(function):
+        case "RowNumber" | "Rank" | "DenseRank":
+            return True
+        case "Lag":
+            return bool(function.inputOffset().foldable() and function.inputOffset().eval(None) > 0)
+        case "aggregate.AggregateExpression" | "NthValue":
+            upper = window.windowSpec().frameSpecification().upper()
+            return expression_name(upper) in ("CurrentRow", "UnboundedPreceding")
+    return False
+
+
+def _numbered(walk: Walk, plan: Node, partition: list[Node]) -> frozenset[int] | None:
+    """The columns by which rows are known: those of the partition and a row number in it."""
+    numbers = [
+        column_id(made)
+        for made in items(plan.windowExpressions())
+        if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber"
+    ]
+    walk.row_numbers.update(numbers)
+    if not numbers or any(expression_name(one) != "AttributeReference" for one in partition):
+        return None
+    return frozenset([numbers[0], *(column_id(one) for one in partition)])
+
+
+def limit(walk: Walk, plan: Node) -> Part:
+    """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
+    below, operators = plan, []
+    while operator_name(below) != "Sort":
+        if operator_name(below) in (*_LIMITS, "Project"):
+            operators.append(below)  # a projection leaves out columns that are only sorted by
+        below = below.child()  # others only give names
+    limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
+    is_top = not any(operator_name(operator) == "Offset" for operator in limits)
+    seq = walk.catalyst.seq
+
+    def first(rows: Node, over: Sequence[Node]) -> Node:
+        node = below.withNewChildren(seq([rows]))
+        for operator in reversed(over):
+            node = operator.withNewChildren(seq([node]))
+        with _placed(walk, plan):
+            return ordered_limit(walk.catalyst, node)
+
+    best = (lambda rows, _: first(rows, limits)) if is_top else None
+    child = walk.gate(walk.cut(walk.part(below.child())), (), best=best)
+    state = "the first rows" if is_top else "all rows"
+    trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", state)
+    outputs = tuple(columns(plan))
+    return replace(
+        child,
+        columns=outputs,
+        build=lambda moment: first(child.built(moment), operators),
+        times={},
+        unique=child.unique if child.unique is not None and child.unique <= {*map(column_id, outputs)} else None,
+        traits=(*child.traits, trait),
+    )

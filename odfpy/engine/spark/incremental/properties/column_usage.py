@@ -1,0 +1,128 @@
+"""Which columns a query makes use of, beside passing them on to where nobody uses them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.engine.spark.incremental.properties.comparisons import between, conjuncts_of, ordered_pairs
+from odfpy.engine.spark.incremental.properties.keys import renames
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    expression_name,
+    items,
+    operator_name,
+)
+from odfpy.engine.spark.plan.operators import nested_queries, operators
+
+_COMPARISONS: Final = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessThanOrEqual")
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What a query does with columns.
+
+    Attributes:
+        used: ids of columns that the result, or another row of it, depends on.
+        compared: how often a join only compares a column with something, by id; that is no use.
+        limits: how great a column of a window function may be for its row to be let through, by id.
+    """
+
+    used: frozenset[int]
+    compared: Mapping[int, int]
+    limits: Mapping[int, int]
+
+
+def uses_of(plan: Node) -> Uses:
+    """What an analyzed query does with columns."""
+    plans = list(nested_queries(plan))
+    nodes = [found.node for one in plans for found in operators(one)]
+    definitions = {
+        one.id(): one.child() for node in nodes if operator_name(node) == "WithCTE" for one in items(node.cteDefs())
+    }
+    used = {column_id(column) for one in plans for column in columns(one)}
+    compared: Counter[int] = Counter()
+    for node in nodes:
+        if operator_name(node) == "Join" and node.condition().isDefined():
+            bare, others = _condition(node.condition().get())
+            compared.update(bare)
+            used |= others
+    before = -1
+    while len(used) != before:
+        before = len(used)
+        for node in nodes:
+            used |= _needed(node, used, definitions)
+    return Uses(frozenset(used), compared, {key: limit for one in plans for key, limit in _limits(one, {})})
+
+
+def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    """Columns of window functions and their greatest values, where a filter right above is all that reads them."""
+    below: dict[int, int] = {}
+    match operator_name(plan):
+        case "SubqueryAlias" | "View" | "expressions.PipeOperator":
+            below = dict(known)
+        case "Project":
+            same = renames(items(plan.projectList()))
+            below = {same.get(key, key): limit for key, limit in known.items()}
+        case "Filter":
+            below = dict(known)
+            for conjunct in conjuncts_of(plan.condition()):
+                for smaller, greater, strict in ordered_pairs(conjunct):
+                    if expression_name(smaller) == "AttributeReference" and greater.foldable():
+                        limit = greater.eval(None)
+                        if isinstance(limit, int):
+                            key = column_id(smaller)
+                            below[key] = min(limit - strict, below.get(key, limit))
+        case "Window":
+            made = {column_id(one) for one in items(plan.windowExpressions())}
+            yield from ((key, limit) for key, limit in known.items() if key in made)
+    for child in children(plan):
+        yield from _limits(child, below)
+
+
+def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[int]:
+    """What an operator needs from below, when some of its columns are used."""
+    match operator_name(node):
+        case "Join":
+            return set()
+        case "Project":
+            return _read(one for one in items(node.projectList()) if column_id(one) in used)
+        case "Aggregate":
+            outputs = (one for one in items(node.aggregateExpressions()) if column_id(one) in used)
+            return _read(outputs) | _read(items(node.groupingExpressions()))
+        case "Union":
+            wanted = [at for at, column in enumerate(columns(node)) if column_id(column) in used]
+            return {column_id(columns(child)[at]) for child in children(node) for at in wanted}
+        case "Distinct" | "Except" | "Intersect" | "Deduplicate":
+            return {column_id(column) for child in children(node) for column in columns(child)}
+        case "CTERelationRef":
+            pairs = zip(columns(definitions[node.cteId()]), columns(node), strict=True)
+            return {column_id(inner) for inner, outer in pairs if column_id(outer) in used}
+    return _read(items(node.expressions()))
+
+
+def _read(expressions: Iterable[Node]) -> set[int]:
+    return {column_id(column) for expression in expressions for column in columns_read(expression)}
+
+
+def _condition(condition: Node) -> tuple[list[int], set[int]]:
+    """Columns that a condition compares as they are, and those that it reads otherwise."""
+    compared: list[int] = []
+    others: set[int] = set()
+    for conjunct in conjuncts_of(condition):
+        is_between = expression_name(conjunct) == "Between"
+        if expression_name(conjunct) not in _COMPARISONS and not is_between:
+            others |= _read([conjunct])
+            continue
+        for side in between(conjunct) if is_between else children(conjunct):
+            if expression_name(side) == "AttributeReference":
+                compared.append(column_id(side))
+            else:
+                others |= _read([side])
+    return compared, others

@@ -1,0 +1,101 @@
+"""What the condition of a join says: its parts, equalities between the two sides, and which of two is not greater."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from odfpy.engine.spark.incremental.properties.plan_info import Part
+from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_read, expression_name, items
+
+
+def conjuncts_of(condition: Node) -> Iterator[Node]:
+    """The conditions that all have to hold."""
+    if expression_name(condition) == "And":
+        for child in children(condition):
+            yield from conjuncts_of(child)
+    else:
+        yield condition
+
+
+def _sides_of(expression: Node, left: Part, right: Part) -> str:
+    ids = {column_id(column) for column in columns_read(expression)}
+    if not ids:
+        return "none"
+    if ids <= {column_id(column) for column in left.columns}:
+        return "left"
+    return "right" if ids <= {column_id(column) for column in right.columns} else "both"
+
+
+def equal_pairs(conjuncts: Sequence[Node], left: Part, right: Part) -> list[tuple[Node, Node, bool]]:
+    """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL."""
+    found = []
+    for conjunct in conjuncts:
+        name = expression_name(conjunct)
+        if name not in ("EqualTo", "EqualNullSafe"):
+            continue
+        is_null_safe = name == "EqualNullSafe"
+        a, b = children(conjunct)
+        match (_sides_of(a, left, right), _sides_of(b, left, right)):
+            case ("left", "right"):
+                found.append((a, b, is_null_safe))
+            case ("right", "left"):
+                found.append((b, a, is_null_safe))
+    return found
+
+
+def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
+    """What a condition says of two expressions: the first is not greater than the second, or (strictly) is less."""
+    name = expression_name(conjunct)
+    match name:
+        case "GreaterThan" | "GreaterThanOrEqual":
+            a, b = children(conjunct)
+            return [(b, a, name == "GreaterThan")]
+        case "LessThan" | "LessThanOrEqual":
+            a, b = children(conjunct)
+            return [(a, b, name == "LessThan")]
+        case "EqualTo":
+            a, b = children(conjunct)
+            return [(a, b, False), (b, a, False)]
+        case "Between":
+            value, lower, upper = between(conjunct)
+            return [(lower, value, False), (value, upper, False)]
+    return []
+
+
+def fixed_columns(condition: Node, numbers: Collection[int]) -> frozenset[int]:
+    """Columns that have one value in all rows that a condition lets through.
+
+    Args:
+        condition: the condition.
+        numbers: ids of columns that count from 1, of which `<= 1` lets one value through.
+    """
+    found = set()
+    for conjunct in conjuncts_of(condition):
+        if expression_name(conjunct) in ("EqualTo", "EqualNullSafe"):
+            found |= {column_id(a) for a, b in _both_ways(conjunct) if b.foldable() and _is_column(a)}
+        for smaller, greater, strict in ordered_pairs(conjunct):
+            if _is_column(smaller) and column_id(smaller) in numbers and greater.foldable():
+                limit = greater.eval(None)
+                if limit is not None and limit <= (2 if strict else 1):
+                    found.add(column_id(smaller))
+    return frozenset(found)
+
+
+def _both_ways(equality: Node) -> list[tuple[Node, Node]]:
+    a, b = children(equality)
+    return [(a, b), (b, a)]
+
+
+def _is_column(expression: Node) -> bool:
+    return expression_name(expression) == "AttributeReference"
+
+
+def between(condition: Node) -> tuple[Node, Node, Node]:
+    """A value and its bounds: those of the comparisons that stand for BETWEEN, which alone follow a plan's changes."""
+    comparisons = condition.replacement()
+    value = None
+    if expression_name(comparisons) == "With":
+        (definition,) = items(comparisons.defs())
+        value, comparisons = definition.child(), comparisons.child()
+    (first, lower), (_, upper) = (children(comparison) for comparison in children(comparisons))
+    return first if value is None else value, lower, upper

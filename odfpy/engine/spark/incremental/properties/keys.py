@@ -1,0 +1,143 @@
+"""Columns and keys of parts: what is the same column, what an expression reads, what falls apart by what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from odfpy.engine.spark.incremental.properties.plan_info import Key, Part, Values
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    expression_name,
+    items,
+    operator_name,
+)
+from odfpy.engine.spark.plan.session_windows import is_session
+
+WINDOW_MARK: Final = "spark.timeWindow"
+
+
+def sources_read(plan: Node) -> frozenset[int]:
+    """Numbers of the sources that a free part reads."""
+    if operator_name(plan) == "Project":
+        for column in items(plan.projectList()):
+            if column.name() == "__odf_input" and expression_name(column) == "Alias":
+                return frozenset([int(column.child().value())])
+    return frozenset(number for child in children(plan) for number in sources_read(child))
+
+
+def renames(selected: Iterable[Node]) -> dict[int, int]:
+    """Ids of columns that only give another name, with those of the columns they name."""
+    return {
+        column_id(column): column_id(column.child())
+        for column in selected
+        if expression_name(column) == "Alias" and expression_name(column.child()) == "AttributeReference"
+    }
+
+
+def passed_as(selected: Iterable[Node]) -> dict[int, list[int]]:
+    """Ids of columns that are selected as they are, each with those of the columns that then have its value.
+
+    A column that keeps its id comes first.
+    """
+    selected = list(selected)
+    found: dict[int, list[int]] = {}
+    for column in selected:
+        if expression_name(column) == "AttributeReference":
+            found[column_id(column)] = [column_id(column)]
+    for new, old in renames(selected).items():
+        found.setdefault(old, []).append(new)
+    return found
+
+
+def unchanged_columns(plan: Node) -> frozenset[int]:
+    """Ids of columns that have, in all rows that Generate or Expand makes of a row, the value that they have in it."""
+    if operator_name(plan) == "Generate":
+        return frozenset(map(column_id, columns(plan.child()))) & frozenset(map(column_id, columns(plan)))
+    copies = [items(copy) for copy in items(plan.projections())]
+    return frozenset(
+        column_id(column)
+        for at, column in enumerate(columns(plan))
+        if all(column_id(column) in passed_as([copy[at]]) for copy in copies)
+    )
+
+
+def is_window(column: Node) -> bool:
+    """Whether Spark has marked a column as a window of time."""
+    return is_session(column) or _has_mark(column, WINDOW_MARK)
+
+
+def _has_mark(column: Node, mark: str) -> bool:
+    is_named = expression_name(column) in ("Alias", "AttributeReference")
+    return is_named and bool(column.metadata().contains(mark))
+
+
+def never_null(part: Part) -> frozenset[int]:
+    """Ids of the columns of a part that are NULL in no row."""
+    return frozenset(column_id(column) for column in part.columns if not column.nullable())
+
+
+def key_of(part: Part, expression: Node) -> Key | None:
+    """The key of a part that an expression has in all rows, if there is one.
+
+    Constants fall apart by whatever the rows beside them do.
+    """
+    if part.is_constant:
+        return Key({}, Values.of([expression]))
+    return next((key for key in part.keys if key.shown.has(expression)), None)
+
+
+def key_unless_null(part: Part, expression: Node) -> Key | None:
+    """The key of a part that an expression has in all rows in which it is not NULL, if there is one."""
+    return key_of(part, expression) or next((key for key in part.keys if key.or_null.has(expression)), None)
+
+
+def united_key(parts: Sequence[Part], at: int, column: Node) -> Key | None:
+    """The key that a column has of which several parts have the rows, if it has one in all of them.
+
+    Args:
+        parts: the parts.
+        at: the position of the column in each of them.
+        column: the column above, which may have the identity of one below that is another.
+    """
+    keys = [key_of(part, part.columns[at]) for part in parts]
+    found = [key for key in keys if key is not None]
+    if len(found) < len(keys):
+        return None
+    return Key({gate: number for key in found for gate, number in key.at.items()}, Values.of([column]))
+
+
+def null_of_nulls(values: Values) -> Values:
+    """What of some values is NULL where all columns are NULL, as in rows that an outer join makes."""
+    return Values(values.columns, tuple(one for one in values.expressions if _is_null_of_nulls(one)))
+
+
+def _is_null_of_nulls(expression: Node) -> bool:
+    """Tell whether an expression is NULL where all columns are; False where that is not known."""
+    if expression_name(expression) == "AttributeReference":
+        return True
+    return bool(expression.nullIntolerant()) and any(_is_null_of_nulls(child) for child in children(expression))
+
+
+def passed_keys(keys: Iterable[Key], passed: Mapping[int, Sequence[int]]) -> tuple[Key, ...]:
+    """Keys above an operator that makes rows of single rows.
+
+    Args:
+        keys: the keys below.
+        passed: ids of columns below, with those of the columns above that have their values in all rows.
+    """
+    return tuple(replace(key, shown=_passed(key.shown, passed), or_null=_passed(key.or_null, passed)) for key in keys)
+
+
+def _passed(values: Values, passed: Mapping[int, Sequence[int]]) -> Values:
+    def stays(expression: Node) -> bool:
+        read = (column_id(column) for column in columns_read(expression))
+        return all(key in passed.get(key, ()) for key in read)
+
+    columns = frozenset(new for old in values.columns for new in passed.get(old, ()))
+    return Values(columns, tuple(one for one in values.expressions if stays(one)))

@@ -1,0 +1,31 @@
+"""Subqueries inside of expressions: what they are called, and how they come to read the rows of a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from odfpy.engine.spark.incremental.properties.plan_info import Moment, Part
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
+
+SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
+Subqueries: TypeAlias = Sequence[tuple[Node, Part]]
+"""Subqueries as they stand in expressions, each with what is known of it."""
+
+
+def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, moment: Moment) -> list[Node]:
+    """Expressions whose subqueries read the rows of a moment."""
+    if not subqueries:
+        return list(expressions)
+    plans = [(node, part.built(moment)) for node, part in subqueries]
+
+    def renewed(expression: Node) -> Node:
+        for node, plan in plans:
+            if expression.fastEquals(node):
+                return node.withNewPlan(plan)
+        below = children(expression)
+        if not below:
+            return expression
+        return expression.withNewChildren(catalyst.seq([renewed(child) for child in below]))
+
+    return [renewed(expression) for expression in expressions]

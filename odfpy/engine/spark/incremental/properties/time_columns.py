@@ -1,0 +1,118 @@
+"""Which columns have times of which a watermark is known: passed on, computed, or windows that times fall into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from odfpy.engine.spark.incremental.properties.keys import WINDOW_MARK, is_window
+from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn
+from odfpy.engine.spark.incremental.properties.times import (
+    MILLISECOND,
+    FirstOpenWindow,
+    Opened,
+    Shifted,
+    complete_before,
+)
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    column_id,
+    columns,
+    columns_read,
+    expression_name,
+    items,
+    subtree,
+)
+from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
+from odfpy.engine.spark.plan.session_windows import is_session
+from odfpy.engine.spark.plan.time_values import is_time
+
+_CONVERSION: Final = "PreciseTimestampConversion"
+"""How Spark counts the microseconds of a time, to find its window."""
+
+
+def time_of(catalyst: Catalyst, column: Node, child: Part) -> TimeColumn | None:
+    """The time that a selected column has, given those of the columns below."""
+    if expression_name(column) != "Alias":
+        return child.times.get(column_id(column))
+    expression = column.child()
+    if is_window(column) and expression_name(expression) != "AttributeReference":
+        return _windows(catalyst, [expression], child, in_session=is_session(column))
+    read = columns_read(expression)
+    if len(read) != 1 or column_id(read[0]) not in child.times:
+        return None
+    below = child.times[column_id(read[0])]
+    if below.windows and expression_name(expression) != "AttributeReference":
+        return _window_field(expression, below)
+    return function_of_time(catalyst, expression, below)
+
+
+def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) -> TimeColumn | None:
+    """The time that an expression has which reads one time; None where it may decrease."""
+    if expression_name(expression) == "AttributeReference":
+        return below
+    if not never_decreases(catalyst, expression):
+        return None
+    (read,) = columns_read(expression)
+    shift = shift_of(catalyst, expression, read)
+    if shift is None:
+        return TimeColumn(Shifted(Opened(expression, read, below.watermark), -MILLISECOND))
+    return TimeColumn(Shifted(below.watermark, shift))
+
+
+def expanded_windows(catalyst: Catalyst, plan: Node, child: Part) -> dict[int, TimeColumn]:
+    """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
+
+    Grouping sets make copies too: a column of theirs that some of them leave out is no time.
+    """
+    found = {}
+    copies = [items(copy) for copy in items(plan.projections())]
+    for at, column in enumerate(columns(plan)):
+        windows = [copy[at] for copy in copies]
+        if not column.metadata().contains(WINDOW_MARK) or not all(columns_read(window) for window in windows):
+            continue
+        time = _windows(catalyst, windows, child, in_session=False)
+        if time is not None:
+            found[column_id(column)] = time
+    return found
+
+
+def _windows(catalyst: Catalyst, windows: Sequence[Node], child: Part, *, in_session: bool) -> TimeColumn | None:
+    """Windows that one time falls into: a column, or computed of one, and as well known as if it were selected."""
+    first = windows[0]  # all are of one time
+    # The gap of a session may read other columns; its start does not.
+    time = _counted(children(first)[1] if in_session else first)
+    read = [] if time is None else columns_read(time)
+    if time is None or len(read) != 1 or column_id(read[0]) not in child.times:
+        return None
+    below = child.times[column_id(read[0])]
+    known = None if below.windows else function_of_time(catalyst, time, below)
+    if known is None:
+        return None
+    reads = read[0]
+    if expression_name(time) != "AttributeReference":
+        reads, build = catalyst.alias(time, "time").toAttribute(), Builder(catalyst)
+        windows = [build.substitute(one, lambda part: reads if part.semanticEquals(time) else None) for one in windows]
+    # What a late row does to sessions is seen from its time on, so theirs stays as it is.
+    watermark = known.watermark if in_session else complete_before(known.watermark)
+    return TimeColumn(watermark, tuple(windows), reads, in_session)
+
+
+def _counted(window: Node) -> Node | None:
+    """The time that a window is computed of."""
+    counted = (children(node)[0] for name, node in subtree(window) if name == _CONVERSION)
+    return next((time for time in counted if is_time(time) and not time.references().isEmpty()), None)
+
+
+def _window_field(expression: Node, window: TimeColumn) -> TimeColumn | None:
+    """The time that start or end of a window has."""
+    if expression_name(expression) != "GetStructField" or len(children(children(expression)[0])) > 0:
+        return None
+    if expression.ordinal() == 1:
+        return TimeColumn(window.watermark)
+    if window.is_session:
+        return None
+    return TimeColumn(Shifted(FirstOpenWindow(window.windows, window.reads, window.watermark), -MILLISECOND))

@@ -1,0 +1,1 @@
+"""Rows and what is kept of them between pulls: changelogs, groups, sessions, the state's files."""

@@ -1,0 +1,150 @@
+"""How long windows of event time are correctable: `/*+ CORRECTABLE('7d') */`.
+
+An entry of an input's changelog no longer counts for a window whose end the watermark of the input had passed by that
+length before the entry came. As with late rows (`odfpy.engine.lateness.policy`), that is a function of the input's
+chain: a window is the same whenever it is looked at, from a checkpoint or from history.
+
+It holds where rows of inputs fall into windows, date groupings and sessions; for a session, as if the row were one of
+its own. What is made of windows in turn is corrected as long as these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from odfpy.data.duration import Duration
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.contract import TransformRequestInput
+from odfpy.engine.lateness.policy import LatePolicy
+from odfpy.engine.lateness.slices import late_slices
+from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.execution.late_table import LateRange, LateTable
+from odfpy.engine.spark.incremental.operators.steps import Steps
+from odfpy.engine.spark.incremental.properties.keys import sources_read
+from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.times import (
+    MILLISECOND,
+    Clock,
+    FirstOpenWindow,
+    Least,
+    Of,
+    Opened,
+    Shifted,
+    Times,
+)
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.errors import InvalidQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Correctable:
+    """The limit, in one pull.
+
+    Attributes:
+        catalyst: the session.
+        length: how far the watermark may be past the end of a window.
+        sources: the inputs.
+        scratch: a folder for temporary files.
+    """
+
+    catalyst: Catalyst
+    length: Duration
+    sources: Sequence[TransformRequestInput]
+    scratch: Path
+
+    @classmethod
+    def of(
+        cls, catalyst: Catalyst, policy: LatePolicy, sources: Sequence[TransformRequestInput], scratch: Path
+    ) -> Correctable | None:
+        """The limit that a policy sets, None if it sets none."""
+        return None if policy.correctable is None else cls(catalyst, policy.correctable, sources, scratch)
+
+    def limited(self, gate: Gate, delta: Delta) -> Delta:
+        """The rows at a gate that count; its carried columns say where they come from."""
+        return replace(delta, plan=self._split(gate, delta.plan, late=False))
+
+    def dropped(self, gate: Gate, delta: Delta) -> Node | None:
+        """The rows at a gate that do not count; None where the files tell that there are none."""
+        return self._split(gate, delta.plan, late=True)
+
+    def over(self, gate: Gate, clock: Clock) -> Clock | None:
+        """Watermarks by which those windows of a gate are over that no entry counts for any more; None for none.
+
+        Args:
+            gate: the gate.
+            clock: the watermarks before the entries that are still to come.
+        """
+        if not has_windows(gate, len(self.sources)):
+            return None
+        reached = [clock.watermarks[number] for number in sources_read(gate.plan)]
+        known = [micros for micros in reached if micros is not None]
+        limit = self.length.before(Timestamp.from_millis(min(known) // MILLISECOND)) if known else None
+        if limit is None or len(known) < len(reached):
+            return None
+        return Clock(self.catalyst, [limit.millis * MILLISECOND] * len(self.sources))
+
+    def _split(self, gate: Gate, plan: Node, *, late: bool) -> Node | None:
+        ranges = list(self._ranges(gate)) if has_windows(gate, len(self.sources)) else []
+        if not ranges:
+            return None if late else plan
+        by_name = {column.name(): column for column in columns(plan)[len(gate.columns) :]}
+        table = LateTable.of(self.catalyst, ranges, self.scratch)
+        times = [due.value for due in gate.due]
+        return table.split(plan, times, by_name["__odf_offset"], by_name["__odf_input"], late=late)
+
+    def _ranges(self, gate: Gate) -> Iterator[LateRange]:
+        """Up to when windows are no longer correctable, for those slices that may have rows of such windows."""
+
+        @cache
+        def limits(micros: int) -> tuple[int | None, ...]:
+            clock = Clock(self.catalyst, [micros // MILLISECOND * MILLISECOND] * len(self.sources))
+            return tuple(due.limit.at(clock) for due in gate.due)
+
+        for number in sorted(sources_read(gate.plan)):
+            source = self.sources[number]
+            paths = {*source.data_paths, *(source.history_paths or ())}
+            for found in late_slices(source.arrivals, paths, source.vocab, behind=self.length):
+                yield LateRange(number, found.rows.start, found.rows.end, limits(found.limit))
+
+
+def has_windows(gate: Gate, num_inputs: int) -> bool:
+    """Whether rows of inputs fall into windows of their event time at a gate."""
+    if gate.log is not None or not gate.due or not (gate.waits or gate.session is not None):
+        return False
+    read = sources_read(gate.plan)
+    return all(number < num_inputs for number in read) and all(read >= _sources_of(due.limit) for due in gate.due)
+
+
+def _sources_of(times: Times) -> frozenset[int]:
+    """Numbers of the sources whose watermarks a watermark follows from."""
+    match times:
+        case Of(source):
+            return frozenset([source])
+        case Least(parts):
+            return frozenset[int]().union(*map(_sources_of, parts))
+        case Shifted(part, _) | Opened(_, _, part) | FirstOpenWindow(_, _, part):
+            return _sources_of(part)
+    return frozenset()
+
+
+def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None:
+    """See that there are windows if it is said how long they are correctable.
+
+    Raises:
+        InvalidQuery: there are none.
+    """
+    gates = (gate for block in steps.blocks for gate in block.part.gates)
+    if policy.correctable is not None and not any(has_windows(gate, num_inputs) for gate in gates):
+        raise no_windows()
+
+
+def no_windows() -> InvalidQuery:
+    """What is said of a limit without windows."""
+    return InvalidQuery(
+        "CORRECTABLE says how long windows are correctable, and no step groups rows of an input by a time of theirs",
+        hint="Leave it out, or group an input by window(event_time, ...), a session or a date. `LATE(ignored)` is for"
+        " any query.",
+    )

@@ -1,0 +1,129 @@
+"""What a block emits: the difference between what its query gives after a pull and before it, in its final order.
+
+Rows are ordered by event time, then by the columns by which a row is known, then by all columns; where one row takes
+the place of another with the same key, `-C` stands right before its `+C` (design: "Order and floats").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.incremental.properties.storable_types import has_map
+from odfpy.engine.spark.incremental.state.changes import WEIGHT
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+OPERATION: Final = "__odf_op"
+OFFSET: Final = "__odf_offset"
+_PAIR: Final = "__odf_pair"
+_TIME: Final = "__odf_time"
+_TIMES: Final = "__odf_times"
+
+
+def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
+    """The net of two results: columns `c0`, `c1`... and a weight, which is never 0; no weight when all rows are new."""
+    from pyspark.sql import functions
+
+    if before is None:
+        return after
+    gained = after.withColumn(WEIGHT, functions.lit(1))
+    lost = before.withColumn(WEIGHT, functions.lit(-1))
+    rows = gathered_rows(gained.union(lost))
+    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
+
+
+def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
+    """The rows to emit in their order, each with its operation type.
+
+    Args:
+        changed: what `difference` gives.
+        event_time: name of the column by which rows are sorted first.
+        key: columns by which a row is known among all others of the result, or None.
+    """
+    from pyspark.sql import Window, functions
+
+    names = [name for name in changed.columns if name != WEIGHT]
+    weight = functions.col(WEIGHT)
+    rows = changed
+    if WEIGHT not in changed.columns:
+        rows = rows.withColumn(OPERATION, functions.lit(int(OperationType.APPEND)))
+        order = _sort_keys(rows, [*(key or ()), *names], event_time)
+    elif key is None:
+        plain = functions.when(weight > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
+        rows = _each(rows.withColumn(OPERATION, plain))
+        order = [*_sort_keys(rows, names, event_time), functions.col(OPERATION)]
+    else:
+        same = Window.partitionBy(*key) if key else Window.partitionBy(functions.lit(0))
+        # Keys of inputs are what others have promised: rows that break one are not lost, and no pairs.
+        gained, lost = (
+            functions.sum(functions.greatest(sign * weight, functions.lit(0))).over(same) for sign in (1, -1)
+        )
+        rows = _each(rows.withColumn(_PAIR, (gained == 1) & (lost == 1)))
+        pair = functions.col(_PAIR)
+        operation = (
+            functions.when(pair & (weight < 0), int(OperationType.CORRECT_FROM))
+            .when(pair, int(OperationType.CORRECT_TO))
+            .when(weight < 0, int(OperationType.RETRACT))
+            .otherwise(int(OperationType.APPEND))
+        )
+        rows = rows.withColumn(OPERATION, operation)
+        order = []
+        if event_time is not None:
+            time = functions.col(event_time)
+            rows = rows.withColumn(
+                _TIME, functions.coalesce(functions.max(functions.when(weight > 0, time)).over(same), time)
+            )
+            order = [functions.col(_TIME)]
+        order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
+    whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
+    return whole.sortWithinPartitions(*order).select(*names, OPERATION)
+
+
+def _each(rows: DataFrame) -> DataFrame:
+    """Each row as often as its weight says."""
+    from pyspark.sql import functions
+
+    times = functions.sequence(functions.lit(1), functions.abs(functions.col(WEIGHT)))
+    return rows.withColumn(_TIMES, functions.explode(times))
+
+
+def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list[Column]:
+    from pyspark.sql import functions
+
+    keys = [functions.col(first)] if first is not None else []
+    return keys + [sortable(rows, name) for name in dict.fromkeys(names) if name != first]
+
+
+def sortable(rows: DataFrame, name: str) -> Column:
+    """What a column is sorted by; maps, which have no order, by their entries, also inside of others."""
+    from pyspark.sql import functions
+
+    return _sortable(functions.col(name), rows.schema[name].dataType)
+
+
+def _sortable(column: Column, data_type: DataType) -> Column:
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if not has_map(data_type):
+        return column
+    if isinstance(data_type, StructType):
+        fields = [_sortable(column[field.name], field.dataType).alias(field.name) for field in data_type.fields]
+        return functions.when(column.isNotNull(), functions.struct(*fields))
+    if isinstance(data_type, ArrayType):
+        inner = data_type.elementType
+        return functions.transform(column, lambda item: _sortable(item, inner))
+    entries = functions.map_entries(column)
+    if isinstance(data_type, MapType) and has_map(data_type.valueType):
+        values = data_type.valueType
+        entries = functions.transform(
+            entries,
+            lambda one: functions.struct(one["key"].alias("key"), _sortable(one["value"], values).alias("value")),
+        )
+    return functions.array_sort(entries)

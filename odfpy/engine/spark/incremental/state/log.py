@@ -1,0 +1,154 @@
+"""Rows of a changelog as they came: with their operation types, their order, and what was known of time by then.
+
+The offset of a row says in which order rows came, the system time which of them came together, in one commit. Both
+travel through a part that is row by row, as one value in the place of the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
+from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.times import MILLISECOND
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
+from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TIME: Final = "__odf_time"
+"""The event time of a row, a TIMESTAMP."""
+
+COMMIT: Final = "__odf_commit"
+"""The system time of the commit it came with."""
+
+SOURCE: Final = "__odf_source"
+BRANCH: Final = "__odf_way"
+OFFSET: Final = "__odf_place"
+"""Which input it came from, through which branch of the query, and its offset there: with the commit, its order."""
+
+OP: Final = "__odf_kind"
+"""Its operation type."""
+
+CLOCK: Final = "__odf_clock"
+"""The greatest event time of all rows up to the end of its commit."""
+
+ENDS: Final = "__odf_ends"
+"""The event time that a commit stands for if it says nothing of it: the greatest that it came with; where that is not
+later than what came before, just after what came before."""
+
+MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
+ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
+GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
+
+
+def marks(catalyst: Catalyst) -> list[Node]:
+    """The columns that a log has beside its data."""
+    from pyspark.sql.types import IntegerType, LongType, TimestampType
+
+    from odfpy.engine.spark.plan.types import struct_of
+
+    types = {SOURCE: IntegerType(), BRANCH: IntegerType(), OFFSET: LongType(), OP: IntegerType()}
+    return columns(catalyst.empty(struct_of((name, types.get(name, TimestampType())) for name in MARKS)))
+
+
+def log_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
+    """As `leaf_over` for an input, with system time and offset in the place of the offset."""
+    from pyspark.sql import functions
+
+    if rows is not None:
+        frame = catalyst.dataframe(rows.plan)
+    else:
+        data = [column for column in items(leaf.projectList()) if not column.name().startswith(RESERVED_PREFIX)]
+        empty = catalyst.dataframe(catalyst.empty_like(data))
+        *names, offset, op = empty.columns
+        frame = empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op)
+    *names, commit, offset, op = (f"c{at}" for at in range(len(frame.columns)))
+    frame = frame.toDF(*names, commit, offset, op)
+    together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
+    plan = catalyst.plan(frame.select(*names, together.alias(offset), op))
+    return leaf_over(catalyst, leaf, Rows(plan, only_appends=False, count=0))
+
+
+def log_of(catalyst: Catalyst, gate: Gate, delta: Node, latest: int | None) -> Changes:
+    """The rows of a log, with all marks.
+
+    Args:
+        catalyst: the session.
+        gate: a gate with a log.
+        delta: its rows, with the carried columns.
+        latest: the greatest event time of the log up to these rows, in microseconds.
+    """
+    return _with_clock(catalyst, _in_log(catalyst, gate, delta), gate.columns, latest)
+
+
+def _in_log(catalyst: Catalyst, gate: Gate, delta: Node) -> DataFrame:
+    """The rows of a log: columns `c0`, `c1`... and all marks but the last two."""
+    from pyspark.sql import functions
+
+    columns_of_data, time = gate.columns[: -len(MARKS)], gate.log
+
+    carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
+    plan = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
+    names = [f"c{at}" for at in range(len(columns_of_data))]
+    frame = catalyst.dataframe(plan).toDF(*names, TIME, *carried)
+    source, branch, place, op = CARRIED
+    return frame.where(functions.col(TIME).isNotNull()).select(
+        *names,
+        functions.col(TIME).cast("timestamp").alias(TIME),
+        functions.col(f"{place}.commit").alias(COMMIT),
+        functions.col(source).alias(SOURCE),
+        functions.col(branch).alias(BRANCH),
+        functions.col(f"{place}.offset").alias(OFFSET),
+        functions.col(op).alias(OP),
+    )
+
+
+def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], latest: int | None) -> Changes:
+    from pyspark.sql import functions
+
+    commits = rows.select(COMMIT, OP, TIME).where(functions.col(COMMIT).isNotNull())
+    gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
+    found = commits.groupBy(functions.unix_micros(COMMIT).alias(COMMIT)).agg(functions.max(gained).alias(TIME))
+    told, latest = _clocks(found.collect(), latest)
+    known = gathered_rows(catalyst.local_rows(told))
+    # Few rows are merged where they are; others are not sorted for the sake of this.
+    marked = rows.join(known if is_gathered(catalyst.spark) else functions.broadcast(known), COMMIT)
+    plan = catalyst.plan(marked.select(*rows.columns, CLOCK, ENDS))
+    named = [same_nulls(catalyst, found, column) for found, column in zip(columns(plan), wanted, strict=True)]
+    weight = catalyst.alias(catalyst.integer(1), WEIGHT)
+    return Changes(catalyst.project([*named, weight], plan), only_appends=True, latest=latest)
+
+
+def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:
+    """What commits say of time: a table of commits, `CLOCK` and `ENDS`; and the greatest event time after all of them.
+
+    Args:
+        commits: each with the greatest event time that came with it, if any did; all in microseconds.
+        latest: the greatest event time before them.
+    """
+    told: list[tuple[int, int | None, int | None]] = []
+    for commit, time in sorted(commits):
+        earlier = latest
+        latest = max((known for known in (earlier, time) if known is not None), default=None)
+        is_said = earlier is None or latest != earlier
+        told.append((commit, latest, latest if is_said or earlier is None else earlier + MILLISECOND))
+    kind = pa.timestamp("us", "UTC")
+    arrays = [pa.array([row[at] for row in told], pa.int64()).cast(kind) for at in range(3)]
+    return pa.table(arrays, names=[COMMIT, CLOCK, ENDS]), latest
+
+
+def latest_of(paths: Iterable[str], gate: Gate) -> int | None:
+    """The greatest event time of a log that was kept in files, in microseconds."""
+    column = f"c{len(gate.columns) - len(MARKS) + MARKS.index(CLOCK)}"
+    found = (pc.max(pq.read_table(path, columns=[column]).column(0).cast(pa.int64())).as_py() for path in paths)
+    return max((time for time in found if time is not None), default=None)

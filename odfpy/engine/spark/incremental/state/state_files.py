@@ -1,0 +1,97 @@
+"""The rows of a gate that are kept between pulls, in a few files.
+
+A pull writes its new rows, together with the last files as long as these are not much larger, and leaves the others as
+they are: so each row is written again a few times only, files are few, and each is larger than all after it. When all
+of them are written as one, what matters no more is left out: what is kept is at most about twice what matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.execution.effort import gathered_rows
+from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.times import Clock
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, net, positional
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KeptFile = tuple[Path, KeptRows]
+
+_FEW_ROWS: Final = 20_000
+"""To write so many again costs no more than to have another file."""
+
+_ROWS_IN_ONE_PARTITION: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a gate.
+
+    Attributes:
+        name: of what is kept of the gate; its files have a number more.
+        files: those that stay as they are.
+        frame: rows to be added in another one.
+        only_appends: whether all of these have the weight 1.
+        again: how many of them have been kept before.
+    """
+
+    name: str
+    files: tuple[KeptFile, ...]
+    frame: DataFrame | None = None
+    only_appends: bool = True
+    again: int = 0
+
+    def in_few_partitions(self) -> DataFrame | None:
+        """The rows in as many partitions as are of use, since each of them is a job of its own."""
+        if self.frame is None:
+            return None
+        new = int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+        return self.frame.coalesce(new + self.again // _ROWS_IN_ONE_PARTITION)
+
+    @property
+    def new_name(self) -> str:
+        """Name of the file that is added."""
+        numbers = [int(Path(rows.name).stem.rpartition("-")[2]) for _, rows in self.files]
+        return f"{Path(self.name).stem}-{max(numbers, default=-1) + 1}.parquet"
+
+
+def files_of(kept: Mapping[str, KeptFile] | None, name: str) -> tuple[KeptFile, ...]:
+    """The files of a gate, in the order in which they have come."""
+    return tuple(file for found, file in (kept or {}).items() if found.rpartition("-")[0] == Path(name).stem)
+
+
+def num_staying(files: Sequence[KeptFile]) -> int:
+    """How many of the files stay as they are when new rows are added; the others are written again with these."""
+    staying, rows = len(files), _FEW_ROWS
+    while staying and files[staying - 1][1].count <= 2 * rows:
+        staying -= 1
+        rows += files[staying][1].count
+    return staying
+
+
+def best(clock: Clock, gate: Gate, rows: Changes) -> DataFrame:
+    """Those rows of a gate that can still be looked at: columns `c0`, `c1`... and a weight.
+
+    They are known where a row that comes takes nothing away from those before it, as among the first of a partition.
+    So one that is not among them never will be, unless rows are taken away. What has been taken away without being
+    there is kept, since it takes away what comes later.
+    """
+    from pyspark.sql import functions
+
+    catalyst = clock.catalyst
+    if gate.best is None:
+        return net(catalyst, rows)
+    first = catalyst.project([*gate.columns], gate.best(multiset(catalyst, rows, gate.columns), clock))
+    names = [f"c{at}" for at in range(len(gate.columns))]
+    found = catalyst.dataframe(first).toDF(*names).withColumn(WEIGHT, functions.lit(1).cast("long"))
+    if rows.only_appends:
+        return found
+    summed = found.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    missing = net(catalyst, Changes(catalyst.plan(positional(catalyst, rows.plan)[0]), only_appends=False))
+    return gathered_rows(summed.union(missing.where(functions.col(WEIGHT) < 0)))

@@ -1,0 +1,140 @@
+"""The sources of a pull: inputs, read from their slices, and blocks, whose changes are kept in the scratch folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.bounds import bounds_of, least_time
+from odfpy.engine.contract import OffsetInterval, TransformRequestInput
+from odfpy.engine.lateness.policy import Late, LatePolicy
+from odfpy.engine.spark.execution.effort import gathered, read_plan
+from odfpy.engine.spark.execution.late_table import chosen
+from odfpy.engine.spark.execution.rows import write_parquet
+from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
+from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.state.attempt import Done
+from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
+from odfpy.engine.spark.incremental.state.source_rows import Rows
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+class HistoryNeeded(Exception):
+    """Rows of before the interval are needed that have not been given."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputStream:
+    """An input of the transform, as far as its late rows count."""
+
+    catalyst: Catalyst
+    source: TransformRequestInput
+    scratch: Path
+    late: Late = Late.CORRECTED
+
+    def new(self) -> Rows | None:
+        """The rows of the interval."""
+        return self._rows(Table.of(self.source))
+
+    def old(self) -> Rows | None:
+        """All rows before the interval."""
+        if self.source.prev_offset is None:
+            return None
+        paths = self.source.history_paths
+        if paths is None:
+            raise HistoryNeeded
+        whole = OffsetInterval(0, self.source.prev_offset)
+        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole))
+
+    def _rows(self, table: Table) -> Rows | None:
+        if not table.data_paths:
+            return None
+        schema = table.schema()
+        plan = gathered(self.catalyst, scan(self.catalyst, table, self.scratch))
+        plan = chosen(self.catalyst, self.late, table, plan, self.scratch)
+        found = columns(plan)
+        seen = [found[at] for at in visible_columns(schema, table.vocab)]
+        names = (table.vocab.system_time_column, table.vocab.offset_column, table.vocab.operation_type_column)
+        marks = [found[schema.names.index(name)] for name in names]
+        return Rows(
+            self.catalyst.project([*seen, *marks], plan),
+            _only_appends(table.data_paths, table.vocab.operation_type_column),
+            table.num_rows,
+            least_time(table.data_paths, table.vocab.event_time_column),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStream:
+    """A block, once its changes are known.
+
+    Attributes:
+        run: the block.
+        path: file with the changes, if there are any.
+        schema: of the file.
+        count: how many changes there are.
+    """
+
+    run: BlockRun
+    path: Path
+    schema: StructType
+    count: int
+
+    @classmethod
+    def again(cls, run: BlockRun, path: Path, done: Done) -> BlockStream:
+        """The changes of a block that was done before."""
+        if done.count:
+            path.write_bytes(done.content)
+        return cls(run, path, done.schema, done.count)
+
+    @classmethod
+    def of(cls, run: BlockRun, path: Path, changed: DataFrame) -> BlockStream:
+        """Keep the changes of a block, which come in order, in one partition."""
+        from pyspark.sql import functions
+
+        numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
+        count = write_parquet(path, numbered)
+        return cls(run, path, numbered.schema, count)
+
+    def new(self) -> Rows | None:
+        """The changes."""
+        if self.count == 0:
+            return None
+        catalyst = self.run.pull.catalyst
+        plan = read_plan(catalyst, self.schema, [self.path])
+        *data, operation, offset = columns(plan)
+        plan = catalyst.project([*data, offset, operation], plan)
+        return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
+
+    def old(self) -> Rows | None:
+        """The result of the block before this pull, which goes into a file: others look at it several times."""
+        before = self.run.before()
+        if before is None:
+            return None
+        catalyst = self.run.pull.catalyst
+        frame = catalyst.dataframe(before)
+        path = self.path.with_name(f"before-{self.path.name}")
+        if not path.exists():
+            write_parquet(path, frame, even_if_empty=True)
+        plan = read_plan(catalyst, frame.schema, [path])
+        return Rows(plan, only_appends=True, count=0)
+
+
+def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
+    """Whether files tell that all their rows are appended."""
+    wanted = int(OperationType.APPEND)
+    return all(bounds == (wanted, wanted) for path in paths for bounds in bounds_of(path, operation_type))
+
+
+def streams_of(
+    catalyst: Catalyst, inputs: Sequence[TransformRequestInput], policy: LatePolicy, scratch: Path
+) -> list[InputStream]:
+    """The inputs of a request as sources."""
+    return [InputStream(catalyst, source, scratch, late) for source, late in zip(inputs, policy.inputs, strict=True)]

@@ -1,0 +1,154 @@
+"""From the changelog of a temporal table to versions, and what changes between two sets of them.
+
+What the rows of a changelog do to the versions is said in `odfpy.engine.spark.incremental.operators.temporal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
+from odfpy.engine.spark.incremental.state.difference import sortable
+from odfpy.engine.spark.incremental.state.log import COMMIT, ENDS, GAINED, OFFSET, OP, ORDER, SOURCE, TIME
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, WindowSpec
+
+VALID_FROM: Final = "valid_from"
+VALID_TO: Final = "valid_to"
+OPEN_END: Final = 253_402_300_799_999_000
+"""9999-12-31T23:59:59.999Z, in microseconds."""
+
+_AT: Final = "__odf_at"
+_IS_END: Final = "__odf_is_end"
+
+
+def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    """The versions that a log amounts to: the columns of data, and when they are valid.
+
+    Args:
+        rows: the log, with all marks.
+        data: names of the columns of data.
+        keys: those of them that are the primary key.
+    """
+    from pyspark.sql import Window, functions
+
+    column, lead = functions.col, functions.lead
+    content = [sortable(rows, name) for name in data]
+    of_key, of_content = Window.partitionBy(*keys), Window.partitionBy(*content)
+    in_order = of_key.orderBy(*ORDER, *content)
+    gained = column(OP).isin(*GAINED)
+    # A correction is two rows with offsets one after the other, unless a query has taken one of them.
+    is_pair = (
+        (column(OP) == int(OperationType.CORRECT_FROM))
+        & (lead(OP).over(in_order) == int(OperationType.CORRECT_TO))
+        & (lead(SOURCE).over(in_order) == column(SOURCE))
+        & (lead(OFFSET).over(in_order) == column(OFFSET) + 1)
+    )
+    with_commit = of_key.orderBy(COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far = of_content.orderBy(*ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    later = in_order.rowsBetween(1, Window.unboundedFollowing)
+    known = rows.select(
+        "*",
+        gained.alias("gained"),
+        functions.when(is_pair, lead(TIME).over(in_order)).alias("corrected"),
+        functions.max(gained).over(so_far).alias("matched"),
+        functions.sum(functions.when(gained, 1).otherwise(-1)).over(with_commit).alias("present"),
+        functions.min(functions.when(gained, column(TIME))).over(later).alias("again"),
+    )
+    is_wrong = column("matched") & (column("corrected").isNotNull() | (column("present") > 0))
+    is_update = column("corrected") > column(TIME)
+    weight = (
+        functions.when(column("gained"), 1)
+        .when(is_wrong & ~functions.coalesce(is_update, functions.lit(False)), -1)
+        .otherwise(0)
+    )
+    ends = functions.when(~column("matched"), column(TIME)).when(
+        column("again").isNull() | (column("again") > column(ENDS)), column(ENDS)
+    )
+    event = functions.when(column("gained"), column(TIME)).when(column("corrected").isNull() & ~is_wrong, ends)
+    said = known.withColumn("weight", weight).withColumn(_AT, event)
+    there = said.withColumn("weight", functions.sum("weight").over(of_content))
+    events = there.where(column(_AT).isNotNull() & (~column("gained") | (column("weight") > 0)))
+    return _valid(events.withColumn(_IS_END, ~column("gained")), data, keys, [*map(column, ORDER), *content])
+
+
+def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
+    """The same, of a log of rows that are all appended: each begins a version."""
+    from pyspark.sql import functions
+
+    events = rows.withColumn(_AT, functions.col(TIME)).withColumn(_IS_END, functions.lit(False))
+    return _valid(events, data, keys, [*map(functions.col, ORDER), *(sortable(rows, name) for name in data)])
+
+
+def versions_of_state(rows: DataFrame, data: Sequence[str], keys: Sequence[str], time: str) -> DataFrame:
+    """The versions of a table of which each row begins one: the columns of data, and when they are valid.
+
+    Args:
+        rows: the table.
+        data: names of its columns.
+        keys: those of them that are the primary key.
+        time: that of them that is the event time.
+    """
+    from pyspark.sql import functions
+
+    events = rows.withColumn(_AT, functions.col(time).cast("timestamp")).withColumn(_IS_END, functions.lit(False))
+    return _valid(events.where(functions.col(_AT).isNotNull()), data, keys, [sortable(rows, name) for name in data])
+
+
+def _valid(events: DataFrame, data: Sequence[str], keys: Sequence[str], order: Sequence[Column]) -> DataFrame:
+    """Each version is valid until the next event of its key; of several at one time the last one counts."""
+    from pyspark.sql import Window, functions
+
+    latest = Window.partitionBy(*keys, _AT).orderBy(*(one.desc() for one in order))
+    last = events.withColumn("nth", functions.row_number().over(latest)).where("nth = 1")
+    until = functions.lead(_AT).over(Window.partitionBy(*keys).orderBy(_AT))
+    valid = last.withColumn(VALID_FROM + _AT, functions.col(_AT)).withColumn(
+        VALID_TO + _AT, functions.coalesce(until, functions.timestamp_micros(functions.lit(OPEN_END)))
+    )
+    return valid.where(~functions.col(_IS_END)).select(*data, VALID_FROM + _AT, VALID_TO + _AT)
+
+
+def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tuple[Node, Node]) -> Node:
+    """Changes of versions, only for the times in which they make a difference.
+
+    When a version ends, a row that is valid for ever is taken back, and one comes that is valid until then. The
+    difference is that it is not valid from then on.
+
+    Args:
+        catalyst: the session.
+        wanted: the columns of the versions.
+        plan: the changes: these columns, and a weight.
+        valid: from when and until when a version is valid, of these columns.
+
+    Returns:
+        A plan with the same columns.
+    """
+    from pyspark.sql import Window, functions
+
+    names = [f"c{at}" for at in range(len(wanted))]
+    ids = [column_id(column) for column in wanted]
+    begin, end = (names[ids.index(column_id(column))] for column in valid)
+    same = [name for name in names if name != end]
+    frame = catalyst.dataframe(plan).toDF(*names, WEIGHT)
+    weight = functions.col(WEIGHT)
+    bounds = functions.array(
+        functions.struct(functions.col(begin).alias("at"), weight.alias("by")),
+        functions.struct(functions.col(end).alias("at"), (-weight).alias("by")),
+    )
+    moves = frame.select(*same, functions.explode(bounds).alias("move"))
+    moves = moves.groupBy(*same, functions.col("move.at").alias("at")).agg(functions.sum("move.by").alias("by"))
+    in_time: WindowSpec = Window.partitionBy(*same).orderBy("at")
+    spans = (
+        moves.where("by <> 0")
+        .withColumn("until", functions.lead("at").over(in_time))
+        .withColumn(WEIGHT, functions.sum("by").over(in_time.rowsBetween(Window.unboundedPreceding, 0)))
+        .where(f"{WEIGHT} <> 0")
+    )
+    renamed = {begin: functions.col("at"), end: functions.col("until")}
+    found = catalyst.plan(spans.select(*(renamed.get(n, functions.col(n)).alias(n) for n in names), WEIGHT))
+    named = [same_nulls(catalyst, below, column) for below, column in zip(columns(found), wanted, strict=False)]
+    return catalyst.project([*named, catalyst.alias(columns(found)[-1], WEIGHT)], found)

@@ -1,0 +1,88 @@
+"""How rows that somebody asks about are found again among the rows of a plan.
+
+Spark gets conditions that no row that is looked for fails, so that it reads little; what is left is compared value by
+value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from odfpy.engine.floats import in_one_form
+from odfpy.engine.output import OutputForm, final_columns
+from odfpy.engine.traced_rows import Key, Wanted, keys_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MOST_VALUES: Final = 200
+"""Up to so many values of a column are named one by one; of more, only the least and the greatest."""
+
+_SIMPLE: Final = (int, str, date, Decimal)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def narrowed(frame: DataFrame, wanted: Wanted, *, by_time: bool = True) -> DataFrame:
+    """Those rows of a result that may be wanted.
+
+    Args:
+        frame: the result; its columns are `c0`, `c1`..., others may follow.
+        wanted: the rows that are wanted.
+        by_time: whether times are looked at. Spark would compare times of sessions before rows become sessions.
+    """
+    for source, column in zip(wanted.form.sources, wanted.rows.columns, strict=True):
+        if not by_time and isinstance(frame.schema[f"c{source}"].dataType, _times()):
+            continue
+        values = list({repr(value): value for value in column.to_pylist()}.values())
+        condition = _condition(frame, f"c{source}", values)
+        if condition is not None:
+            frame = frame.where(condition)
+    return frame
+
+
+def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[Key]:
+    """What tells the rows of a batch of a result apart."""
+    names = [f"c{at}" for at in range(1 + max(form.sources))]
+    return list(keys_of(final_columns(in_one_form(batch.select(names)), form)))
+
+
+def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | None:
+    """What rows with some values in a column have in common; None where that is not looked at."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType
+
+    column, kind = frame[name], frame.schema[name].dataType
+    some = [value for value in values if value is not None]
+    nothing = [column.isNull()] if len(some) < len(values) else []
+    if not some:
+        return column.isNull()
+    if isinstance(kind, TimestampType) and all(isinstance(value, datetime) for value in some):
+        # Times are cut to milliseconds in slices.
+        micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in some]
+        least, most = (functions.timestamp_micros(functions.lit(at)) for at in (min(micros), max(micros) + 1_000))
+        found = (column >= least) & (column < most)
+        if 1 < len(micros) <= _MOST_VALUES:
+            found &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
+    elif isinstance(kind, (IntegralType, StringType, DateType, DecimalType, BooleanType)) and _are_simple(some):
+        if len(some) <= _MOST_VALUES:
+            found = column == functions.lit(some[0]) if len(some) == 1 else column.isin(some)
+        else:
+            found = (column >= functions.lit(min(some))) & (column <= functions.lit(max(some)))
+    else:
+        return None
+    return found | nothing[0] if nothing else found
+
+
+def _times() -> tuple[type, ...]:
+    from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
+
+    return DateType, TimestampType, TimestampNTZType
+
+
+def _are_simple(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, _SIMPLE) and not isinstance(value, datetime) for value in values)

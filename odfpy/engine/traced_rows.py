@@ -1,0 +1,86 @@
+"""The rows of an output that somebody asks about, how they are told apart, and the answer what they are made of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.engine.ipc import write_stream
+from odfpy.engine.output import OutputForm
+from odfpy.engine.tracing import BRANCH, INPUT, OFFSET, WANTED, WAY, WEIGHT
+
+Key: TypeAlias = tuple[str, ...]
+"""What tells rows apart: the values of their columns, in the form that they have in a slice."""
+
+Source: TypeAlias = tuple[int, int, int]
+"""A row of an input: the number of the input, the offset there, and the branch that it came through, or -1."""
+
+_ANSWER: Final = pa.schema(
+    [(WANTED, pa.int64()), (WAY, pa.int32()), (INPUT, pa.int32()), (OFFSET, pa.int64()), (BRANCH, pa.int32())]
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Rows of an output.
+
+    Attributes:
+        form: the columns of the output.
+        rows: the rows, without system columns.
+        numbers: of the rows that have some values and a weight; several where rows are the same.
+    """
+
+    form: OutputForm
+    rows: pa.Table
+    numbers: Mapping[tuple[Key, int], Sequence[int]]
+
+    @classmethod
+    def read(cls, path: str, form: OutputForm) -> Wanted:
+        """The rows of a request; columns that they do not have yet are NULL."""
+        with open_parquet(path) as file:
+            table = file.read()
+        fields = list(form.schema)[3:]
+        arrays = [
+            table.column(field.name).cast(field.type)
+            if field.name in table.column_names
+            else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+            for field in fields
+        ]
+        rows = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
+        numbers: defaultdict[tuple[Key, int], list[int]] = defaultdict(list)
+        at = zip(table.column(WANTED).to_pylist(), table.column(WEIGHT).to_pylist(), strict=True)
+        keys = (key for batch in rows.to_batches() for key in keys_of(batch.columns))
+        for key, (number, weight) in zip(keys, at, strict=True):
+            numbers[key, weight].append(number)
+        return cls(form, rows, numbers)
+
+
+def keys_of(columns: Iterable[pa.Array]) -> Iterable[Key]:
+    """What tells rows apart of which the columns are given."""
+    return zip(*([repr(value) for value in array.to_pylist()] for array in columns), strict=True)
+
+
+def write_answer(path: str, ways: Mapping[int, Sequence[Sequence[Source]]]) -> int:
+    """Write what rows are made of.
+
+    Args:
+        path: a new file.
+        ways: by the numbers of the rows, all ways in which each is made; what is made of nothing has an input of -1.
+
+    Returns:
+        how many rows the file has.
+    """
+    found = [
+        (number, way, *source)
+        for number in sorted(ways)
+        for way, made_of in enumerate(ways[number])
+        for source in made_of or [(-1, -1, -1)]
+    ]
+    columns = list(zip(*found, strict=True)) or [()] * len(_ANSWER)
+    batch = pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ANSWER, strict=True)], schema=_ANSWER)
+    return write_stream(path, _ANSWER, [batch])

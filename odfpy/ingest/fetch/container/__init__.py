@@ -1,0 +1,1 @@
+"""What containers print (ODF specification, "FetchStep: Container")."""

@@ -1,0 +1,1 @@
+"""Logs of Ethereum chains (ODF specification, "FetchStep: EthereumLogs")."""

@@ -1,0 +1,1 @@
+"""Geographic formats: GeoJSON and ESRI shapefiles."""

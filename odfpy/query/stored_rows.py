@@ -1,0 +1,39 @@
+"""Answers that lie in the slices as they are, for who reads these by himself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.engine.contract import SqlTable
+from odfpy.query.plan import plan
+from odfpy.query.question import Query
+from odfpy.query.registry import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class LyingRows:
+    """Columns of all rows of a log.
+
+    Attributes:
+        table: the log.
+        columns: names of its columns, and what they are to be called.
+    """
+
+    table: SqlTable
+    columns: tuple[tuple[str, str], ...]
+
+
+def lying_rows(catalogue: Catalogue, query: Query) -> LyingRows | None:
+    """Where the rows of a query lie; None if something has to be done for them, such as to order them.
+
+    Raises as `odfpy.query.plan.plan` does.
+    """
+    found = plan(catalogue, query)
+    if found.is_explained or found.path != "slices" or found.simple is None or found.simple.ordered:
+        return None
+    (only,) = found.scans
+    everything = (0, only.cut.num_rows - 1)
+    if not only.paths or found.simple.rows(only.cut.num_rows, query.skip, query.limit) != everything:
+        return None
+    columns = found.simple.columns or tuple((name, name) for name in only.schema.names)
+    return LyingRows(only.table(), columns)

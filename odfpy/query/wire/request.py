@@ -1,0 +1,186 @@
+"""Questions as JSON, in the words of the reference implementation's node: what REST takes, and what is signed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import U64
+from odfpy.data.sql_text import OF_STRANGERS
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import EngineNotFound, UsageError
+from odfpy.query.answer import Input
+from odfpy.query.question import Query
+from odfpy.query.wire.layouts import DataFormat
+from odfpy.query.wire.schema_formats import SchemaFormat
+
+DEFAULT_LIMIT: Final = 100
+MOST_ROWS: Final = 100_000_000
+"""The largest limit that a request may have."""
+
+_ENGINES: Final = {"SqlSpark": "spark", "SqlDataFusion": "datafusion"}
+_DIALECTS: Final = {engine: dialect for dialect, engine in _ENGINES.items()}
+_OTHERS: Final = ("SqlFlink", "SqlRisingWave")
+
+
+class Include(Enum):
+    """What an answer has beside its rows."""
+
+    INPUT = "Input"
+    PROOF = "Proof"
+    SCHEMA = "Schema"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetState:
+    """A dataset by the name that the query gives it.
+
+    Attributes:
+        alias: the name in the query.
+        block_hash: as of which block, None for now.
+    """
+
+    id: DatasetId
+    alias: str
+    block_hash: Multihash | None = None
+
+    @property
+    def says_block(self) -> bool:
+        """Whether the name itself says as of which block (`rates@v1`): then `block_hash` is for that name alone."""
+        return "@" in self.alias
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question.
+
+    Attributes:
+        query: SQL.
+        query_dialect: SqlDataFusion or SqlSpark.
+        data_format: how the rows are laid out.
+        include: what else the answer has, in order, each once.
+        schema_format: how the schema is written.
+        datasets: names of the query, and as of which blocks; other names are those of the workspace, as of now.
+        skip: rows to leave out first.
+        limit: rows at most.
+    """
+
+    query: str
+    query_dialect: str
+    data_format: DataFormat
+    include: tuple[Include, ...]
+    schema_format: SchemaFormat | None
+    datasets: tuple[DatasetState, ...] | None
+    skip: U64
+    limit: U64
+
+    @classmethod
+    def to(
+        cls,
+        query: str,
+        *,
+        engine: str = "datafusion",
+        data_format: DataFormat = DataFormat.ARRAY_OF_STRUCTURES,
+        include: Iterable[Include] = (),
+        schema_format: SchemaFormat | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> Request:
+        """A question of datasets as they are now, to an engine."""
+        dialect = _DIALECTS[engine]
+        return cls(query, dialect, data_format, tuple(include), schema_format, None, 0, limit).completed()
+
+    @classmethod
+    def parse(cls, tree: Any) -> Request:
+        """A question from its JSON, where everything but the query may be absent.
+
+        Raises:
+            TreeError: it is not of that form; the message names the place.
+        """
+        absent: dict[str, Any] = {
+            "queryDialect": "SqlDataFusion",
+            "dataFormat": DataFormat.ARRAY_OF_STRUCTURES.value,
+            "include": [],
+            "skip": 0,
+            "limit": DEFAULT_LIMIT,
+        }
+        return from_tree(cls, {**absent, **tree} if isinstance(tree, dict) else tree, ("input",)).completed()
+
+    def completed(self) -> Request:
+        """The same with what goes without saying: a proof needs the input, and who names a format wants the schema."""
+        wanted = {*self.include}
+        wanted |= {Include.INPUT} if Include.PROOF in wanted else set()
+        wanted |= {Include.SCHEMA} if self.schema_format is not None else set()
+        form = self.schema_format
+        if form is None and Include.SCHEMA in wanted:
+            form = SchemaFormat.ARROW_JSON
+        dialect = next((one for one in _ENGINES if one.lower() == self.query_dialect.lower()), self.query_dialect)
+        return replace(
+            self, query_dialect=dialect, include=tuple(one for one in Include if one in wanted), schema_format=form
+        )
+
+    def tree(self) -> dict[str, Any]:
+        """Its JSON, of which a commitment holds the hash."""
+        found: dict[str, Any] = to_tree(self)
+        return found
+
+    @property
+    def engine(self) -> str:
+        """Who answers.
+
+        Raises:
+            EngineNotFound: nobody of this release.
+        """
+        found = _ENGINES.get(self.query_dialect)
+        if found is not None:
+            return found
+        known = f"One of: {', '.join(_ENGINES)}."
+        if self.query_dialect in _OTHERS:
+            raise EngineNotFound(f"There is no engine here for the dialect {self.query_dialect}", hint=known)
+        raise EngineNotFound(f"No dialect is called {self.query_dialect!r}", hint=known)
+
+    def question(self, *, max_rows: int | None = None, max_bytes: int | None = None) -> Query:
+        """What the query service is asked.
+
+        Args:
+            max_rows: rows that anybody gets at most; one more is asked for, so that it shows when there are more.
+            max_bytes: bytes that anybody gets at most.
+
+        Raises:
+            EngineNotFound: the dialect is of no engine.
+            UsageError: the datasets are named in a way that makes no sense, or the limit is too large.
+        """
+        if self.limit > MOST_ROWS or self.skip > MOST_ROWS:
+            raise UsageError(f"skip and limit are {MOST_ROWS} at most", hint="Read by offset instead.")
+        states = self.datasets or ()
+        names = {state.alias: state.id for state in states}
+        bound = [(state, state.block_hash) for state in states if state.block_hash is not None]
+        pins = {state.id: block for state, block in bound if not state.says_block}
+        blocks = {state.alias: block for state, block in bound if state.says_block}
+        for state in states:
+            block = blocks.get(state.alias) if state.says_block else pins.get(state.id)
+            if names[state.alias] != state.id or block != state.block_hash:
+                raise UsageError(
+                    f"datasets: {state.alias} stands for two datasets, or for two blocks of one",
+                    hint="Name each dataset once; odf_as_at('NAME', ...) in the query is for several moments of one.",
+                )
+        return Query(
+            self.query,
+            self.engine,
+            pins,
+            skip=self.skip,
+            limit=self.limit if max_rows is None else min(self.limit, max_rows + 1),
+            max_bytes=max_bytes,
+            names=names,
+            blocks=blocks,
+            text_limits=OF_STRANGERS,
+        )
+
+    def bound_to(self, inputs: Iterable[Input]) -> Request:
+        """The same question of the datasets as they were when it was answered, by their ids."""
+        given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
+        states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
+        return replace(self, datasets=tuple(sorted(states, key=lambda state: (str(state.id), state.alias))))

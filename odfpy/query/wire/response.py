@@ -1,0 +1,131 @@
+"""Answers as JSON, in the words of the reference implementation's node; those with a proof are committed to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.codec.tree import to_tree
+from odfpy.data.rows.plain_values import num_values
+from odfpy.dataset.identity import KeyPair
+from odfpy.engine.control import Control
+from odfpy.errors import ResultTooLarge
+from odfpy.query.reproducible import check_reproducible
+from odfpy.query.service import QueryService
+from odfpy.query.wire.commitments import Commitment
+from odfpy.query.wire.layouts import laid_out
+from odfpy.query.wire.request import Include, Request
+from odfpy.query.wire.schema_formats import written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_BYTES_OF_VALUE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an answer may be; unlimited by default."""
+
+    rows: int | None = None
+    bytes: int | None = None
+
+    def check_values(self, table: pa.Table) -> None:
+        """See that rows become no more values than there may be: some of them take no bytes, until they are written.
+
+        Raises:
+            ResultTooLarge: they do.
+        """
+        if self.bytes is not None and sum(map(num_values, table.columns)) * _BYTES_OF_VALUE > self.bytes:
+            raise ResultTooLarge(
+                f"The answer has more than {self.bytes // _BYTES_OF_VALUE} values",
+                hint="Ask for fewer rows or columns, or over Flight SQL.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The rows of an answer.
+
+    Attributes:
+        table: the rows.
+        request: the question, bound to the blocks that it was answered from.
+    """
+
+    table: pa.Table
+    request: Request
+
+    def output(self) -> dict[str, Any]:
+        """The rows as the question wants them.
+
+        Raises:
+            SchemaError: they cannot be laid out so, or their schema cannot be written.
+        """
+        layout, form = self.request.data_format, self.request.schema_format
+        output = {"data": laid_out(self.table, layout), "dataFormat": layout.value}
+        if form is not None:
+            output |= {"schema": written(self.table.schema, form), "schemaFormat": form.value}
+        return output
+
+    def tree(self, key: KeyPair | None = None) -> dict[str, Any]:
+        """The whole answer, signed by a key if it is to have a proof; errors as of `output`."""
+        output, include = self.output(), self.request.include
+        tree: dict[str, Any] = {"input": self.request.tree()} if Include.INPUT in include else {}
+        tree["output"] = output
+        if Include.PROOF in include and key is not None:
+            commitment = Commitment.to(tree["input"], output)
+            tree |= {"subQueries": [], "commitment": to_tree(commitment), "proof": to_tree(commitment.signed_by(key))}
+        return tree
+
+
+def ask(
+    service: QueryService,
+    request: Request,
+    *,
+    control: Control | None = None,
+    limits: Limits | None = None,
+    is_checked: bool = False,
+) -> Answered:
+    """Answer a question.
+
+    Args:
+        service: who is asked.
+        request: the question.
+        control: stops it from elsewhere.
+        limits: how much the answer may be.
+        is_checked: whether others have given a proof of it already, so that it need not be looked at for that.
+
+    Raises:
+        NotReproducible: a proof is wanted of what others may not get again.
+        ResultTooLarge: there is more than there may be.
+        OdfError: as `QueryService.run`, and while its rows are read.
+    """
+    limits = limits or Limits()
+    require_datasets(service, request)
+    if Include.PROOF in request.include and not is_checked:
+        check_reproducible(service, request)
+    with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
+        table, inputs = answer.read_all(), answer.inputs
+    limits.check_values(table)
+    if limits.rows is not None and table.num_rows > limits.rows:
+        raise too_many_rows(limits.rows)
+    return Answered(table, request.bound_to(inputs))
+
+
+def too_many_rows(most: int) -> ResultTooLarge:
+    """The error of an answer that has more rows than there may be."""
+    return ResultTooLarge(
+        f"The answer has more than {most} rows",
+        hint="Ask for it page by page, with skip and limit, or over Flight SQL.",
+    )
+
+
+def require_datasets(service: QueryService, request: Request) -> None:
+    """See that the datasets of a question are there: later, their names in the query would be called unknown.
+
+    Raises:
+        DatasetNotFound: one is not.
+    """
+    for state in request.datasets or ():
+        service.catalogue.find(state.id)

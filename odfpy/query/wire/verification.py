@@ -1,0 +1,247 @@
+"""Checking answers that somebody has committed to: what binds them, and whether they come out again.
+
+A document is the JSON of an answer with a proof, as REST gives it and `odf sql --commit` writes it; the rows (`output`)
+may be missing. The first part that is not as it should be is told, with the kinds of the reference's node.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
+from odfpy.codec.tree import TreeError, from_tree, to_tree
+from odfpy.dataset.identity import ActorId
+from odfpy.dataset.proof import Proof
+from odfpy.engine.control import Control
+from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, MalformedData, NotFound, UnsupportedVersion
+from odfpy.query.service import QueryService
+from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
+from odfpy.query.wire.request import DatasetState, Request
+from odfpy.query.wire.response import Limits, ask
+
+VERSION: Final = 1
+"""Of the files that `odf sql --commit` writes."""
+
+_PARTS: Final = ("input", "subQueries", "commitment", "proof")
+_OPTIONAL: Final = ("version", "output")
+_GONE: Final = "Pull the dataset, or ask somebody who has it."
+
+
+class MalformedAnswer(MalformedData, code="E721"):
+    """A file or text is no answer with a proof."""
+
+
+class VerificationFailed(IntegrityError, code="E722"):
+    """An answer that somebody has committed to does not come out again, or that cannot be tried.
+
+    Attributes:
+        kind: why, in the words of the reference's node.
+        details: what belongs to it, as the reference names it.
+    """
+
+    def __init__(self, kind: str, problem: str, hint: str, **details: str) -> None:
+        super().__init__(problem, hint=hint)
+        self.kind = f"VerificationFailed::{kind}"
+        self.details = details
+
+
+class WrongSigner(IntegrityError, code="E723"):
+    """An answer is signed by another key than the one that was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedAnswer:
+    """An answer that somebody has committed to.
+
+    Attributes:
+        request: the question, as it was signed.
+        sub_queries: what others have answered on the way.
+        commitment: what was signed.
+        proof: the signature.
+        output: the answer, None where it is not part of the document.
+    """
+
+    request: Any
+    sub_queries: tuple[Any, ...]
+    commitment: Commitment
+    proof: Proof
+    output: Any = None
+
+    @classmethod
+    def load(cls, data: bytes, *, sub_queries: list[Any] | None = None) -> CommittedAnswer:
+        """Read a document. Command line and server read it here, so that both see the same in it.
+
+        Args:
+            data: the text of it.
+            sub_queries: what its `subQueries` are where it has none; None where it must have them.
+
+        Raises:
+            MalformedAnswer: it is not JSON, or not such a document.
+            UnsupportedVersion: a newer release has written it.
+        """
+        try:
+            tree = load_exact(data)
+        except AmbiguousJson as error:
+            raise MalformedAnswer(f"This is no answer with a proof: {error}", hint=_expected()) from error
+        except (ValueError, RecursionError) as error:
+            what = "it ends too early" if _is_cut(data, error) else "it is not JSON"
+            raise MalformedAnswer(f"This is no answer with a proof: {what}", hint="Get the file once more.") from error
+        if sub_queries is not None and isinstance(tree, dict):
+            tree.setdefault("subQueries", sub_queries)
+        return cls.parse(tree)
+
+    @classmethod
+    def parse(cls, tree: Any) -> CommittedAnswer:
+        """The same from a tree of JSON."""
+        if not isinstance(tree, dict):
+            raise MalformedAnswer("This is no answer with a proof: it is not an object", hint=_expected())
+        version = tree.get("version", VERSION)
+        if type(version) is not int:
+            raise MalformedAnswer(f"version: expected a whole number, not {version!r}", hint=_expected())
+        if version != VERSION:
+            raise UnsupportedVersion(
+                f"The answer is written in version {version!r}, this release knows {VERSION}",
+                hint="Use a newer release of odfpy.",
+            )
+        missing = [part for part in _PARTS if part not in tree]
+        if missing:
+            raise MalformedAnswer(
+                f"This is no answer with a proof: it has no {', no '.join(missing)}", hint=_expected()
+            )
+        unknown = [part for part in tree if part not in (*_PARTS, *_OPTIONAL)]
+        if unknown:
+            raise MalformedAnswer(f"An answer with a proof has no part {unknown[0]!r}", hint=_expected())
+        if not isinstance(tree["subQueries"], list):
+            raise MalformedAnswer("subQueries: expected a list", hint=_expected())
+        try:
+            commitment: Commitment = from_tree(Commitment, tree["commitment"], ("commitment",))
+            proof: Proof = from_tree(Proof, tree["proof"], ("proof",))
+        except TreeError as error:
+            raise MalformedAnswer(error.message, hint=error.hint or _expected()) from error
+        if to_tree(commitment) != tree["commitment"]:  # hashes can be written in several ways, and are signed in one
+            raise MalformedAnswer("commitment: this is not the form in which it was signed", hint=_expected())
+        return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
+
+    def check_signature(self, signer: ActorId | None = None) -> Request:
+        """See that everything in it is what was signed; gives the question. Nothing is run.
+
+        Args:
+            signer: by whom it must be; by anybody if None.
+
+        Raises:
+            InvalidCommitment: a part is not what was signed.
+            WrongSigner: somebody else has signed it.
+            MalformedAnswer: the question is not one.
+        """
+        self.commitment.check(self.request, self.sub_queries, self.proof)
+        if signer is not None and self.proof.signer != signer:
+            raise WrongSigner(
+                f"The answer is signed by {self.proof.signer}, and not by {signer}",
+                hint="Ask whom you have it from which key is theirs.",
+            )
+        if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
+            raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
+        try:
+            return Request.parse(self.request)
+        except TreeError as error:
+            raise MalformedAnswer(error.message, hint=error.hint) from error
+
+    def tree(self) -> dict[str, Any]:
+        """Its JSON, as a file."""
+        tree: dict[str, Any] = {"version": VERSION, "input": self.request}
+        if self.output is not None:
+            tree["output"] = self.output
+        return tree | {
+            "subQueries": list(self.sub_queries),
+            "commitment": to_tree(self.commitment),
+            "proof": to_tree(self.proof),
+        }
+
+
+def verify_answer(
+    service: QueryService,
+    document: CommittedAnswer,
+    signer: ActorId | None = None,
+    *,
+    control: Control | None = None,
+    limits: Limits | None = None,
+) -> Request:
+    """See that an answer is what was signed, and that it comes out again; gives the question.
+
+    Args:
+        service: is asked again, as of the same blocks.
+        document: the answer.
+        signer: by whom it must be; by anybody if None.
+        control: stops it from elsewhere.
+        limits: how much the answer may be.
+
+    Raises:
+        InvalidCommitment, WrongSigner, MalformedAnswer: it is not what was signed; see `check_signature`.
+        VerificationFailed: a dataset or block is not there, or the answer is another one.
+        OdfError: the query cannot be run.
+    """
+    request = document.check_signature(signer)
+    for state in request.datasets or ():
+        _require(service, state)
+    answer = ask(service, request, control=control, limits=limits, is_checked=True)
+    pinned = {(state.id, state.block_hash) for state in request.datasets or ()}
+    for state in answer.request.datasets or ():
+        if (state.id, state.block_hash) not in pinned:
+            raise MalformedAnswer(
+                f"The signed question does not say as of which block it reads {state.alias}",
+                hint="Such an answer binds nobody: ask for one with a proof.",
+            )
+    actual, expected = hash_of(answer.output()), document.commitment.output_hash
+    if actual != expected:
+        raise VerificationFailed(
+            "OutputMismatch",
+            "Query was reproduced but resulted in output hash different from expected. This means that the output was"
+            " either falsified, or the query reproducibility was not guaranteed by the system.",
+            "Whoever has signed it is bound to it: the file is evidence.",
+            expected_hash=str(expected),
+            actual_hash=str(actual),
+        )
+    return request
+
+
+def _require(service: QueryService, state: DatasetState) -> None:
+    """See that a dataset and its block are there."""
+    try:
+        dataset = service.catalogue.find(state.id)
+    except DatasetNotFound as error:
+        raise VerificationFailed(
+            "DatasetNotFound",
+            "Unable to reproduce the query as one of the input datasets cannot be found. The owner of dataset either"
+            " deleted it or made private or this node requires additional configuration in order to locate it.",
+            f"{state.alias} ({state.id}) is not here. {_GONE}",
+            dataset_id=str(state.id),
+        ) from error
+    block = state.block_hash
+    try:
+        if block is not None and service.catalogue.find_block(dataset, str(block)) == block:
+            return
+    except (NotFound, InvalidValue):
+        pass
+    if block is not None:
+        raise VerificationFailed(
+            "DatasetBlockNotFound",
+            "Unable to reproduce the query as one of the input datasets does not contain a block with specified hash."
+            " Under normal circumstances a block can disappear only when the owner of dataset performs"
+            " history-altering operation such as reset or hard compaction. There is also a probability that block hash"
+            " was spoofed in the original request to falsify the results.",
+            f"{state.alias} has no block {block} here. {_GONE}",
+            dataset_id=str(state.id),
+            block_hash=str(block),
+        )
+
+
+def _expected() -> str:
+    return "It is a file of `odf sql --commit`, or the answer of a node to a query with include=Proof."
+
+
+def _is_cut(data: bytes, error: BaseException) -> bool:
+    """Whether a text begins as JSON does, and ends too early."""
+    is_json = data.lstrip()[:1] in (b"{", b"[")
+    return is_json and isinstance(error, json.JSONDecodeError) and error.pos >= len(data.decode("utf-8", "replace")) - 1

@@ -1,0 +1,1 @@
+"""Datasets where they are: on file servers, on nodes, in what a repository lists."""

@@ -1,0 +1,266 @@
+"""What is in a repository: the datasets below a folder, in a bucket, or on a node.
+
+    <repository>/<name>/refs/head              a dataset
+    <repository>/<account>/<name>/refs/head    a dataset of an account
+
+Nodes (`odf serve`) have a list of their own; plain file servers cannot be asked what they have.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlencode, urlsplit
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import AddData, ExecuteTransform, Seed, SetInfo
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName
+from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
+from odfpy.repository.divergence import read_block
+from odfpy.repository.objects import run_all
+from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset, smart_base
+
+_PAGE = 1000
+_MOST_BLOCKS = 1000
+_MAX_PAGE_SIZE = 16 << 20
+
+
+class NotListable(TransferError, code="E613"):
+    """A place where datasets can be read, but which does not say what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedDataset:
+    """A dataset in a repository, in short.
+
+    Attributes:
+        alias: its name there.
+        url: where it is.
+        kind: root or derivative, None where that cannot be told without reading all of its history.
+        head: its last block.
+        num_blocks: blocks.
+        num_records: rows.
+        watermark: how far its event times are complete.
+        description: what it says of itself; where a text is looked for, if the last blocks say so.
+        keywords: the same.
+        problem: why nothing but the name is known.
+    """
+
+    alias: DatasetAlias
+    url: str
+    kind: str | None = None
+    head: str | None = None
+    num_blocks: int | None = None
+    num_records: int | None = None
+    watermark: str | None = None
+    description: str | None = None
+    keywords: tuple[str, ...] = ()
+    problem: OdfError | None = None
+
+
+def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
+    """The datasets of a repository, by name.
+
+    Args:
+        url: path or URL of the repository.
+        text: part of the name, of the description or of a keyword, whatever the case.
+
+    Raises:
+        NotListable: the place does not say what it has.
+        NotFound, TransferError: it is not there, cannot be reached or read.
+    """
+    url = normalize_url(url)
+    if urlsplit(url).scheme in ("http", "https") or smart_base(url):
+        return _on_node(url, text)
+    aliases = _in_bucket(url) if in_bucket(url) else _in_folder(url)
+    there = sorted(aliases)
+    found: list[ListedDataset | None] = [None] * len(there)
+
+    def look(at: int) -> None:
+        found[at] = _look(there[at], f"{url}/{there[at]}", with_info=bool(text))
+
+    run_all([partial(look, at) for at in range(len(there))])
+    return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
+
+
+def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
+    """Whether a text is part of what a dataset is called, or says of itself; case does not matter."""
+    return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
+
+
+def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:
+    """What the end of a dataset's history says of it; None for one that is not there yet."""
+    try:
+        layout = open_dataset(url)
+        head = layout.refs.get(HEAD)
+        if head is None:
+            return None
+        last = read_block(layout.blocks, head).hashed
+        event, info = _latest(layout, last, with_info=with_info)
+    except OdfError as error:
+        return ListedDataset(alias=alias, url=url, problem=error)
+    kind, num_records, watermark = None, 0, None
+    if isinstance(event, (AddData, ExecuteTransform)):
+        kind = "Root" if isinstance(event, AddData) else "Derivative"
+        end = event.new_data.offset_interval.end if event.new_data else event.prev_offset
+        num_records, watermark = (0 if end is None else end + 1), event.new_watermark
+    elif isinstance(event, Seed):
+        kind = event.dataset_kind.value
+    return ListedDataset(
+        alias=alias,
+        url=url,
+        kind=kind,
+        head=str(head),
+        num_blocks=last.block.sequence_number + 1,
+        num_records=num_records,
+        watermark=None if watermark is None else str(watermark),
+        description=info.description if info else None,
+        keywords=(info.keywords or ()) if info else (),
+    )
+
+
+def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tuple[Any, SetInfo | None]:
+    """The last event that is about data, or the seed if there is none; and what the dataset says of itself last.
+
+    That may be as far back as the history begins: only so many blocks are looked at for it.
+    """
+    data: Any = None
+    info: SetInfo | None = None
+    for count, hashed in enumerate(_back_from(layout, last), 1):
+        event = hashed.block.event
+        if data is None and isinstance(event, (AddData, ExecuteTransform, Seed)):
+            data = event
+        if info is None and isinstance(event, SetInfo):
+            info = event
+        if data is not None and (info is not None or not with_info or count >= _MOST_BLOCKS):
+            break
+    return data, info
+
+
+def _back_from(layout: DatasetLayout, last: HashedBlock) -> Iterator[HashedBlock]:
+    """A block and those before it, however they are linked as many as its number says."""
+    here = last
+    for _ in range(last.block.sequence_number + 1):
+        yield here
+        previous: Multihash | None = here.block.prev_block_hash
+        if previous is None:
+            return
+        here = read_block(layout.blocks, previous).hashed
+
+
+def _in_folder(url: str) -> Iterator[DatasetAlias]:
+    folder = Path(unquote(urlsplit(url).path))
+    try:
+        for name in _folders(folder):
+            if (folder / name / "refs" / HEAD).is_file():
+                yield from _aliases([name])
+            elif _is_name(name):
+                inner = [
+                    known for known in _folders(folder / name) if (folder / name / known / "refs" / HEAD).is_file()
+                ]
+                yield from _aliases(inner, name)
+    except FileNotFoundError:
+        raise NotFound(f"There is no folder {folder}", hint="A repository comes to be with the first push.") from None
+    except OSError as error:
+        raise TransferError(f"Cannot read {error.filename or folder}: {error.strerror}") from error
+
+
+def _folders(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir())
+
+
+def _in_bucket(url: str) -> list[DatasetAlias]:
+    from odfpy.repository.bucket.place import open_bucket, parse_place
+
+    place = parse_place(url)
+    bucket = open_bucket(place)
+    found: list[DatasetAlias] = []
+
+    def look(name: str) -> None:
+        inside = bucket.list(f"{place.folder}{name}/").folders
+        if "refs" in inside:
+            found.extend(_aliases([name]))
+            return
+        for inner in inside:
+            if _is_name(inner) and "refs" in bucket.list(f"{place.folder}{name}/{inner}/").folders:
+                found.extend(_aliases([inner], name))
+
+    run_all([partial(look, name) for name in bucket.list(place.folder).folders if _is_name(name)])
+    return found
+
+
+def _is_name(text: str) -> bool:
+    return bool(list(_aliases([text])))
+
+
+def _aliases(names: Iterable[str], account: str | None = None) -> Iterator[DatasetAlias]:
+    """Those of the names that datasets can have."""
+    for name in names:
+        try:
+            yield DatasetAlias(DatasetName(name), AccountName(account) if account else None)
+        except InvalidValue:
+            continue
+
+
+def _on_node(url: str, text: str) -> list[ListedDataset]:
+    import json
+
+    from odfpy.http.client import HttpClient
+    from odfpy.http.url import without_user
+    from odfpy.repository.credentials import advice, authorization
+
+    base = smart_base(url) or url
+    client = HttpClient(TransferError, authorize=authorization)
+    found: list[ListedDataset] = []
+    while True:
+        query = urlencode({"search": text, "limit": _PAGE, "offset": len(found)})
+        with client.get(f"{base}/datasets?{query}", max_size=_MAX_PAGE_SIZE) as answer:
+            if answer.status in (401, 403):
+                raise TransferError(
+                    f"{without_user(base)}: the server answers with status {answer.status}", hint=advice(base)
+                )
+            if answer.status != 200:
+                raise NotListable(
+                    f"{without_user(base)} does not say what it has (status {answer.status})",
+                    hint="Plain file servers cannot; nodes (`odf serve`), folders and buckets can.",
+                )
+            try:
+                page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
+            except (ValueError, TypeError, KeyError, InvalidValue) as error:
+                raise NotListable(
+                    f"{without_user(base)} does not say what it has: its list of datasets cannot be understood",
+                    hint="Is it a node (`odf serve`)?",
+                ) from error
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
+def _list(tree: Any) -> list[Any]:
+    if not isinstance(tree, list):
+        raise TypeError(type(tree).__name__)
+    return tree
+
+
+def _from_node(item: dict[str, Any], url: str) -> ListedDataset:
+    alias = DatasetAlias.parse(str(item["name"]))
+    watermark, description, keywords = item["watermark"], item.get("description"), item.get("keywords")
+    return ListedDataset(
+        alias=alias,
+        url=f"{url}/{alias}",
+        kind=str(item["kind"]),
+        head=str(Multihash.parse(str(item["head"]))),
+        num_blocks=int(item["numBlocks"]),
+        num_records=int(item["numRecords"]),
+        watermark=None if watermark is None else str(watermark),
+        description=str(description) if description is not None else None,
+        keywords=tuple(map(str, keywords)) if isinstance(keywords, list) else (),
+    )

@@ -1,0 +1,214 @@
+"""What our own nodes take beside the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
+
+    GET <base>                 a summary of the dataset, which says under `takes` what of this the node knows
+    PUT <base>/info            signatures, revocations of keys: `{"files": {<path>: <text>}}`
+    PUT <base>/refs/<name>     a branch or tag, with the condition `If-Match` or `If-None-Match`
+
+Nodes of others say nothing under `takes`, and are left alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from odfpy.chain import revocations
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import check_name, moved
+from odfpy.chain.side_files import LocalSideFiles, SideFiles
+from odfpy.chain.signatures import (
+    BLOCK,
+    HEAD,
+    HEAD_PATH,
+    MAX_SIZE,
+    MalformedSignature,
+    SignatureReport,
+    SignedBlock,
+    decode,
+    encode,
+    path_of,
+    read_all_signatures,
+    read_head_signatures,
+    says_signed,
+)
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import InvalidValue, TransferError
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.repository.credentials import authorization
+from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES, HttpRefStore, http_dataset
+from odfpy.repository.smart_transfer.errors import AccessRefused
+
+TAKES_SIGNATURES = "signatures"
+TAKES_REFERENCES = "references"
+TAKES_REVOCATIONS = "revocations"
+
+_MAX_SUMMARY = 64 * 1024
+_OK, _MOVED = 200, 412
+_REFUSED = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """What a node says of a dataset.
+
+    Attributes:
+        dataset_id: which it is.
+        takes: what the node takes beside the protocol.
+    """
+
+    dataset_id: DatasetId
+    takes: frozenset[str]
+
+
+def summary_of(base: str) -> NodeSummary | None:
+    """What a node says of the dataset at an http or https URL; None if it is none of ours.
+
+    Raises:
+        TransferError: it cannot be reached.
+    """
+    client = HttpClient(TransferError, authorize=authorization)
+    with client.get(base, {"Accept": "application/json"}) as answer:
+        if answer.status != _OK:
+            return None
+        with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidValue):
+            tree = json.loads(answer.read(_MAX_SUMMARY))
+            takes = frozenset(word for word in tree["takes"] if isinstance(word, str))
+            return NodeSummary(DatasetId.parse(tree["id"]), takes)
+    return None  # a page for people
+
+
+def node_dataset(base: str) -> DatasetLayout:
+    """The dataset at the http or https URL of a node of ours: to read, and its branches and tags also to move."""
+    client = HttpClient(TransferError, authorize=authorization)
+    return replace(http_dataset(base, client), refs=NodeRefStore(f"{base.rstrip('/')}/refs", client))
+
+
+class NodeRefStore(HttpRefStore):
+    """References of a dataset on a node of ours; branches and tags can be moved to blocks that it has."""
+
+    def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
+        condition = {"If-None-Match": "*"} if expected is None else {"If-Match": f'"{expected}"'}
+        url = f"{self._base}/{check_name(name)}?block={new}"
+        with _put(self._client, url, b"", condition) as answer:
+            if answer.status == _MOVED:
+                raise moved(self.describe(name), expected, self.get(name))
+            _require_ok(answer)
+
+
+# --- Signatures ------------------------------------------------------------------------------------------------------
+
+
+def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
+    """Let a node have the signatures of blocks that were pushed to it, if it takes them.
+
+    They go oldest first, that of the head last: of what is after the block that it is of, the node may lack some; of
+    what leads to a branch or tag none, if it has those of the last block.
+
+    Args:
+        source: what was pushed.
+        head: its last block.
+        base: the http or https URL of the dataset on the node.
+        is_head: whether that block is the node's head now, and not that of a branch or tag.
+
+    Returns:
+        Who has signed the blocks that the node lacked signatures of; None where it lacked none, or takes none.
+
+    Raises:
+        ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
+        TransferError: the node does not accept them.
+    """
+    if source.side is None or not says_signed(source.side):
+        return None
+    node = summary_of(base)
+    if node is None or TAKES_SIGNATURES not in node.takes:
+        return None
+    client = HttpClient(TransferError, authorize=authorization)
+    there = http_dataset(base, client)
+    assert there.side is not None  # noqa: S101 - places over HTTP have room for it
+    if not is_head and there.side.read(path_of(head), MAX_SIZE) is not None:
+        return None
+    blocks = _after(source, head, _signed_head(there.side))
+    _give_revocations(client, source, node, base)
+    if not blocks:
+        return None
+    found: list[SignedBlock | None] = []
+    for start in range(0, len(blocks), MOST_SIDE_FILES):
+        some = read_all_signatures(source.side, node.dataset_id, blocks[start : start + MOST_SIDE_FILES])
+        _give(client, base, {path_of(one.block_hash): encode(one, BLOCK) for one in some if one is not None})
+        found += some
+    signed = read_head_signatures(source.side, node.dataset_id, blocks[-1]) if is_head else None
+    if signed is not None:
+        _give(client, base, {HEAD_PATH: encode(signed, HEAD)})
+    return SignatureReport.of(found)
+
+
+def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSummary, base: str) -> None:
+    """Let a node know which keys have ended, before what they have signed: it takes no others."""
+    if TAKES_REVOCATIONS not in node.takes or not isinstance(source.side, LocalSideFiles):
+        return
+    names = [f"{revocations.FOLDER}/{name}" for name in source.side.names(revocations.FOLDER)]
+    keys = [key for key in map(revocations.key_of, names) if key is not None]
+    files: dict[str, bytes] = {}
+    for key in keys:
+        said = revocations.honoured_in(source.side, node.dataset_id, [key])
+        files |= {revocations.path_of(key): revocations.encode(said)} if said else {}
+    _give(client, base, files)
+
+
+def _signed_head(node: SideFiles) -> Multihash | None:
+    """The block that the node has a signed head of."""
+    data = node.read(HEAD_PATH, MAX_SIZE)
+    with suppress(MalformedSignature):
+        return None if data is None else decode(data, HEAD, node.describe(HEAD_PATH)).block_hash
+    return None
+
+
+def _after(source: DatasetLayout, head: Multihash, known: Multihash | None) -> Sequence[HashedBlock]:
+    """The blocks up to one and after another, oldest first; all where that is none of them."""
+    found = []
+    for hashed in source.chain.iter_blocks(head):
+        if hashed.hash == known:
+            break
+        found.append(hashed)
+    return found[::-1]
+
+
+def _give(client: HttpClient, base: str, files: Mapping[str, bytes]) -> None:
+    if not files:
+        return
+    body = json.dumps({"files": {path: data.decode() for path, data in files.items()}}).encode()
+    with _put(client, f"{base.rstrip('/')}/{SIDE_FILES}", body, {"Content-Type": "application/json"}) as answer:
+        _require_ok(answer)
+
+
+# --- Requests --------------------------------------------------------------------------------------------------------
+
+
+def _put(client: HttpClient, url: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
+    token = authorization(url)
+    return client.put(
+        url, io.BytesIO(body), len(body), {**headers, **({"Authorization": token} if token is not None else {})}
+    )
+
+
+def _require_ok(answer: HttpResponse) -> None:
+    if answer.status == _OK:
+        return
+    said = _said(answer)
+    if answer.status in _REFUSED:
+        raise AccessRefused(f"{answer.shown}: {said}", hint="Has the token the scope for this?")
+    raise TransferError(f"{answer.shown}: the node refuses: {said}", hint="Run the command again.")
+
+
+def _said(answer: HttpResponse) -> str:
+    """What a node says of its no."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        detail = json.loads(answer.readall())["detail"]
+        if isinstance(detail, str) and detail.isprintable():
+            return detail[:500]
+    return f"status {answer.status}"

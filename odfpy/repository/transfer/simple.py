@@ -1,0 +1,286 @@
+"""Moving a dataset between two places (ODF specification, "Simple Transfer Protocol", RFC-007).
+
+Pushing and pulling are the same: blocks and files go from a source that is only read to a target, whose head moves at
+the very end. Until then the target is what it was; files that arrived whole are kept, and not sent again next time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.metadata_chain import validate
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.revocations import KeyRevocation
+from odfpy.chain.signatures import RequiredSigners, SignatureReport
+from odfpy.chain.state import ChainState
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
+from odfpy.repository.divergence import Divergence, compare_chains
+from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
+from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.signatures import carry_revocations, collect_signatures
+from odfpy.repository.transfer.slice_checks import check_slices
+
+
+class ForeignDataset(TransferError, code="E602"):
+    """The two places have different datasets, by their ids."""
+
+
+class HistoryTakenBack(TransferError, code="E660"):
+    """A place that had blocks which are here too does not have them any more."""
+
+
+class TransferOutcome(Enum):
+    """What became of a transfer."""
+
+    UP_TO_DATE = "up-to-date"
+    UPDATED = "updated"
+    TARGET_AHEAD = "target-ahead"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferResult:
+    """What a transfer has done.
+
+    Attributes:
+        outcome: up-to-date (the heads are the same), updated (the target's head is the source's now), target-ahead
+            (nothing to do: the target has all, and more).
+        old_head: head of the target before, None when it was empty.
+        new_head: head of the target now.
+        num_blocks: blocks that came.
+        num_records: rows in them.
+        num_objects: data files and checkpoints that were copied; those that were there already do not count.
+        num_bytes: their size.
+        num_dropped: blocks that are not in the target's chain any more; only `force` does that.
+        num_ahead: blocks that only the target has.
+        signatures: who has signed the blocks that came, None when none came.
+        revocations: what the source says of keys that have signed.
+        behind: head of the source, where it is behind the target's.
+        state: what the chain amounts to at its new head, where that is known without reading the chain again.
+    """
+
+    outcome: TransferOutcome
+    old_head: Multihash | None
+    new_head: Multihash
+    num_blocks: int = 0
+    num_records: int = 0
+    num_objects: int = 0
+    num_bytes: int = 0
+    num_dropped: int = 0
+    num_ahead: int = 0
+    behind: Multihash | None = None
+    signatures: SignatureReport | None = None
+    revocations: tuple[KeyRevocation, ...] = ()
+    state: ChainState | None = None
+
+    @property
+    def source_head(self) -> Multihash:
+        """Head of the source."""
+        return self.behind or self.new_head
+
+
+def transfer(
+    source: DatasetLayout,
+    target: DatasetLayout,
+    *,
+    force: bool = False,
+    expected_id: DatasetId | None = None,
+    seen: Multihash | None = None,
+    required: RequiredSigners | None = None,
+    clock: Timestamp | None = None,
+    is_ours: bool = False,
+    progress: BytesProgress | None = None,
+) -> TransferResult:
+    """Bring the target up to the source.
+
+      1. Read both heads; when they are equal, all is done.
+      2. Walk both chains back to where they meet.
+      3. Decide: nothing to do, go on, overwrite, or refuse.
+      4. Check every rule of the chain on what comes, on top of what the target has, and its signatures.
+      5. Copy data files and checkpoints that the target lacks, and check that footers say what their blocks say.
+      6. Copy blocks and signatures.
+      7. Move the head, if it still is where it was.
+
+    Args:
+        source: read only, and not trusted.
+        target: written to; whoever keeps a lock on it holds it.
+        force: let the target's chain become the source's, even when that drops blocks of the target.
+        expected_id: the id that the dataset must have; a target that is not empty implies one anyway.
+        seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
+        required: by whom the source's head must be signed.
+        clock: the time here, of which blocks may not be far ahead; any may come where none is given.
+        is_ours: the source is a workspace of this machine: its data files were looked at when they came.
+        progress: called with bytes done and bytes in all, while files are copied.
+
+    Raises:
+        DatasetNotFound: the source has no head.
+        DatasetsDiverged: both sides have blocks that the other lacks.
+        HistoryTakenBack: the source does not have all any more that it had.
+        ForeignDataset: source and target, or source and `expected_id`, are not the same dataset.
+        IntegrityError, MalformedData, ObjectNotFound: something of the source is not what it should be; the message
+            names it.
+        FromTheFuture: blocks are more than a day ahead of `clock`.
+        ForgedSignature, NotSigned: a signature is not what it says, or a required one is not there.
+        RevokedKey: a block is signed with a key that had been revoked, or had expired.
+        ConcurrentUpdate: somebody else has moved the target's head in the meantime.
+        TransferError: the target cannot be written to, the source cannot be reached.
+    """
+    _require_writable(target)
+    # 1.
+    source_head, target_head = head_of_source(source), target.refs.get(HEAD)
+    if source_head == target_head:
+        return TransferResult(
+            outcome=TransferOutcome.UP_TO_DATE,
+            old_head=target_head,
+            new_head=source_head,
+            revocations=carry_revocations(source, target, source_head),
+        )
+    # 2.
+    found = compare_chains(source, source_head, target, target_head)
+    # 3.
+    decided = decide(found, source, source_head, target, target_head, seen=seen, force=force)
+    if decided is not None:
+        return decided
+    # 4.
+    base = target.chain.state(found.ancestor) if found.ancestor else ChainState()
+    state = validate((block.hashed for block in found.source), base)
+    if expected_id is not None and state.dataset_id != expected_id:
+        raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
+    require_past(state.system_time, base.system_time, clock, source.refs.describe(HEAD))
+    new = [block.hashed for block in found.source]
+    signatures = collect_signatures(source, new, state.dataset_id, required, target)
+    # 5.
+    linked = linked_objects(block.hashed for block in found.source)
+    missing = missing_objects(linked, target)
+    copy_objects(source, target, missing, progress or (lambda _done, _total: None))
+    if not is_ours:
+        check_slices((block.hashed for block in found.source), base, target, {item.name for item in missing})
+    # 6.
+    copy_blocks(found.source, target)
+    signatures.store(target)
+    # 7.
+    target.refs.compare_and_swap(HEAD, target_head, source_head)
+    return TransferResult(
+        outcome=TransferOutcome.UPDATED,
+        old_head=target_head,
+        new_head=source_head,
+        num_blocks=len(found.source),
+        num_records=state.num_records - base.num_records,
+        num_objects=len(missing),
+        num_bytes=sum(item.size for item in missing),
+        num_dropped=len(found.target),
+        state=state,
+        signatures=signatures.report,
+        revocations=signatures.revocations,
+    )
+
+
+def _require_writable(target: DatasetLayout) -> None:
+    if not target.blocks.writable:
+        raise TransferError(
+            f"{target.refs.describe(HEAD)}: this place is read-only, nothing can be pushed to it",
+            hint="Push to a folder (a path or a file:// URL), such as the one that the server serves.",
+        )
+
+
+def head_of_source(source: DatasetLayout) -> Multihash:
+    """The last block of what is to be copied.
+
+    Raises:
+        DatasetNotFound: there is none.
+    """
+    head = source.refs.get(HEAD)
+    if head is None:
+        raise DatasetNotFound(
+            f"No dataset there: {source.refs.describe(HEAD)} does not exist",
+            hint="Is it the place of a dataset, rather than of a repository? Has the dataset been pushed?",
+        )
+    return head
+
+
+def decide(
+    found: Divergence,
+    source: DatasetLayout,
+    source_head: Multihash,
+    target: DatasetLayout,
+    target_head: Multihash | None,
+    *,
+    seen: Multihash | None = None,
+    force: bool = False,
+) -> TransferResult | None:
+    """What two chains that are not equal come to: nothing to do, or None where there is.
+
+    Raises:
+        DatasetsDiverged, HistoryTakenBack, ForeignDataset: see `transfer`.
+    """
+    if target_head is None:
+        return None
+    _require_same_dataset(found, source)
+    if force:
+        return None
+    _require_what_was_there(found, source, source_head, seen)
+    if not found.source:
+        return _target_ahead(target_head, source_head, found)
+    if found.target:
+        raise _diverged(source, source_head, target, target_head, found)
+    return None
+
+
+def _require_same_dataset(found: Divergence, source: DatasetLayout) -> None:
+    if found.ancestor is not None:
+        return
+    theirs = validate([found.source[0].hashed]).dataset_id
+    ours = validate([found.target[0].hashed]).dataset_id
+    if theirs != ours:
+        raise ForeignDataset(
+            f"{source.refs.describe(HEAD)}: the dataset there is {theirs}, which is another one than {ours}",
+            hint="Check the address, or transfer it under another name.",
+        )
+
+
+def _require_what_was_there(
+    found: Divergence, source: DatasetLayout, source_head: Multihash, seen: Multihash | None
+) -> None:
+    gone = next((block for block in found.target if block.hashed.hash == seen), None)
+    if gone is not None:
+        lost = gone.number - found.ancestor_number
+        raise HistoryTakenBack(
+            f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
+            f" {source_head} now: {_blocks(lost)} that {'was' if lost == 1 else 'were'} there"
+            f" {'has' if lost == 1 else 'have'} been taken back",
+            hint=f"Ask those who publish it why. --force follows, which drops {_blocks(len(found.target))} here.",
+        )
+
+
+def _blocks(count: int) -> str:
+    return f"{count} block{'' if count == 1 else 's'}"
+
+
+def _target_ahead(head: Multihash, source_head: Multihash, found: Divergence) -> TransferResult:
+    return TransferResult(
+        outcome=TransferOutcome.TARGET_AHEAD,
+        old_head=head,
+        new_head=head,
+        num_ahead=len(found.target),
+        behind=source_head,
+    )
+
+
+def _diverged(
+    source: DatasetLayout,
+    source_head: Multihash,
+    target: DatasetLayout,
+    target_head: Multihash,
+    found: Divergence,
+) -> DatasetsDiverged:
+    meeting = f"block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "none"
+    return DatasetsDiverged(
+        f"The two sides have diverged: {source.refs.describe(HEAD)} is at block {found.source[-1].number}"
+        f" ({source_head}), {target.refs.describe(HEAD)} is at block {found.target[-1].number} ({target_head});"
+        f" the last common block is {meeting}",
+        hint=f"--force overwrites the second with the first, which loses {len(found.target)} of its blocks.",
+    )

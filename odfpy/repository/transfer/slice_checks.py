@@ -1,0 +1,73 @@
+"""Slices that come from elsewhere: whether their footers say what their blocks say, before anybody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.slices import SliceOfBlock
+from odfpy.chain.state import ChainState, new_data_of
+from odfpy.data.multihash import Multihash
+from odfpy.errors import IntegrityError
+from odfpy.http.limits import limits_in_force
+
+
+def check_slices(
+    blocks: Iterable[HashedBlock], base: ChainState, layout: DatasetLayout, came: Collection[Multihash] = ()
+) -> None:
+    """Check the footers of the slices that some blocks bring, where they are on this machine.
+
+    A file that is no Parquet at all is left to whoever reads it, and will not.
+
+    Args:
+        blocks: as they follow each other, oldest first.
+        base: what the chain amounts to before the first of them.
+        layout: the dataset that has their files.
+        came: files that were not there before; those that are refused are removed.
+
+    Raises:
+        IntegrityError: a footer says something else, or what cannot be; the message names block and file.
+    """
+    slices = [found for found in _slices_in_state(blocks, base) if _is_here(found[0], layout)]
+    if not slices:
+        return
+    from odfpy.data.slices.footer import ExpectedSlice
+    from odfpy.repository.transfer.footers_apart import FooterOf, first_problem
+
+    most = limits_in_force().most_unpacked
+    footers = [
+        FooterOf(
+            str(layout.data.local_path(item.data.physical_hash)),
+            ExpectedSlice(item.data.offset_interval.start, item.data.offset_interval.end, state.vocab, state.schema),
+            most,
+        )
+        for item, state in slices
+    ]
+    found = first_problem(footers)
+    if found is None:
+        return
+    at, problem = found
+    item = slices[at][0]
+    if item.data.physical_hash in came:
+        layout.data.delete(item.data.physical_hash)
+    raise IntegrityError(
+        f"Block {item.block.block.sequence_number} ({item.block.hash}): {problem}",
+        hint="Whoever publishes the dataset has to say how that came about; nothing of it was taken.",
+    )
+
+
+def _slices_in_state(blocks: Iterable[HashedBlock], base: ChainState) -> Iterator[tuple[SliceOfBlock, ChainState]]:
+    state = base
+    for hashed in blocks:
+        state = state.after(hashed)
+        data = new_data_of(hashed.block.event)
+        if data is not None:
+            yield SliceOfBlock(hashed, data), state
+
+
+def _is_here(item: SliceOfBlock, layout: DatasetLayout) -> bool:
+    from odfpy.data.slices.footer import is_parquet
+
+    path = layout.data.local_path(item.data.physical_hash)
+    return path is not None and is_parquet(path)

@@ -1,0 +1,221 @@
+"""Who asks, and what he may do: one dependency for every route.
+
+    @router.get("/refs/{ref}")
+    def reference(dataset: Readable, ref: str) -> ...: ...
+
+    @router.websocket("/push")
+    async def push(socket: WebSocket, place: Writable) -> ...: ...
+
+`Readable` is a dataset that is there and that the caller may read, `Administered` one that he may do everything with,
+`Writable` a place for one, where a dataset may be or not. A token belongs to a workspace and is good for its datasets
+only. Whoever shows no token is told 401 for private and for missing datasets alike: what is there is nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security.base import SecurityBase
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import InvalidValue
+from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.tokens import AccessToken, Scope, Tokens
+from odfpy.serving.callers.visibility import Visibility, visibility_of
+
+_NEEDS = "This needs an access token with the scope {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        token: what is known of his token, None for anybody.
+        storage: the workspace that the token is for.
+        text: the token.
+    """
+
+    token: AccessToken | None = None
+    storage: Storage | None = None
+    text: str = field(default="", repr=False)
+
+    def may(self, scope: Scope, storage: Storage) -> bool:
+        """Whether he may do something with all datasets of a workspace."""
+        return self.token is not None and self.storage is storage and self.token.scope >= scope
+
+    def is_still_known(self) -> bool:
+        """Whether the token has neither been revoked nor ended since he came."""
+        return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
+
+    @property
+    def scope(self) -> Scope | None:
+        """What his token is good for."""
+        return self.token.scope if self.token else None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a dataset is, or may be made.
+
+    Attributes:
+        caller: who asks; he may write there.
+        alias: its name.
+        storage: the workspace.
+        dataset: the dataset, None where none is yet.
+    """
+
+    caller: Caller
+    alias: DatasetAlias
+    storage: Storage
+    dataset: StoredDataset | None
+
+    @property
+    def may_force(self) -> bool:
+        """Whether the caller may overwrite what has diverged, which loses blocks."""
+        return self.caller.may(Scope.ADMIN, self.storage)
+
+
+class _Bearer(SecurityBase):
+    """The token of a request, or of the handshake of a WebSocket."""
+
+    def __init__(self) -> None:
+        self.model = HTTPBearer(description="A token of `odf token new`; public datasets need none.")
+        self.scheme_name = "token"
+
+    async def __call__(self, connection: HTTPConnection) -> str | None:
+        return bearer_of(connection.headers)
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """The token that a request shows, None where it shows none."""
+    kind, _, text = headers.get("Authorization", "").partition(" ")
+    return text.strip() if kind.lower() == "bearer" else None
+
+
+_Text = Annotated[str | None, Depends(_Bearer())]
+
+
+async def caller(connection: HTTPConnection, text: _Text) -> Caller:
+    """Who asks.
+
+    Raises:
+        HTTPException: 401, a token is shown that is none, or not any more.
+    """
+    if text is None:
+        return Caller()
+    found = await run_in_threadpool(find_caller, text, datasets_of(connection).storages)
+    if found is None or found.token is None:
+        raise unauthorized("This access token is not known here, or it has ended")
+    connection.scope.setdefault("state", {})["token_name"] = found.token.name
+    return found
+
+
+def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
+    """Who shows a token; None if it is that of none of these workspaces, or not any more."""
+    for storage in storages:
+        token = Tokens(storage.odf).find(text)
+        if token is not None:
+            return Caller(token, storage, text)
+    return None
+
+
+AnyCaller = Annotated[Caller, Depends(caller)]
+
+
+def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names.
+
+    Raises:
+        HTTPException: 401 or 404, there is none that he may read.
+    """
+    dataset = _dataset_at(connection)
+    if dataset is not None and is_readable(dataset, caller):
+        return dataset
+    if caller.token is None:
+        raise unauthorized("There is no public dataset of that name; others need an access token")
+    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+
+
+def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
+    """Whether he may read a dataset; ask again in long conversations, since tokens end and datasets become private."""
+    if visibility_of(dataset.folder) is Visibility.PUBLIC:
+        return True
+    return caller.may(Scope.READ, dataset.storage) and caller.is_still_known()
+
+
+def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names, for a token of the scope admin.
+
+    Raises:
+        HTTPException: 401, 403 or 404, there is none that he may change.
+    """
+    dataset = readable(connection, caller)
+    _require(caller, Scope.ADMIN, dataset.storage)
+    return dataset
+
+
+def writable(connection: HTTPConnection, caller: AnyCaller) -> Place:
+    """The place that the path names; a new dataset goes to the workspace that the token is for.
+
+    Raises:
+        HTTPException: 401, 403 or 404, he may not write there.
+    """
+    if caller.token is None or caller.storage is None:
+        raise unauthorized(_NEEDS.format(Scope.WRITE.value))
+    dataset = _dataset_at(connection)
+    storage = dataset.storage if dataset else caller.storage
+    if storage is not caller.storage:
+        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+    _require(caller, Scope.WRITE, storage)
+    return Place(caller, alias_in(connection), storage, dataset)
+
+
+Readable = Annotated[StoredDataset, Depends(readable)]
+Administered = Annotated[StoredDataset, Depends(administered)]
+Writable = Annotated[Place, Depends(writable)]
+
+
+def datasets_of(connection: HTTPConnection) -> ServedDatasets:
+    """What the server serves."""
+    served = connection.app.state.datasets
+    assert isinstance(served, ServedDatasets)  # noqa: S101 - `create_app` puts it there
+    return served
+
+
+def alias_in(connection: HTTPConnection) -> DatasetAlias:
+    """The name of the dataset in the path.
+
+    Raises:
+        HTTPException: 404, it is no name.
+    """
+    path: dict[str, Any] = connection.path_params
+    text = f"{path['account']}/{path['name']}" if "account" in path else path["name"]
+    try:
+        return DatasetAlias.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(404, error.message) from error
+
+
+def unauthorized(problem: str) -> HTTPException:
+    """Asks for a token."""
+    return HTTPException(401, problem, {"WWW-Authenticate": 'Bearer realm="odf"'})
+
+
+def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
+    return datasets_of(connection).find(alias_in(connection))
+
+
+def _require(caller: Caller, scope: Scope, storage: Storage) -> None:
+    if not caller.may(scope, storage):
+        if caller.token is None:
+            raise unauthorized(_NEEDS.format(scope.value))
+        raise HTTPException(403, f"This needs an access token of this workspace with the scope {scope.value}")

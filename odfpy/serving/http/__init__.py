@@ -1,0 +1,1 @@
+"""HTTP itself: connections, limits, budgets of memory, replies, errors, logs."""

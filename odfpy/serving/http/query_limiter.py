@@ -1,0 +1,163 @@
+"""Queries of clients: so many at once, for so long, and no longer than the client is there.
+
+Queries run in threads of their own, never in those of other requests, and never on the event loop. Those for which
+there is no room wait for it, as long as their clients do and their time lasts (503); when too many wait, more are
+refused (503), or already before, more of one client (429).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TypeVar
+
+import anyio
+from starlette.requests import HTTPConnection, Request
+
+from odfpy.engine.control import Control
+from odfpy.errors import (
+    DatasetNotFound,
+    EngineError,
+    EngineNotFound,
+    EngineUnavailable,
+    InvalidQuery,
+    MalformedData,
+    NondeterministicQuery,
+    NotConfined,
+    NotFound,
+    OdfError,
+    QueryCancelled,
+    QueryEnded,
+    QueryTimedOut,
+    ResultTooLarge,
+    SchemaError,
+    UnknownTable,
+    UnsupportedQuery,
+    UsageError,
+)
+from odfpy.query.reproducible import NotReproducible
+from odfpy.serving.callers.access import Caller
+from odfpy.serving.http.budget import Who
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.settings import ServeSettings
+
+T = TypeVar("T")
+
+_STATUSES: tuple[tuple[type[OdfError], int], ...] = (
+    (QueryTimedOut, 503),
+    (QueryCancelled, 503),
+    (EngineUnavailable, 503),
+    (NotConfined, 400),
+    (UnknownTable, 400),
+    (DatasetNotFound, 404),
+    (NotFound, 404),
+    (ResultTooLarge, 400),
+    (QueryEnded, 400),
+    (InvalidQuery, 400),
+    (UnsupportedQuery, 400),
+    (NondeterministicQuery, 400),
+    (NotReproducible, 400),
+    (EngineNotFound, 400),
+    (UsageError, 400),
+    (SchemaError, 400),
+    (MalformedData, 400),
+)
+_BUSY = {"Retry-After": "1"}
+
+
+class QueryGate:
+    """Lets queries of clients in. Used from the event loop only."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self._settings = settings
+        self._room = anyio.Semaphore(settings.running_queries)
+        self._threads = anyio.CapacityLimiter(settings.running_queries)
+        self._here: Counter[Who] = Counter()
+
+    async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
+        """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
+
+        Raises:
+            Refused: there is no room for it, or it is at fault.
+        """
+        with self._entered(who_is(caller, request)), Control(self._settings.query_timeout) as control:
+            watcher = asyncio.create_task(_stop_when_gone(request, control))
+            try:
+                async with self._room_for(control):
+                    return await anyio.to_thread.run_sync(_told, work, control, limiter=self._threads)
+            finally:
+                watcher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watcher
+
+    @contextmanager
+    def _entered(self, who: Who) -> Iterator[None]:
+        settings = self._settings
+        if self._here.total() >= settings.max_queries:
+            raise Refused(503, "The server has as many queries as it can take; try again in a moment", _BUSY)
+        if self._here[who] >= settings.max_queries_each:
+            message = f"You have {settings.max_queries_each} queries under way, which is as many as one may have"
+            raise Refused(429, message, _BUSY)
+        self._here[who] += 1
+        try:
+            yield
+        finally:
+            self._here[who] -= 1
+            if not self._here[who]:
+                del self._here[who]
+
+    @asynccontextmanager
+    async def _room_for(self, control: Control) -> AsyncIterator[None]:
+        """Wait for one of the queries that are worked on to end, but no longer than this one is wanted."""
+        loop, waiting = asyncio.get_running_loop(), anyio.CancelScope()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(waiting.cancel)
+
+        with waiting:
+            control.on_stop(stop)
+            await self._room.acquire()
+        if waiting.cancelled_caught:
+            message = f"The server has too much to do: the query has waited for {self._settings.query_timeout:g} s"
+            raise Refused(503, f"{message}\nTry again later.", _BUSY)
+        try:
+            yield
+        finally:
+            self._room.release()
+
+
+def who_is(caller: Caller, connection: HTTPConnection) -> Who:
+    """With whose queries, and whose bytes, those of a caller are counted together."""
+    if caller.token is not None:
+        return Who.of_token(caller.token.name)
+    return Who.at(connection.client.host if connection.client else None)
+
+
+async def _stop_when_gone(request: Request, control: Control) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    control.cancel()
+
+
+def _told(work: Callable[[Control], T], control: Control) -> T:
+    try:
+        control.check()
+        return work(control)
+    except OdfError as error:
+        found = refusal(error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def refusal(error: OdfError) -> Refused | None:
+    """What the client is told, if the error is about what he has asked for; None if it is the server's."""
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            hint = f"\n{error.hint}" if error.hint else ""
+            return Refused(status, f"{error.message}{hint}")
+    if type(error) is EngineError:
+        return Refused(400, error.message)
+    return None

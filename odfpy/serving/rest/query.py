@@ -1,0 +1,180 @@
+"""`/query` and `/verify`: SQL over all datasets that the caller may read, and answers that somebody is bound to."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from odfpy import __version__
+from odfpy.codec.exact_json import AmbiguousJson, load_exact
+from odfpy.codec.tree import TreeError
+from odfpy.engine.control import Control
+from odfpy.query.plan import plan
+from odfpy.query.reproducible import depends_on_more
+from odfpy.query.service import QueryService
+from odfpy.query.wire.commitments import InvalidCommitment
+from odfpy.query.wire.layouts import DataFormat
+from odfpy.query.wire.request import DEFAULT_LIMIT, Include
+from odfpy.query.wire.request import Request as Question
+from odfpy.query.wire.response import ask, require_datasets
+from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
+from odfpy.serving.callers.access import AnyCaller, Caller, datasets_of
+from odfpy.serving.callers.visible import VisibleDatasets
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.rest.models import (
+    DIALECTS,
+    NOT_MODIFIED,
+    QUERY,
+    AnswerModel,
+    AnyDataFormat,
+    MaybeSchemaFormat,
+    QueryModel,
+    RefusalModel,
+    Rows,
+    Skipped,
+    VerdictModel,
+    VerifyModel,
+    answers,
+    told,
+)
+
+router = APIRouter(tags=["queries"])
+
+_TAG = 'W/"f16209cf870968515d524db8f832b29551fe96d79d3cbd972dcfc6bae1f89be6bdfca"'
+_ANSWERS = {
+    **told(ETag=_TAG, Link='<query?query=...&skip=100&limit=100>; rel="next"'),
+    **NOT_MODIFIED,
+    **answers(400, 401, 404, 413, 422, 429, 503),
+}
+_NOT_OK: dict[str, Any] = {
+    "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
+    "model": VerdictModel | RefusalModel,
+}
+
+
+@router.post("/query", response_model=AnswerModel, responses=_ANSWERS)
+async def post_query(request: Request, caller: AnyCaller, body: QueryModel) -> Response:
+    """Ask a question in SQL, of any number of datasets.
+
+    `datasets` of an answer that includes `Input`, sent along with the next question, makes it one of the same blocks:
+    so pages that are asked for with `skip` and `limit` are of one state, whatever is written in between.
+    """
+    return await _answer(request, caller, _question(body))
+
+
+@router.get("/query", response_model=AnswerModel, responses=_ANSWERS)
+async def get_query(
+    request: Request,
+    caller: AnyCaller,
+    query: Annotated[str, Query(max_length=10_000, description="SQL.", examples=[QUERY])],
+    queryDialect: Annotated[str, Query(max_length=100, description=DIALECTS)] = "SqlDataFusion",  # noqa: N803
+    dataFormat: AnyDataFormat = DataFormat.ARRAY_OF_STRUCTURES,  # noqa: N803
+    format_: Annotated[AnyDataFormat | None, Query(alias="format", description="The same as dataFormat.")] = None,
+    schemaFormat: MaybeSchemaFormat = None,  # noqa: N803
+    include: Annotated[str, Query(max_length=100, description="Input, Proof, Schema, with commas.")] = "",
+    datasets: Annotated[
+        str | None, Query(max_length=10_000, description="As in the body of the POST, in JSON; see the header Link.")
+    ] = None,
+    skip: Skipped = 0,
+    limit: Rows = DEFAULT_LIMIT,
+) -> Response:
+    """The same with parameters of the URL. The header `Link` leads to the next page, of the same blocks."""
+    tree = {
+        "query": query,
+        "queryDialect": queryDialect,
+        "dataFormat": (format_ or dataFormat).value,
+        "include": [one.strip() for one in include.split(",") if one.strip()],
+        "skip": skip,
+        "limit": limit,
+    }
+    tree |= {} if schemaFormat is None else {"schemaFormat": schemaFormat.value}
+    tree |= {} if datasets is None else {"datasets": _json(datasets)}
+    return await _answer(request, caller, _parsed(tree), with_link=True)
+
+
+@router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 413, 422, 429, 503), 400: _NOT_OK})
+async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
+    """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
+    del body  # says what there is to send; what was sent is read as the command line reads it
+    text = await request.body()
+    service, limits = _service(request, caller), limits_of(request)
+
+    def work(control: Control) -> Response:
+        try:
+            document = CommittedAnswer.load(text, sub_queries=[])
+            verify_answer(service, document, control=control, limits=limits)
+        except (InvalidCommitment, VerificationFailed) as error:
+            details = error.details if isinstance(error, VerificationFailed) else {}
+            verdict = {"ok": False, "error": {"kind": error.kind, "message": error.message, **details}}
+            return Response(json.dumps(verdict), 400, media_type="application/json")
+        return reply(request, {"ok": True})
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+async def _answer(request: Request, caller: Caller, question: Question, *, with_link: bool = False) -> Response:
+    service, limits = _service(request, caller), limits_of(request)
+
+    def work(control: Control) -> Response:
+        require_datasets(service, question)
+        planned = plan(service.catalogue, question.question())
+        is_lasting = not depends_on_more(planned)
+        tag = _tag(question.bound_to(planned.inputs)) if is_lasting else None
+        known = not_modified(request, tag)
+        if known is not None:
+            return known
+        key = request.app.state.node_key() if Include.PROOF in question.include else None
+        answer = ask(service, question, control=control, limits=limits)
+        tree, bound = answer.tree(key), answer.request
+        more = _link(bound, tree) if with_link else {}
+        return reply(request, tree, _tag(bound) if is_lasting else None, more)
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+def _service(request: Request, caller: Caller) -> QueryService:
+    state = request.app.state
+    return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines.of(caller))
+
+
+def _tag(bound: Question) -> str:
+    return tag_of(__version__, bound.tree())
+
+
+def _link(bound: Question, tree: dict[str, Any]) -> dict[str, str]:
+    """The next page, if this one is full."""
+    data = tree["output"]["data"]
+    columns = list(data.values()) if isinstance(data, dict) else [data]
+    if not columns or len(columns[0]) < bound.limit or not bound.limit:
+        return {}
+    asked = bound.tree()
+    asked["include"] = ",".join(asked["include"])
+    asked["datasets"] = json.dumps(asked["datasets"], separators=(",", ":"))
+    asked["skip"] += bound.limit
+    return {"Link": f'<query?{urlencode({name: value for name, value in asked.items() if value != ""})}>; rel="next"'}
+
+
+def _question(body: QueryModel) -> Question:
+    return _parsed(body.model_dump(mode="json", exclude_none=True))
+
+
+def _parsed(tree: Any) -> Question:
+    try:
+        return Question.parse(tree)
+    except TreeError as error:
+        raise Refused(400, error.message + (f"\n{error.hint}" if error.hint else "")) from error
+
+
+def _json(text: str) -> Any:
+    try:
+        return load_exact(text)
+    except AmbiguousJson as error:
+        raise Refused(400, f"datasets: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "datasets is no JSON") from error

@@ -1,0 +1,1 @@
+"""The transfer protocols, Simple and Smart, and what nodes of ours take beside them."""

@@ -1,0 +1,175 @@
+"""Where pushes go: into a dataset of a workspace, or into a folder beside, until a new dataset is whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceName
+from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import AlreadyExists, DatasetNotFound
+from odfpy.files import make_folder
+from odfpy.repository.smart_transfer.messages import (
+    VERSION,
+    VERSION_HEADER,
+    HeaderRow,
+    NameCollision,
+    ObjectFile,
+    RefCollision,
+    TransferUrl,
+)
+from odfpy.repository.smart_transfer.messages import Visibility as WireVisibility
+from odfpy.repository.smart_transfer.session import Refusal
+from odfpy.repository.smart_transfer.signed_urls import LIFETIME, Grant, Signer
+from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.visibility import Visibility, set_visibility
+
+
+@dataclass(frozen=True, slots=True)
+class SignedUrls:
+    """Makes URLs for objects of one dataset.
+
+    Attributes:
+        signer: whose signature they bear.
+        base: the URL of the dataset, as clients reach it.
+        place: which of the server's workspaces.
+    """
+
+    signer: Signer
+    base: str
+    place: int
+
+    def to_get(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
+        """Where an object can be had."""
+        expires = _soon()
+        kind, name = file.object_type, file.physical_hash
+        return self._url(Grant("GET", self.place, dataset_id, kind, name, file.size, expires))
+
+    def to_put(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
+        """Where an object can be put."""
+        expires = _soon()
+        kind, name = file.object_type, file.physical_hash
+        return self._url(Grant("PUT", self.place, dataset_id, kind, name, file.size, expires))
+
+    def _url(self, grant: Grant) -> TransferUrl:
+        headers = (HeaderRow(VERSION_HEADER, str(VERSION)),)
+        expires_at = Timestamp(grant.expires * NANOS_PER_SECOND)
+        return TransferUrl(f"{self.base}/{self.signer.path(grant)}", headers, expires_at)
+
+
+def _soon() -> int:
+    return int(time.time()) + LIFETIME
+
+
+def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) -> Path:
+    """Where a new dataset grows; a push that was cut goes on there."""
+    return storage.cache / "incoming" / str(Multihash.of(f"push {alias} {dataset_id}".lower().encode()))
+
+
+class ServedTarget:
+    """A place in a workspace, as the protocol sees it."""
+
+    def __init__(
+        self,
+        served: ServedDatasets,
+        storage: Storage,
+        alias: DatasetAlias,
+        urls: SignedUrls,
+        reference: ReferenceName | None = None,
+    ) -> None:
+        """
+        Args:
+            served: the datasets of the server.
+            storage: the workspace.
+            alias: the name of the dataset there.
+            urls: for its objects.
+            reference: the branch or tag that is pushed, of a dataset that is there; None for the head.
+        """
+        self._served = served
+        self._storage = storage
+        self._alias = alias
+        self._urls = urls
+        self._reference = reference
+
+    def existing(self) -> DatasetLayout | None:
+        """The dataset of that name, as it is now, seen from what is pushed."""
+        dataset = self._dataset()
+        if dataset is None:
+            return None
+        return dataset.layout if self._reference is None else dataset.layout.on(self._reference)
+
+    def stage(self, dataset_id: DatasetId) -> DatasetLayout:
+        """Where a new dataset grows until it is whole.
+
+        Raises:
+            Refusal: the workspace has it under another name.
+        """
+        self._refuse_known(dataset_id)
+        folder = staged_folder(self._storage, self._alias, dataset_id)
+        make_folder(folder)
+        return DatasetLayout.local(folder)
+
+    def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
+        """Where an object is to be put."""
+        return self._urls.to_put(dataset_id, file)
+
+    @contextmanager
+    def writing(self, dataset_id: DatasetId) -> Iterator[None]:
+        """Hold the dataset's lock."""
+        dataset = self._dataset()
+        if dataset is not None:
+            with dataset.writing():
+                yield
+            return
+        folder = staged_folder(self._storage, self._alias, dataset_id)
+        with writer_lock(self._storage.run / "locks" / folder.name, f"The new dataset {self._alias}"):
+            yield
+
+    def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: WireVisibility) -> None:
+        """Give the new dataset its name.
+
+        Raises:
+            Refusal: name or dataset have been taken in the meantime.
+        """
+        del layout
+        folder = staged_folder(self._storage, self._alias, dataset_id)
+        is_public = visibility is WireVisibility.PUBLIC
+        set_visibility(folder, Visibility.PUBLIC if is_public else Visibility.PRIVATE)
+        with self._storage.editing():
+            try:
+                self._storage.create(self._alias, dataset_id, folder)
+            except AlreadyExists as error:
+                self._refuse_known(dataset_id)
+                raise Refusal(NameCollision(self._alias)) from error
+
+    def _refuse_known(self, dataset_id: DatasetId) -> None:
+        try:
+            self._storage.get(dataset_id)
+        except DatasetNotFound:
+            return
+        raise Refusal(RefCollision(dataset_id))
+
+    def _dataset(self) -> StoredDataset | None:
+        dataset = self._served.find(self._alias)
+        return dataset if dataset is not None and dataset.storage is self._storage else None
+
+
+def store_of(served: ServedDatasets, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
+    """The dataset that a URL is about, whole or growing; None when it is not there any more."""
+    if not 0 <= grant.place < len(served.storages):
+        return None
+    storage = served.storages[grant.place]
+    dataset = served.find(alias)
+    if dataset is not None and dataset.storage is storage:
+        return dataset.layout if dataset.handle.id == grant.dataset_id else None
+    folder = staged_folder(storage, alias, grant.dataset_id)
+    return DatasetLayout.local(folder) if folder.is_dir() else None

@@ -1,0 +1,189 @@
+"""What clients of ours bring beside the Smart Transfer Protocol, with a token of the scope write.
+
+    PUT info            signatures of blocks that are there, and of the head; revocations of keys
+    PUT refs/<name>     a branch or tag, to a block that is there
+
+A signature is checked before it is kept, and takes no other's place. A branch goes on from where it is, and a tag
+stays: only the scope admin moves them elsewhere. The head moves with a push, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Request
+from pydantic import BaseModel, Field
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.revocations import key_of, walk_back
+from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
+from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
+from odfpy.repository.transfer.given_signatures import GivenSignatures
+from odfpy.serving.callers.access import Place, Writable
+from odfpy.serving.rest.models import HASH, shown
+
+router = APIRouter(tags=["Simple Transfer Protocol"])
+
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "This is not what it should be; the answer says why."},
+    401: {"description": "An access token is needed."},
+    403: {"description": "Not allowed for this token."},
+    404: {"description": "There is no such dataset, or no such block in it."},
+    409: {"description": "Somebody else is writing to the dataset."},
+}
+
+
+# --- Signatures ---
+
+
+class _Files(BaseModel):
+    """Files beside a chain, by their paths below the dataset's URL."""
+
+    files: Annotated[
+        dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=MAX_SIZE)]],
+        Field(max_length=MOST_SIDE_FILES, examples=[{f"info/signatures/{HASH}": "{...}"}]),
+    ]
+
+
+@router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"taken": 1})})
+def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
+    """Add signatures, and revocations of keys. All of them are checked before one is kept; those that are there stay.
+
+    What is signed with a key that has ended is refused.
+    """
+    with _there(place).writing() as dataset:
+        layout = dataset.layout
+        has = partial(request.app.state.reaches.of(dataset.folder).has, layout, None)
+        block_at = walk_back((), ()) if not given.files else _numbers(layout)
+        new = GivenSignatures(dataset.handle.id, UserKeys().revoked, Timestamp.now(), block_at)
+        try:
+            for path, text in given.files.items():
+                key = key_of(path)
+                if key is not None:
+                    new.take_statements(path, text.encode(), key)
+                else:
+                    new.take(path, text.encode(), _block_at(path, layout, has))
+            new.require(layout.side, layout.refs.get(HEAD_NAME))
+        except OdfError as error:
+            raise HTTPException(400, error.message) from error
+        return {"taken": new.store(layout)}
+
+
+def _numbers(layout: DatasetLayout) -> Callable[[int], Multihash | None]:
+    """Finds the blocks of the chain by their numbers, which are only asked for where a revocation names one."""
+    head = layout.chain.block(layout.chain.head())
+    return walk_back([head], layout.chain.iter_blocks(head.block.prev_block_hash) if head.block.prev_block_hash else ())
+
+
+def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]) -> HashedBlock:
+    """The block that a file of signatures is of."""
+    block = layout.refs.get(HEAD_NAME) if path == HEAD_PATH else signed_block_of(path)
+    if block is None:
+        raise HTTPException(400, f"{path} is no place for signatures")
+    if not has(block):
+        raise HTTPException(404, f"{path}: there is no such block")
+    return layout.chain.block(block)
+
+
+# --- Branches and tags ---
+
+
+@router.put(
+    "/refs/{ref}",
+    responses={
+        **_ANSWERS,
+        200: shown({"block": HASH}),
+        412: {"description": "It is at another block."},
+        428: {"description": "The request does not say where it should be."},
+    },
+)
+def move_reference(
+    request: Request,
+    place: Writable,
+    ref: Annotated[str, Path(max_length=200, description="branch.<name> or tag.<name>")],
+    block: Annotated[str, Query(max_length=200, description="Hash of a block that the dataset has.")],
+    if_match: Annotated[str | None, Header(description="Where it is: the hash of a block, in quotes.")] = None,
+    if_none_match: Annotated[str | None, Header(description="`*` for one that is not there.")] = None,
+) -> dict[str, str]:
+    """Make or move a branch or tag, if it is where the caller has seen it."""
+    name, target = _named(ref), _hash(block)
+    expected = _expected(if_match, if_none_match)
+    with _there(place).writing() as dataset:
+        layout = dataset.layout
+        if not request.app.state.reaches.of(dataset.folder).has(layout, None, target):
+            raise HTTPException(404, "There is no such block")
+        known = layout.refs.get(ref)
+        if known != expected:
+            raise HTTPException(412, f"{name} is {'at ' + str(known) if known else 'not there'}")
+        if known is not None and not place.may_force:
+            _require_going_on(name, layout, known, target)
+        try:
+            layout.refs.compare_and_swap(ref, expected, target)
+        except ConcurrentUpdate as error:
+            raise HTTPException(412, f"{name} has been moved by somebody else") from error
+    return {"block": str(target)}
+
+
+def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multihash, target: Multihash) -> None:
+    """See that a branch goes on from where it is, and that no tag moves."""
+    if known == target:
+        return
+    if name.kind is ReferenceKind.TAG:
+        raise _stays(name)
+    if all(hashed.hash != known for hashed in layout.chain.iter_blocks(target)):
+        raise HTTPException(403, f"{name} has diverged; overwriting it needs the scope admin")
+
+
+def pushed_reference(place: Place, reference: str) -> tuple[ReferenceName, bool]:
+    """The branch or tag that is going to be pushed, and whether it is new.
+
+    Raises:
+        HTTPException: there can be none of that name, or it stays where it is.
+    """
+    name = _named(reference)
+    is_new = _there(place).layout.refs.get(name.reference) is None
+    if not is_new and name.kind is ReferenceKind.TAG and not place.may_force:
+        raise _stays(name)
+    return name, is_new
+
+
+def _named(reference: str) -> ReferenceName:
+    name = ReferenceName.parse(reference)
+    if name is None:
+        raise HTTPException(400, "This is neither a branch nor a tag; the head moves with a push")
+    return name
+
+
+def _stays(tag: ReferenceName) -> HTTPException:
+    return HTTPException(403, f"{tag} is there already; moving it needs the scope admin")
+
+
+def _expected(if_match: str | None, if_none_match: str | None) -> Multihash | None:
+    if if_match is None and if_none_match is not None and if_none_match.strip() == "*":
+        return None
+    if if_match is None or if_none_match is not None:
+        raise HTTPException(428, 'Say where it is: If-Match: "<hash>", or If-None-Match: *')
+    return _hash(if_match.strip().strip('"'))
+
+
+def _hash(text: str) -> Multihash:
+    try:
+        return Multihash.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(400, "This is not the hash of a block") from error
+
+
+def _there(place: Place) -> StoredDataset:
+    if place.dataset is None:
+        raise HTTPException(404, "There is no dataset of that name")
+    return place.dataset

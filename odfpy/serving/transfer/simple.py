@@ -1,0 +1,200 @@
+"""The Simple Transfer Protocol, read only (ODF specification, RFC-007).
+
+    refs/head, refs/<name>      a reference; changes, so that caches must ask
+    refs/head.sig, info/signatures/<hash>
+                                who has moved the head, who has made a block
+    info/revocations/<key>      from when on signatures of a key do not count
+    blocks/<hash>, data/<hash>, checkpoints/<hash>
+                                an object that a reference leads to; never changes
+
+Files go out piece by piece as the client takes them, and as ranges where it asks for these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Request, Response
+from fastapi.responses import FileResponse, PlainTextResponse
+from pydantic import BaseModel, Field
+
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.ref_store import is_name
+from odfpy.chain.revocations import FOLDER as REVOCATIONS
+from odfpy.chain.revocations import key_of
+from odfpy.chain.revocations import path_of as revocations_of
+from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of, signed_block_of
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InvalidValue
+from odfpy.repository.objects import ObjectKind
+from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
+from odfpy.serving.callers.access import Readable
+from odfpy.serving.callers.reachable_objects import readable_references
+from odfpy.serving.callers.visibility import Visibility, visibility_of
+from odfpy.serving.rest.models import HASH, ID, shown
+
+router = APIRouter(tags=["Simple Transfer Protocol"])
+
+_NOT_MODIFIED = 304
+_BYTES = "application/octet-stream"
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    401: {"description": "An access token is needed."},
+    404: {"description": "There is no such thing."},
+}
+_OBJECT_ANSWERS: dict[int | str, dict[str, Any]] = {
+    **_ANSWERS,
+    200: {"description": "The object.", "content": {"application/octet-stream": {}}},
+    206: {"description": "A part of it.", "content": {"application/octet-stream": {}}},
+    304: {"description": "The client has it."},
+    400: {"description": "The range makes no sense."},
+    416: {"description": "The object is shorter than that."},
+}
+
+_SIGNATURES = {
+    "kind": "HeadSignatures",
+    "version": 1,
+    "content": {"datasetId": ID, "blockHash": HASH, "sequenceNumber": 3, "signatures": []},
+}
+
+_REVOCATIONS = {"kind": "KeyRevocations", "version": 1, "content": {"revocations": []}}
+
+_Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
+
+
+class _Pieces(FileResponse):
+    chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
+
+
+@router.get("/refs/head.sig", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
+def head_signatures(dataset: Readable) -> Response:
+    """Who has moved the head."""
+    return _side_file(dataset, HEAD_PATH)
+
+
+@router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
+def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+    """Who has made a block."""
+    name = _name(hash)
+    if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, name):
+        raise HTTPException(404, "There is no such block")
+    return _side_file(dataset, path_of(name))
+
+
+@router.get("/info/revocations/{key}", responses={**_ANSWERS, 200: shown(_REVOCATIONS)})
+def revocations(
+    dataset: Readable, key: Annotated[str, Path(max_length=200, description="As did:key has it.")]
+) -> Response:
+    """From when on signatures of a key do not count any more."""
+    found = key_of(f"{REVOCATIONS}/{key}")
+    if found is None:
+        raise HTTPException(404, "There is no such key")
+    return _side_file(dataset, revocations_of(found))
+
+
+class _Paths(BaseModel):
+    """Files beside a chain."""
+
+    paths: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Field(max_length=MOST_SIDE_FILES, examples=[[f"info/signatures/{HASH}"]]),
+    ]
+
+
+@router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"files": {f"info/signatures/{HASH}": "..."}})})
+def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
+    """Those of many signatures and revocations that are there, by their paths below the dataset's URL."""
+    reach = request.app.state.reaches.of(dataset.folder)
+    names = [name for path in dict.fromkeys(wanted.paths) if (name := signed_block_of(path)) is not None]
+    reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
+    reached += [path for path in dict.fromkeys(wanted.paths) if key_of(path) is not None]
+    side = dataset.layout.side
+    files = side.read_all(reached, MAX_SIZE) if side is not None else {}
+    return {"files": {path: data.decode("utf-8", "replace") for path, data in files.items()}}
+
+
+def _side_file(dataset: StoredDataset, path: str) -> Response:
+    side = dataset.layout.side
+    data = side.read(path, MAX_SIZE) if side is not None else None
+    if data is None:
+        raise HTTPException(404, "There is no signature")
+    return Response(data, media_type="application/json", headers={"Cache-Control": "no-cache"})
+
+
+@router.head("/refs/{ref}", include_in_schema=False)
+@router.get("/refs/{ref}", response_class=PlainTextResponse, responses={**_ANSWERS, 200: shown(HASH, "text/plain")})
+def reference(
+    request: Request,
+    dataset: Readable,
+    ref: Annotated[str, Path(max_length=200, description="head, branch.<name> or tag.<name>")],
+) -> Response:
+    """The block that a reference points to; `head` is the last block."""
+    target = dataset.layout.refs.get(ref) if is_name(ref) else None
+    if target is None:
+        raise HTTPException(404, "There is no such reference")
+    headers = {"ETag": f'"{target}"', "Cache-Control": "no-cache"}
+    if _has(request, target):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    return PlainTextResponse(str(target), headers=headers)
+
+
+@router.get("/refs", responses={**_ANSWERS, 200: shown({"head": HASH, "tag.v1": HASH})})
+def references(dataset: Readable) -> dict[str, str]:
+    """All references that can be read, and the blocks that they point to."""
+    return {name: str(target) for name, target in readable_references(dataset.layout.refs)}
+
+
+@router.head("/blocks/{hash}", include_in_schema=False)
+@router.get("/blocks/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def block(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
+    """A block of metadata."""
+    return _object(request, dataset, None, dataset.layout.blocks, hash)
+
+
+@router.head("/data/{hash}", include_in_schema=False)
+@router.get("/data/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def data(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
+    """A slice of data."""
+    return _object(request, dataset, ObjectKind.DATA_SLICE, dataset.layout.data, hash)
+
+
+@router.head("/checkpoints/{hash}", include_in_schema=False)
+@router.get("/checkpoints/{hash}", response_class=FileResponse, responses=_OBJECT_ANSWERS)
+def checkpoint(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002
+    """The state of an engine."""
+    return _object(request, dataset, ObjectKind.CHECKPOINT, dataset.layout.checkpoints, hash)
+
+
+def _object(
+    request: Request, dataset: StoredDataset, kind: ObjectKind | None, store: ObjectStore, text: str
+) -> Response:
+    name = _name(text)
+    reach = request.app.state.reaches.of(dataset.folder)
+    path = store.local_path(name)
+    if not reach.has(dataset.layout, kind, name) or path is None or not path.is_file():
+        raise HTTPException(404, "There is no such object")
+    is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
+    headers = {
+        "ETag": f'"{name}"',
+        "Cache-Control": f"{'public' if is_public else 'private'}, max-age=31536000, immutable",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if _has(request, name):
+        return Response(status_code=_NOT_MODIFIED, headers=headers)
+    stamp = path.stat()
+    if stamp.st_size <= _Pieces.chunk_size and "Range" not in request.headers:  # a block, mostly: one piece
+        return Response(path.read_bytes(), media_type=_BYTES, headers={**headers, "Accept-Ranges": "bytes"})
+    return _Pieces(path, media_type=_BYTES, headers=headers, stat_result=stamp)
+
+
+def _name(text: str) -> Multihash:
+    try:
+        return Multihash.parse(text)
+    except InvalidValue as error:
+        raise HTTPException(404, "There is no such object: this is not a hash") from error
+
+
+def _has(request: Request, name: Multihash) -> bool:
+    """Whether the client says that it has it (RFC 9110, If-None-Match)."""
+    known = request.headers.get("If-None-Match", "")
+    return any(tag.strip().removeprefix("W/") in ("*", f'"{name}"') for tag in known.split(","))
