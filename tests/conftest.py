@@ -43,7 +43,7 @@ MAKES_STARTUP_CACHE = "tests/engine/test_startup_cache.py"
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark as the engine has it, one for all tests that ask for it: its first queries take the longest."""
-    from support.engine_spark import engine_spark
+    from support.engine.session import engine_spark
 
     with engine_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session

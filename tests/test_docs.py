@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from support.engine_page import QueryExample, changes_of, query_examples
-from support.merge_page import Example, examples, made_of
-from support.spark_here import in_place
-from support.watermark_page import PolicyExample, policy_examples, table_of
+from support.engine.spark_here import in_place
+from support.pages.engine import QueryExample, changes_of, query_examples
+from support.pages.merge import Example, examples, made_of
+from support.pages.watermarks import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
 from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS

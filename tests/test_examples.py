@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.spark_here import in_place
+from support.engine.spark_here import in_place
 
 import odfpy
 from odfpy.chain.block import DatasetSnapshot

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from support.events import (
+from support.chains.events import (
     CITIES,
     DERIVATIVE,
     NOW,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.writers import SLICES, slice_file, write_dataset, write_for_ever
+from support.processes.writers import SLICES, slice_file, write_dataset, write_for_ever
 
 from odfpy.chain.events import AddData
 from odfpy.chain.layout import DatasetLayout
@@ -29,7 +29,7 @@ def die() -> Iterator[Callable[[Path, int], int]]:
     """Runs a writer in a process of its own that is killed at some line; returns its exit code."""
     tests = Path(__file__).parents[1]
     helper = subprocess.Popen(
-        [sys.executable, "-c", "from support.writers import fork_on_request; fork_on_request()"],
+        [sys.executable, "-c", "from support.processes.writers import fork_on_request; fork_on_request()"],
         env={**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

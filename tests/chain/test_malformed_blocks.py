@@ -11,9 +11,9 @@ import flatbuffers
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.chains.values import blocks
 from support.fixtures import KAMU
-from support.limits import run_limited
-from support.values import blocks
+from support.processes.limits import run_limited
 
 from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.encoding import (

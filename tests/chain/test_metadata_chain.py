@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.events import DERIVATIVE, NOW, ROOT, SCHEMA, add, day, hash_of, push, source_state, unchecked
+from support.chains.events import DERIVATIVE, NOW, ROOT, SCHEMA, add, day, hash_of, push, source_state, unchecked
 
 from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.encoding import _Manifest, encode_block, hash_block

@@ -6,7 +6,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
-from support.writers import race_in_process
+from support.processes.writers import race_in_process
 
 from odfpy.chain.ref_store import HEAD, LocalRefStore, MemoryRefStore, RefStore
 from odfpy.errors import IntegrityError, OdfError

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.small_datasets import dataset_id, make_dataset
+from support.chains.small_datasets import dataset_id, make_dataset
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.fixtures import KAMU
-from support.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.cli.app import run
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.terminal import REPOSITORY, environment, program_at_terminal
+from support.processes.terminal import REPOSITORY, environment, program_at_terminal
 
 from odfpy.cli.commands import COMMANDS
 from odfpy.cli.completion import SHELLS

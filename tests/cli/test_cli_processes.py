@@ -12,8 +12,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.engine_spark import MEMORY
-from support.terminal import PATIENCE, environment, program_at_terminal, start, terminal, wait_until_interruptible
+from support.engine.session import MEMORY
+from support.processes.terminal import (
+    PATIENCE,
+    environment,
+    program_at_terminal,
+    start,
+    terminal,
+    wait_until_interruptible,
+)
 
 from odfpy.cli.interruptions import MESSAGE
 from odfpy.coordinator.workspace import Workspace

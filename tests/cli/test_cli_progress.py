@@ -7,8 +7,8 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from support.static_server import static_server
-from support.terminal import PATIENCE, start, terminal
+from support.processes.terminal import PATIENCE, start, terminal
+from support.servers.static_server import static_server
 
 from odfpy.cli.screen.progress import ProgressLine, described
 from odfpy.coordinator.storage.results import Progress

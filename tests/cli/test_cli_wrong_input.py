@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.chains.workspaces import derivative, root
 from support.fixtures import KAMU
-from support.static_server import static_server
-from support.workspaces import derivative, root
+from support.servers.static_server import static_server
 
 if TYPE_CHECKING:
     from cli.conftest import Odf

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from support.connecting import connected_workspace
-from support.flight import serving_flight
-from support.serving import serving
+from support.chains.connecting import connected_workspace
+from support.servers.flight import serving_flight
+from support.servers.serving import serving
 
 import odfpy
 from odfpy.client.connection import Connection

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from support.connecting import RATES, SCREAMED
-from support.workspaces import feed, root, workspace_with
+from support.chains.connecting import RATES, SCREAMED
+from support.chains.workspaces import feed, root, workspace_with
 
 import odfpy
 from odfpy.chain.references import ReferenceKind

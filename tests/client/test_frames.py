@@ -8,7 +8,7 @@ from decimal import Decimal
 import pandas as pd
 import pyarrow as pa
 import pytest
-from support.connecting import RATES
+from support.chains.connecting import RATES
 
 from odfpy.client.connection import Connection
 from odfpy.client.frames import pandas_frame, polars_frame

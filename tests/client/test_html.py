@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.connecting import RATES, SCREAMED
-from support.workspaces import feed, root, workspace_with
+from support.chains.connecting import RATES, SCREAMED
+from support.chains.workspaces import feed, root, workspace_with
 
 import odfpy
 from odfpy.client.connection import Connection

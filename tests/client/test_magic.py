@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from support.connecting import RATES
+from support.chains.connecting import RATES
 from traitlets.config import Config
 
 import odfpy

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.notebook import NOTEBOOK, recorded, run, shown
+from support.pages.notebook import NOTEBOOK, recorded, run, shown
 
 
 @pytest.fixture

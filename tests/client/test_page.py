@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.connecting import RATES
-from support.workspaces import derivative, feed, root, workspace_with
+from support.chains.connecting import RATES
+from support.chains.workspaces import derivative, feed, root, workspace_with
 
 import odfpy
 

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import SparkContext
-from support.certificates import self_signed
-from support.connecting import RATES, SCREAMED
-from support.static_server import static_server
+from support.chains.connecting import RATES, SCREAMED
+from support.servers.certificates import self_signed
+from support.servers.static_server import static_server
 
 import odfpy
 from odfpy.client import flight

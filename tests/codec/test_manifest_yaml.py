@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.limits import run_limited
+from support.processes.limits import run_limited
 
 from odfpy.codec.yaml import load_documents
 from odfpy.errors import MalformedManifest

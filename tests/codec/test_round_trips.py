@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.values import EVENT_KINDS, attributes, blocks_with, json_values, snapshots, texts
+from support.chains.values import EVENT_KINDS, attributes, blocks_with, json_values, snapshots, texts
 
 from odfpy.chain.block import DatasetSnapshot, MetadataBlock
 from odfpy.chain.encoding import decode_block, dump_snapshot, encode_block, load_snapshots

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from support.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import SetTransform

@@ -7,9 +7,9 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.fixtures import KAMU
-from support.static_server import endless, send, static_server
-from support.workspaces import derivative, feed, root, workspace_with
+from support.servers.static_server import endless, send, static_server
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.dry_run import Expectation, PlannedInput, PullPlan

@@ -9,8 +9,8 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from support.static_server import StaticServer, static_server
-from support.workspaces import root
+from support.chains.workspaces import root
+from support.servers.static_server import StaticServer, static_server
 
 from odfpy.coordinator.manifests import LARGEST_MANIFEST, load
 from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import derivative, feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import AddOutcome, AddResult

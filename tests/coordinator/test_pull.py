@@ -6,7 +6,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
-from support.workspaces import copy_of, derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import copy_of, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.rules import WatermarkWentBack
 from odfpy.coordinator.storage.results import PullOutcome, PullResult

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 import odfpy
 from odfpy.coordinator.storage.config import Config

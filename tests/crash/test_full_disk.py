@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.workspaces import root
+from support.chains.workspaces import root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

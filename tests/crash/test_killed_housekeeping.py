@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.power_loss import PowerLoss
-from support.steps import Steps
-from support.tally import spread, tally
-from support.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.processes.power_loss import PowerLoss
+from support.processes.steps import Steps
+from support.processes.tally import spread, tally
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound

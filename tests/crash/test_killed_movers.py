@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.small_datasets import contents
-from support.steps import Steps
-from support.tally import spread, tally
-from support.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.small_datasets import contents
+from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.processes.steps import Steps
+from support.processes.tally import spread, tally
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import KAMU
-from support.tally import KILLS as MORE
-from support.tally import tally
-from support.zygote import Zygote
+from support.processes.tally import KILLS as MORE
+from support.processes.tally import tally
+from support.processes.zygote import Zygote
 
 from odfpy.coordinator.workspace import Workspace
 

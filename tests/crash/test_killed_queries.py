@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from signal import SIGKILL
 
 import pytest
-from support.killing import STEPS, WINDOWS, Story, eventually, is_alive, kill
-from support.tally import KILLS
+from support.processes.killing import STEPS, WINDOWS, Story, eventually, is_alive, kill
+from support.processes.tally import KILLS
 
 from odfpy.engine.worker.admin import engine_status
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
 import pytest
-from support.forking import ForkingProcess
-from support.serving import wait_until
-from support.tally import spread, tally
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.processes.forking import ForkingProcess
+from support.processes.tally import spread, tally
+from support.servers.serving import wait_until
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.workspace import Workspace

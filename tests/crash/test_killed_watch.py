@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.workspaces import root, workspace_with
+from support.chains.workspaces import root, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
 

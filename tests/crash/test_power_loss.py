@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import KAMU
-from support.power_loss import PowerLoss
+from support.processes.power_loss import PowerLoss
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository import objects

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetLocked

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.random_schemas import data_types, schemas
+from support.chains.random_schemas import data_types, schemas
 
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import (

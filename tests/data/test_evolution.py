@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.random_schemas import schemas
+from support.chains.random_schemas import schemas
 
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.schemas import schema as odf

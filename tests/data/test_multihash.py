@@ -12,7 +12,7 @@ from blake3 import blake3
 from hypothesis import example, given
 from hypothesis import strategies as st
 from multiformats import multibase, multihash
-from support.values import hashes
+from support.chains.values import hashes
 
 from odfpy.data.multihash import (
     ALGORITHMS,

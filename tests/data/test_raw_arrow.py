@@ -8,7 +8,7 @@ import struct
 
 import pyarrow as pa
 import pytest
-from support.events import RAW_ARROW, ROOT, unchecked
+from support.chains.events import RAW_ARROW, ROOT, unchecked
 
 from odfpy.chain.events import SetDataSchema
 from odfpy.chain.metadata_chain import sum_up

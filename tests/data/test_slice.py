@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.chains.random_schemas import data_types
 from support.fixtures import KAMU, KAMU_DATASETS
-from support.random_schemas import data_types
 
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import to_arrow

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.values import times
+from support.chains.values import times
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue

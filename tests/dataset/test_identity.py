@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from multiformats import multibase
-from support.values import ids
+from support.chains.values import ids
 
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import InvalidValue

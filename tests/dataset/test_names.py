@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.limits import run_limited
-from support.values import aliases, ids, names
+from support.chains.values import aliases, ids, names
+from support.processes.limits import run_limited
 
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import (

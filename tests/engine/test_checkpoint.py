@@ -6,7 +6,7 @@ import zipfile
 from dataclasses import replace
 
 import pytest
-from support.engine_requests import Source, queries, transform_request
+from support.engine.requests import Source, queries, transform_request
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.checkpoint import FORMAT, KeptRows, kept_rows, manifest_after, read_manifest, write_checkpoint

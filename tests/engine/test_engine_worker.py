@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.engine_spark import MEMORY
+from support.engine.session import MEMORY
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.engine_spark import MEMORY
+from support.engine.session import MEMORY
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings

@@ -16,8 +16,8 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from support.engine_spark import engine_spark
-from support.query_cases import LOCK, Made, locked, read_cases, run_case
+from support.engine.session import engine_spark
+from support.queries.cases import LOCK, Made, locked, read_cases, run_case
 
 
 def main() -> None:

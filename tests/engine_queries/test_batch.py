@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from support.batch_cases import Compared
-from support.query_cases import QUICK, Case, Pull, Tuned, parsed
-from support.query_stories import FIELDS, told
-from support.version_logs import LOGS
+from support.queries.batch_cases import Compared
+from support.queries.cases import QUICK, Case, Pull, Tuned, parsed
+from support.queries.stories import FIELDS, told
+from support.queries.version_logs import LOGS
 
 from odfpy.codec.tree import to_tree
 from odfpy.data.vocabulary import OperationType

@@ -12,8 +12,8 @@ import re
 
 import pyarrow as pa
 import pytest
-from support.engine_requests import Source, analyze_request
-from support.query_cases import QUICK, Case, Pull, Tuned, instant, run_case
+from support.engine.requests import Source, analyze_request
+from support.queries.cases import QUICK, Case, Pull, Tuned, instant, run_case
 
 from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.engine.spark.execution import operations

@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.batch_cases import Compared
-from support.java import other_java
-from support.query_cases import INTERPRETED, Tuned, corpus, locked, run_case
-from support.query_oracle import Oracle, state_of
+from support.processes.java import other_java
+from support.queries.batch_cases import Compared
+from support.queries.cases import INTERPRETED, Tuned, corpus, locked, run_case
+from support.queries.oracle import Oracle, state_of
 
 pytestmark = pytest.mark.spark
 
@@ -108,7 +108,7 @@ def test_cases_have_names_of_their_own_and_hashes():
 
 
 def main(folder, *names):
-    from support.engine_spark import engine_spark
+    from support.engine.session import engine_spark
 
     with engine_spark(folder, "local[1]") as spark:
         found = {"java": spark._jvm.java.lang.Runtime.version().feature()}

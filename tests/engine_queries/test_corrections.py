@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.engine_requests import SYMBOLS
+from support.engine.requests import SYMBOLS
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.corrections import CarriedRows, mend_pairs

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from support.engine_requests import Source, analyze_request, required
-from support.query_cases import QUICK, Case, Runner, Tuned
-from support.query_oracle import Oracle, state_of
-from support.query_stories import FIELDS, told
+from support.engine.requests import Source, analyze_request, required
+from support.queries.cases import QUICK, Case, Runner, Tuned
+from support.queries.oracle import Oracle, state_of
+from support.queries.stories import FIELDS, told
 
 from odfpy.engine.contract import AnalyzeResponseSuccess, TransformResponseInvalidQuery
 from odfpy.engine.spark.execution import operations

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.query_cases import QUICK, Case, Runner, Tuned, parsed, read_cases
-from support.query_cases import Pull as Arrived
-from support.query_oracle import Oracle, state_of
-from support.query_stories import FIELDS
+from support.queries.cases import QUICK, Case, Runner, Tuned, parsed, read_cases
+from support.queries.cases import Pull as Arrived
+from support.queries.oracle import Oracle, state_of
+from support.queries.stories import FIELDS
 
 pytestmark = pytest.mark.spark
 

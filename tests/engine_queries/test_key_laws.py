@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from support.part_worlds import World, halves, input_rows, prepared
-from support.query_cases import QUICK, Tuned
+from support.queries.cases import QUICK, Tuned
+from support.queries.part_worlds import World, halves, input_rows, prepared
 
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id

@@ -18,10 +18,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from support.engine_requests import Source, analyze_request, rows_of, success, transform_request
-from support.query_cases import INTERPRETED, Case, Pull, Runner, Tuned, instant, shown
-from support.query_oracle import Oracle, state_of
-from support.query_stories import FIELDS, told
+from support.engine.requests import Source, analyze_request, rows_of, success, transform_request
+from support.queries.cases import INTERPRETED, Case, Pull, Runner, Tuned, instant, shown
+from support.queries.oracle import Oracle, state_of
+from support.queries.stories import FIELDS, told
 
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import TransformResponseInvalidQuery

@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from support.query_cases import QUICK, Case, Pull, Runner, Tuned, instant
-from support.query_oracle import Oracle, state_of
-from support.query_stories import FIELDS, told
+from support.queries.cases import QUICK, Case, Pull, Runner, Tuned, instant
+from support.queries.oracle import Oracle, state_of
+from support.queries.stories import FIELDS, told
 
 pytestmark = pytest.mark.spark
 

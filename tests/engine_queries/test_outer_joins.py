@@ -10,10 +10,10 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from support.engine_requests import Source, analyze_request
-from support.query_cases import QUICK, Case, Pull, Runner, Tuned, parsed
-from support.query_oracle import Oracle, state_of
-from support.random_joins import Joins, random_pulls
+from support.engine.requests import Source, analyze_request
+from support.queries.cases import QUICK, Case, Pull, Runner, Tuned, parsed
+from support.queries.oracle import Oracle, state_of
+from support.queries.random_joins import Joins, random_pulls
 
 from odfpy.engine.spark.execution import operations
 

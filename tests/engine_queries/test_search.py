@@ -6,7 +6,7 @@ import os
 
 import pytest
 import yaml
-from support.query_cases import read_cases
+from support.queries.cases import read_cases
 from support.search.hunt import Hunt
 from support.search.trial import RIGHT, Outcome, Verdict, tried
 

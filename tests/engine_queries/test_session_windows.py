@@ -9,10 +9,10 @@ import io
 
 import pyarrow as pa
 import pytest
-from support.batch_cases import Compared
-from support.engine_requests import Source
-from support.query_cases import QUICK, Case, Pull, Tuned, parsed
-from support.query_stories import FIELDS
+from support.engine.requests import Source
+from support.queries.batch_cases import Compared
+from support.queries.cases import QUICK, Case, Pull, Tuned, parsed
+from support.queries.stories import FIELDS
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.spark.execution import operations

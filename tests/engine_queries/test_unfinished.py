@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
-from support.engine_requests import Source, transform_request
+from support.engine.requests import Source, transform_request
 
 from odfpy.engine.spark.incremental.state.attempt import Unfinished
 

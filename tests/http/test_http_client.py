@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.certificates import self_signed
-from support.static_server import StaticServer, cut_after, endless, send, static_server
+from support.servers.certificates import self_signed
+from support.servers.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http import limits

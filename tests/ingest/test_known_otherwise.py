@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.workspaces import feed, root, rows, workspace_with
+from support.chains.workspaces import feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.results import PullOutcome, PullResult

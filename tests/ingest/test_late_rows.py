@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.ingested import Ingested, table
+from support.ingest.ingested import Ingested, table
 
 from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.timestamp import Timestamp

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.ingested import TIME
+from support.ingest.ingested import TIME
 
 from odfpy.chain.sources import (
     MergeAppend,

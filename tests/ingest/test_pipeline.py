@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.ingested import SYSTEM_TIME, TIME, Ingested, table, text
+from support.ingest.ingested import SYSTEM_TIME, TIME, Ingested, table, text
 
 from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.schemas.arrow import from_arrow, to_arrow

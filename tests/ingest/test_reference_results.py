@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.fixtures import CASES, KAMU
-from support.ingested import TIME, Ingested
+from support.ingest.ingested import TIME, Ingested
 
 from odfpy.chain.events import AddPushSource
 from odfpy.chain.sources import (

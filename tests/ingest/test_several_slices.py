@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ingested import TIME, Ingested, table
+from support.ingest.ingested import TIME, Ingested, table
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.data.slices.cut import SLICE_ROWS, cut_rows

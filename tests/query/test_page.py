@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
 
 from odfpy.query.service import Query
 

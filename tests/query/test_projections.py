@@ -1,6 +1,6 @@
 """Projections in DataFusion are what their reference models say, over random changelogs.
 
-The same over Spark is in `tests/engine_queries/test_spark_projections.py`.
+The same over Spark is in `tests/engine_queries/spark/test_spark_projections.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import changelogs
-from support.changelogs import DAY, A, Event, logs, moment, offsets_of, sql_table
-from support.version_logs import LOGS
+from support.queries import changelogs
+from support.queries.changelogs import DAY, A, Event, logs, moment, offsets_of, sql_table
+from support.queries.version_logs import LOGS
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.contract import Projection, SqlRequest

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.changelogs import Event, as_at, as_of, current, offsets_of
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.queries.changelogs import Event, as_at, as_of, current, offsets_of
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.references import ReferenceKind

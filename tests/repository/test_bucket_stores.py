@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from fsspec.registry import _registry
-from support.azure_server import azure_containers, connection_string
-from support.bucket_servers import BUCKETS, gcs_buckets, s3_buckets
+from support.chains.small_datasets import add_slice, make_dataset
 from support.fixtures import KAMU
-from support.small_datasets import add_slice, make_dataset
+from support.servers.azure import azure_containers, connection_string
+from support.servers.buckets import BUCKETS, gcs_buckets, s3_buckets
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectStore

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.small_datasets import make_dataset
-from support.static_server import StaticServer, send, static_server
+from support.chains.small_datasets import make_dataset
+from support.servers.static_server import StaticServer, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError, TransferError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.small_datasets import (
+from support.chains.small_datasets import (
     LOGICAL_HASH,
     NOON,
     add_slice,
@@ -20,7 +20,7 @@ from support.small_datasets import (
     set_head,
     slice_event,
 )
-from support.static_server import StaticServer, cut_after, endless, send, static_server
+from support.servers.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.events import AddData, Checkpoint, DataSlice, OffsetInterval, Seed, SetDataSchema, SetInfo

@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler
 
 import pytest
 from support.fixtures import KAMU
-from support.static_server import Special, StaticServer, cut_after, send, static_server
+from support.servers.static_server import Special, StaticServer, cut_after, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

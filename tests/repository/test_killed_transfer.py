@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.small_datasets import add_slice, image, make_dataset, say
-from support.static_server import StaticServer, send, static_server
-from support.terminal import INTERRUPTIBLE
+from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.processes.terminal import INTERRUPTIBLE
+from support.servers.static_server import StaticServer, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import LocalObjectStore

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.azure_server import azure_containers
+from support.chains.small_datasets import add_slice, append, make_dataset, say
 from support.fixtures import KAMU
-from support.serving import put, serving, workspace_at
-from support.small_datasets import add_slice, append, make_dataset, say
-from support.static_server import send, static_server
+from support.servers.azure import azure_containers
+from support.servers.serving import put, serving, workspace_at
+from support.servers.static_server import send, static_server
 
 from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout

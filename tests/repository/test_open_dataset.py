@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.small_datasets import make_dataset
+from support.chains.small_datasets import make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue

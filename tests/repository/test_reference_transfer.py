@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.small_datasets import add_slice, make_dataset, say
-from support.static_server import StaticServer, static_server
+from support.chains.small_datasets import add_slice, make_dataset, say
+from support.servers.static_server import StaticServer, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

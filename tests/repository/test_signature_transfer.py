@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
-from support.small_datasets import add_slice, make_dataset, say
-from support.static_server import StaticServer, endless, send, static_server
+from support.chains.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
+from support.chains.small_datasets import add_slice, make_dataset, say
+from support.servers.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD as HEAD_NAME

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say, seed, set_head
 from support.fixtures import KAMU, KAMU_DATASETS
-from support.small_datasets import add_slice, dataset_id, image, make_dataset, say, seed, set_head
-from support.static_server import StaticServer, cut_after, static_server
+from support.servers.static_server import StaticServer, cut_after, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import MemoryObjectStore, ObjectStore

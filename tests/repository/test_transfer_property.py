@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.chain_stories import Chain, chains, pairs
-from support.small_datasets import contents, image
+from support.chains.small_datasets import contents, image
+from support.chains.stories import Chain, chains, pairs
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

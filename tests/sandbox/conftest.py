@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.prison import namespaces_work
+from support.processes.sandbox_probe import namespaces_work
 
 
 def _tried_here() -> bool:

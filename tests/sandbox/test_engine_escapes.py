@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.engine_spark import MEMORY
-from support.exploited_engine import JOB, start_exploited
+from support.engine.exploited_engine import JOB, start_exploited
+from support.engine.session import MEMORY
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess, SqlTable, TransformResponseInvalidQuery

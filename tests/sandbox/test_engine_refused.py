@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.engine_spark import MEMORY
-from support.exploited_engine import JOB, start_exploited
+from support.engine.exploited_engine import JOB, start_exploited
+from support.engine.session import MEMORY
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings, SandboxMode

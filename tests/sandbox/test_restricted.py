@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.prison import Prison
+from support.processes.sandbox_probe import Prison
 
 from odfpy.sandbox.check import what_there_is
 from odfpy.sandbox.landlock import landlock_version

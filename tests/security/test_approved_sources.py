@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.serving import serving
-from support.workspaces import FOLDER, feed, root, workspace_with
+from support.chains.workspaces import FOLDER, feed, root, workspace_with
+from support.servers.serving import serving
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.approvals import SourceNotApproved

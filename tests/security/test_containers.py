@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from support.fetching import NOW
-from support.podman import PodmanStandIn
+from support.ingest.fetching import NOW
+from support.servers.podman import PodmanStandIn
 
 from odfpy.chain.sources import FetchContainer
 from odfpy.errors import FetchError

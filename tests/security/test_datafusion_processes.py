@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.serving import ask, serving
-from support.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.servers.serving import ask, serving
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run

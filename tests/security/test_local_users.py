@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
 
 from odfpy.coordinator.diagnosis import diagnose
 from odfpy.coordinator.workspace import Workspace

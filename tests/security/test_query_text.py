@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.serving import Answer, ask, serving
-from support.workspaces import derivative, feed, root, workspace_with
+from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.servers.serving import Answer, ask, serving
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.serving import ask, serving, workspace_at
-from support.signing import ALICE, MALLORY, TIME
-from support.small_datasets import append, image, say
-from support.static_server import static_server
-from support.workspaces import feed, root, workspace_with
+from support.chains.signing import ALICE, MALLORY, TIME
+from support.chains.small_datasets import append, image, say
+from support.chains.workspaces import feed, root, workspace_with
+from support.servers.serving import ask, serving, workspace_at
+from support.servers.static_server import static_server
 
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.prison import Prison, namespaces_work
+from support.processes.sandbox_probe import Prison, namespaces_work
 
 from odfpy.sandbox.view import view_of_python
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import ask, serving, workspace_at
-from support.signing import ALICE, TIME, statement
-from support.small_datasets import make_dataset
+from support.chains.signing import ALICE, TIME, statement
+from support.chains.small_datasets import make_dataset
+from support.servers.serving import ask, serving, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import BLOCK, HEAD, ForgedSignature, MalformedSignature, decode, encode

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.attack.targets import CORPUS
-from support.serving import ask, put, serving, workspace_at
-from support.small_datasets import LOGICAL_HASH, NOON, append, make_dataset
-from support.workspaces import feed, root, workspace_with
+from support.chains.small_datasets import LOGICAL_HASH, NOON, append, make_dataset
+from support.chains.workspaces import feed, root, workspace_with
+from support.servers.serving import ask, put, serving, workspace_at
 
 from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
 from odfpy.chain.layout import DatasetLayout

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fetching import NOW
-from support.podman import PodmanStandIn
-from support.static_server import send, static_server
+from support.ingest.fetching import NOW
+from support.servers.podman import PodmanStandIn
+from support.servers.static_server import send, static_server
 
 from odfpy.chain.sources import (
     EnvVar,

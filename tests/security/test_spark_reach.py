@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.engine_requests import Source, analyze_request, required
-from support.reaching import Watch
+from support.engine.requests import Source, analyze_request, required
+from support.processes.reaching import Watch
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import (

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pyarrow.flight as fl
 import pytest
-from support.engine_spark import MEMORY
-from support.exploited_engine import start_exploited
-from support.serving import Answer, ask, serving
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.engine.exploited_engine import start_exploited
+from support.engine.session import MEMORY
+from support.servers.serving import Answer, ask, serving
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess

@@ -11,8 +11,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from support.terminal import terminal
-from support.workspaces import workspace_with
+from support.chains.workspaces import workspace_with
+from support.processes.terminal import terminal
 
 from odfpy.cli.app import run
 from odfpy.cli.screen.output import Format, Output, Verbosity
@@ -147,7 +147,7 @@ def test_everything_in_the_command_line_goes_one_way() -> None:
         "progress.py": 1,
     }
     found = {}
-    for file in sorted(CLI.glob("*.py")):
+    for file in sorted(CLI.rglob("*.py")):
         calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
         names = [ast.unparse(call.func) for call in calls]
         count = sum(

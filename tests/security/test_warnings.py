@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.serving import PATIENCE, workspace_at
+from support.servers.serving import PATIENCE, workspace_at
 
 
 @pytest.mark.parametrize("option", ["-q", "-v"])

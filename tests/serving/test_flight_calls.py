@@ -21,8 +21,9 @@ import pytest
 from adbc_driver_manager import ProgrammingError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.certificates import self_signed
-from support.flight import (
+from support.chains.workspaces import feed
+from support.servers.certificates import self_signed
+from support.servers.flight import (
     OPEN,
     SECRET,
     Served,
@@ -34,8 +35,7 @@ from support.flight import (
     serving_flight,
     small_workspace,
 )
-from support.serving import wait_until
-from support.workspaces import feed
+from support.servers.serving import wait_until
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.query.service import Prepared, Query, QueryService

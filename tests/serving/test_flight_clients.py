@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from adbc_driver_manager import NotSupportedError, ProgrammingError
-from support.flight import OPEN, SECRET, Served, serving_flight, small_workspace
+from support.servers.flight import OPEN, SECRET, Served, serving_flight, small_workspace
 
 
 @pytest.fixture(scope="module")

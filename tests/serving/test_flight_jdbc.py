@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
-from support.flight import OPEN, Served, act, command, serving_flight, small_workspace
+from support.servers.flight import OPEN, Served, act, command, serving_flight, small_workspace
 
 from odfpy.serving.flight.messages import message, unwrap, wrap
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.serving import ask, serving, workspace_at
+from support.servers.serving import ask, serving, workspace_at
 
 from odfpy.serving.server import DatasetServer
 

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.serving import PATIENCE, Answer, ask, serving
-from support.shapefiles import archive
-from support.workspaces import root, rows, workspace_with
+from support.chains.workspaces import root, rows, workspace_with
+from support.ingest.shapefiles import archive
+from support.servers.serving import PATIENCE, Answer, ask, serving
 
 from odfpy.chain.ref_store import LocalRefStore
 from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once

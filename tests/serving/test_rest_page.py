@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import Answer, ask, serving
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.servers.serving import Answer, ask, serving
 
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility

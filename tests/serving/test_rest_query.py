@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 import pytest
-from support.serving import PATIENCE, Answer, ask, serving, wait_until
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.servers.serving import PATIENCE, Answer, ask, serving, wait_until
 
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import FIXTURES, KAMU
-from support.serving import Answer, ask, serving, workspace_at
+from support.servers.serving import Answer, ask, serving, workspace_at
 
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
-from support.small_datasets import make_dataset, say
-from support.static_server import send, static_server
+from support.chains.small_datasets import make_dataset, say
+from support.servers.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
+from support.servers.static_server import send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from support.serving import PATIENCE, ask, serving
-from support.workspaces import feed, root, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
+from support.servers.serving import PATIENCE, ask, serving
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pyarrow.flight as fl
 import pytest
-from support.certificates import self_signed
-from support.flight import query
-from support.serving import PATIENCE, ask, put, workspace_at
-from support.small_datasets import add_slice, image
+from support.chains.small_datasets import add_slice, image
+from support.servers.certificates import self_signed
+from support.servers.flight import query
+from support.servers.serving import PATIENCE, ask, put, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.storage.storage import StoredDataset

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.serving import PATIENCE, Answer, ask, put, serving, wait_until, workspace_at
-from support.small_datasets import add_slice, image, say
+from support.chains.small_datasets import add_slice, image, say
+from support.servers.serving import PATIENCE, Answer, ask, put, serving, wait_until, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.serving import workspace_at
+from support.servers.serving import workspace_at
 
 from odfpy.coordinator.storage.config import SETTINGS
 from odfpy.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fetching import NOW, Fetcher
+from support.ingest.fetching import NOW, Fetcher
 
 from odfpy.chain.sources import FetchStep
 from odfpy.ingest.fetch import FetchContext, FetchedFile, fetch

@@ -1,4 +1,4 @@
-"""Containers: what they are given, what they say, and that nothing is left of them. `support.podman` is the engine."""
+"""Containers: what they are given, what they say, and that nothing is left of them. `support.servers.podman` is the engine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fetching import NOW, Fetcher
-from support.podman import PodmanStandIn
-from support.terminal import PATIENCE, start
-from support.workspaces import workspace_with
+from support.chains.workspaces import workspace_with
+from support.ingest.fetching import NOW, Fetcher
+from support.processes.terminal import PATIENCE, start
+from support.servers.podman import PodmanStandIn
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import EnvVar, FetchContainer

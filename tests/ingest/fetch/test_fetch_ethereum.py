@@ -1,4 +1,4 @@
-"""Logs of an Ethereum chain: rows, ranges of blocks, state, and nodes that refuse or lie. `support.ethereum` is the node."""
+"""Logs of an Ethereum chain: rows, ranges of blocks, state, and nodes that refuse or lie. `support.servers.ethereum` is the node."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.ethereum import GENESIS, Node, ethereum_node, hash_of
-from support.fetching import NOW, Fetcher
-from support.workspaces import workspace_with
+from support.chains.workspaces import workspace_with
+from support.ingest.fetching import NOW, Fetcher
+from support.servers.ethereum import GENESIS, Node, ethereum_node, hash_of
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.sources import FetchEthereumLogs

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.fetching import NOW, Fetcher
+from support.ingest.fetching import NOW, Fetcher
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import (

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.certificates import self_signed
-from support.fetching import NOW, Fetcher
-from support.server_process import ftp_server
+from support.ingest.fetching import NOW, Fetcher
+from support.servers.certificates import self_signed
+from support.servers.server_process import ftp_server
 
 from odfpy.chain.sources import FetchUrl
 from odfpy.data.timestamp import Timestamp

@@ -10,8 +10,8 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from support.fetching import Fetcher
-from support.static_server import StaticServer, endless, send, static_server
+from support.ingest.fetching import Fetcher
+from support.servers.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.sources import FetchUrl
 from odfpy.errors import FetchError, FetchInterrupted

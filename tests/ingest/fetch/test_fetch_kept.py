@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.fetching import NOW, Fetcher
-from support.static_server import StaticServer, cut_after, send, static_server
+from support.ingest.fetching import NOW, Fetcher
+from support.servers.static_server import StaticServer, cut_after, send, static_server
 
 from odfpy.chain.sources import CacheForever, FetchUrl, RequestHeader
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.certificates import self_signed
-from support.fetching import NOW
-from support.mosquitto import Broker, mosquitto, program_of
-from support.workspaces import workspace_with
+from support.chains.workspaces import workspace_with
+from support.ingest.fetching import NOW
+from support.servers.certificates import self_signed
+from support.servers.mosquitto import Broker, mosquitto, program_of
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.sources import FetchMqtt, MqttQos, MqttTopicSubscription

@@ -13,8 +13,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry
-from support.fetching import NOW, Fetcher
-from support.server_process import s3_server
+from support.ingest.fetching import NOW, Fetcher
+from support.servers.server_process import s3_server
 
 from odfpy.chain.sources import FetchUrl
 from odfpy.data.timestamp import Timestamp

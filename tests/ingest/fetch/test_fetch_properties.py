@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.fetching import NOW
-from support.static_server import StaticServer, send, static_server
+from support.ingest.fetching import NOW
+from support.servers.static_server import StaticServer, send, static_server
 
 from odfpy.chain.sources import FetchUrl
 from odfpy.errors import FetchError

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.fetching import NOW, Fetcher
-from support.static_server import StaticServer, cut_after, endless, send, static_server
+from support.ingest.fetching import NOW, Fetcher
+from support.servers.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.chain.events import SourceState
 from odfpy.chain.sources import (

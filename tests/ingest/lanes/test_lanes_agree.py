@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.lane_inputs import FORMATS, STRATEGIES, Shape
-from support.lane_requests import following, lane_request, locally
+from support.ingest.lane_inputs import FORMATS, STRATEGIES, Shape
+from support.ingest.lane_requests import following, lane_request, locally
 
 from odfpy.chain.sources import (
     MergeAppend,

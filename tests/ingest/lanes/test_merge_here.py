@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.lane_requests import following, lane_request, locally
+from support.ingest.lane_requests import following, lane_request, locally
 
 from odfpy.chain.sources import (
     MergeChangelogStream,

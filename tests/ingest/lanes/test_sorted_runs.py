@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ingested import TIME
+from support.ingest.ingested import TIME
 
 from odfpy.ingest.lanes import runs, sorted_runs
 from odfpy.ingest.lanes.runs import Run, write_table

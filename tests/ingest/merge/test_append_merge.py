@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.merge_stories import Step, Story, tell
+from support.ingest.merge_stories import Step, Story, tell
 
 from odfpy.chain.sources import MergeAppend
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ingested import TIME, Ingested
+from support.ingest.ingested import TIME, Ingested
 
 from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.data.schemas.schema import DataSchema

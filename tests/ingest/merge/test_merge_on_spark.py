@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.ingested import TIME
+from support.ingest.ingested import TIME
 
 from odfpy.engine.spark.process.session import request_session
 from odfpy.ingest.merge import MERGES, Merge, MergeShape

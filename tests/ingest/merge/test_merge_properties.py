@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.ingested import TIME, Ingested, Row, replay, same
+from support.ingest.ingested import TIME, Ingested, Row, replay, same
 
 from odfpy.chain.sources import (
     MergeAppend,

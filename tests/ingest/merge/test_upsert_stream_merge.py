@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.ingested import Ingested, table
-from support.merge_stories import Step, Story, tell
+from support.ingest.ingested import Ingested, table
+from support.ingest.merge_stories import Step, Story, tell
 
 from odfpy.chain.sources import MergeUpsertStream
 

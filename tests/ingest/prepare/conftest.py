@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.preparing import Prepare
+from support.ingest.preparing import Prepare
 
 from odfpy.chain.sources import PrepStep
 from odfpy.ingest.archive import UnpackLimits

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.preparing import GZIP, ZIP, Prepare, from_zip, zipped
+from support.ingest.preparing import GZIP, ZIP, Prepare, from_zip, zipped
 
 from odfpy.chain.sources import CompressionFormat, PrepDecompress
 from odfpy.errors import PrepareError

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.preparing import GZIP, Prepare
+from support.ingest.preparing import GZIP, Prepare
 
 from odfpy.chain.sources import PrepPipe
 from odfpy.errors import PrepareError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.reading import Reader, set_piece_size
+from support.ingest.reading import Reader, set_piece_size
 
 from odfpy.chain.sources import ReadStep
 from odfpy.ingest.read import read

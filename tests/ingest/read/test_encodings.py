@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader
+from support.ingest.reading import Reader
 
 from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadStep
 from odfpy.errors import BadValue, InvalidValue

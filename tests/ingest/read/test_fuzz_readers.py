@@ -1,9 +1,9 @@
-"""Damaged files give a typed error or exactly the rows that are in them; `support.fuzzing` says how that is known."""
+"""Damaged files give a typed error or exactly the rows that are in them; `support.ingest.fuzzing` says how that is known."""
 
 from __future__ import annotations
 
 import pytest
-from support.fuzzing import TARGETS, fuzz
+from support.ingest.fuzzing import TARGETS, fuzz
 
 
 @pytest.mark.parametrize("name", TARGETS)

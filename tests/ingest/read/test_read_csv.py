@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader, set_piece_size
-from support.schemas import optional, required
+from support.chains.schemas import optional, required
+from support.ingest.reading import Reader, set_piece_size
 
 from odfpy.chain.sources import ReadCsv
 from odfpy.data.schemas.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.preparing import zipped
-from support.reading import Reader
-from support.schemas import optional, required
-from support.shapefiles import archive, files
+from support.chains.schemas import optional, required
+from support.ingest.preparing import zipped
+from support.ingest.reading import Reader
+from support.ingest.shapefiles import archive, files
 
 from odfpy.chain.sources import ReadEsriShapefile
 from odfpy.data.schemas.schema import Bool, Date, Decimal, Float64, Int64, String, Timestamp

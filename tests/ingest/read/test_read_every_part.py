@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.lane_inputs import FORMATS, STRATEGIES, Shape
+from support.ingest.lane_inputs import FORMATS, STRATEGIES, Shape
 
 from odfpy.ingest.read import Part, parts_of, read, read_part
 from odfpy.ingest.read.files import Incomplete

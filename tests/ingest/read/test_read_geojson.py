@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader, set_piece_size
-from support.schemas import optional
+from support.chains.schemas import optional
+from support.ingest.reading import Reader, set_piece_size
 
 from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.schemas.schema import DataSchema, Date, Float64, Int64, List, Option, String, Timestamp

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.reading import Reader, set_piece_size
-from support.schemas import optional, required
+from support.chains.schemas import optional, required
+from support.ingest.reading import Reader, set_piece_size
 
 import odfpy.ingest.read.json as json_reader
 from odfpy.chain.sources import ReadJson, ReadNdJson

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from support.reading import Reader, set_piece_size
-from support.schemas import optional
-from support.shapefiles import files, zipped
+from support.chains.schemas import optional
+from support.ingest.reading import Reader, set_piece_size
+from support.ingest.shapefiles import files, zipped
 
 from odfpy.chain.sources import (
     ReadCsv,

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.chains.schemas import optional, required
 from support.fixtures import KAMU
-from support.schemas import optional, required
 
 from odfpy.chain.sources import ReadParquet
 from odfpy.data.schemas.schema import (

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from support.serving import Answer, ask, serving, workspace_at
-from support.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
-from support.small_datasets import add_slice, image, make_dataset, say
-from support.static_server import static_server
+from support.chains.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
+from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.servers.serving import Answer, ask, serving, workspace_at
+from support.servers.static_server import static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName

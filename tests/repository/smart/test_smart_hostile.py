@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.small_datasets import add_slice, image, make_dataset, say
-from support.smart_pair import Pair, Site
-from support.smart_tricks import ARCHIVES, blocks_of, some
+from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.chains.smart_pair import Pair, Site
+from support.chains.smart_tricks import ARCHIVES, blocks_of, some
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from support.static_server import StaticServer, cut_after, endless, send, static_server
+from support.servers.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.serving import ask, put, serving
-from support.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.servers.serving import ask, put, serving
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace

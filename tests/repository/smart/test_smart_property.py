@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.chain_stories import Chain, pairs
-from support.small_datasets import image
-from support.smart_pair import Pair, Site
+from support.chains.small_datasets import image
+from support.chains.smart_pair import Pair, Site
+from support.chains.stories import Chain, pairs
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate

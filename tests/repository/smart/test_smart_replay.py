@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from support.small_datasets import contents, image
-from support.smart_pair import Site
-from support.smart_replay import NAMES, Recording, plain, plant, pushed, scripted, trades
+from support.chains.small_datasets import contents, image
+from support.chains.smart_pair import Site
+from support.chains.smart_replay import NAMES, Recording, plain, plant, pushed, scripted, trades
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.repository.smart_transfer.pull import serve_pull

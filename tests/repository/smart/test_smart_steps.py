@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.small_datasets import add_slice, dataset_id, make_dataset
+from support.chains.small_datasets import add_slice, dataset_id, make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash

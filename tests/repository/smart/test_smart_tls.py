@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.certificates import self_signed
-from support.serving import PATIENCE
-from support.small_datasets import add_slice, image, make_dataset
+from support.chains.small_datasets import add_slice, image, make_dataset
+from support.servers.certificates import self_signed
+from support.servers.serving import PATIENCE
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace

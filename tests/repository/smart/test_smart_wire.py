@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import ask, put, serving
-from support.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.servers.serving import ask, put, serving
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.flight as fl
-from support import flight
-from support.flight import OPEN, small_workspace
+from support.servers import flight
+from support.servers.flight import OPEN, small_workspace
 
 from odfpy.serving.flight import server as module
 from odfpy.serving.flight import sessions

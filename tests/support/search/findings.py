@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from support.engine_requests import SYMBOLS
-from support.query_cases import Pull, Row, line_of
+from support.engine.requests import SYMBOLS
+from support.queries.cases import Pull, Row, line_of
 from support.search.queries import Query
 
 _DDL = {

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from support.query_cases import Pull, Row
+from support.queries.cases import Pull, Row
 
 END = "2100-01-01T00:00"
 """A watermark behind which nothing comes any more."""

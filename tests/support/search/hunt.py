@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from support.query_cases import Pull
+from support.queries.cases import Pull
 from support.search.findings import smallest, write
 from support.search.histories import WORLDS, history
 from support.search.queries import Query, queries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.engine_spark import engine_spark
+from support.engine.session import engine_spark
 from support.search.hunt import Hunt, Tally
 from support.search.trial import tried
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from support.batch_cases import Compared
-from support.engine_requests import queries as transform_of
-from support.query_cases import QUICK, Case, Pull, Row, Runner, Tuned
-from support.query_oracle import Oracle, net, state_of
+from support.engine.requests import queries as transform_of
+from support.queries.batch_cases import Compared
+from support.queries.cases import QUICK, Case, Pull, Row, Runner, Tuned
+from support.queries.oracle import Oracle, net, state_of
 from support.search.histories import END
 from support.search.queries import Query
 

@@ -1,0 +1,138 @@
+"""Rows without an event time get that of their input: it is said before and when it happens, and what could be meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from support.chains.workspaces import workspace_with
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.storage.results import PullResult
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.data_warning import WarningKind
+from odfpy.data.timestamp import Timestamp
+from odfpy.ingest.event_time_columns import event_time_candidates
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: measured
+  kind: Root
+  metadata:
+    - kind: {source}
+      read:
+        kind: Csv
+        header: true
+        schema: {{fields: [{fields}]}}
+      merge: {{kind: Append}}
+"""
+POLLED = "SetPollingSource\n      fetch: {kind: FilesGlob, path: in/*.csv, order: ByName%s}"
+PUSHED = "AddPushSource\n      sourceName: default"
+FIELDS = "{name: station, type: Int64}, {name: date, type: Date}, {name: value, type: Float64}"
+
+
+def manifest(fields: str = FIELDS, source: str = PUSHED) -> str:
+    return MANIFEST.format(fields=fields, source=source)
+
+
+def remarks(folder: Path, text: str) -> tuple[str, ...]:
+    (result,) = Workspace.init(folder).add(load_snapshots(text, "manifest"))
+    return result.notes
+
+
+def take_in(workspace: Workspace, event_time: Timestamp | None = None) -> PullResult:
+    file = workspace.root / "rows.csv"
+    file.write_text("station,date,value\n1,2024-03-01,0.5\n2,2024-03-02,1.5\n")
+    (result,) = workspace.ingest("measured", [file], event_time=event_time)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_meant"),
+    [
+        ("seen", pa.timestamp("ms", "UTC"), True),
+        ("seen", pa.date32(), True),
+        ("date", pa.string(), True),
+        ("updated_at", pa.string(), True),
+        ("createdAt", pa.int64(), True),
+        ("Order Date", pa.string(), True),
+        ("time_utc", pa.string(), True),
+        ("unixTS", pa.int64(), True),
+        ("update", pa.string(), False),
+        ("candidate", pa.string(), False),
+        ("lifetime", pa.int64(), False),
+        ("at", pa.string(), False),
+        ("time", pa.float64(), False),
+        ("größe", pa.string(), False),
+    ],
+)
+def test_columns_that_could_be_the_event_time(name: str, kind: pa.DataType, is_meant: bool) -> None:
+    assert bool(event_time_candidates([(name, kind)])) is is_meant
+
+
+def test_a_type_says_more_than_a_name() -> None:
+    columns = [("time", pa.string()), ("id", pa.int64()), ("day", pa.date32())]
+    assert event_time_candidates(columns) == ("day", "time")
+
+
+def test_odf_add_names_the_columns_that_could_be_meant(tmp_path: Path) -> None:
+    fields = f"{FIELDS}, {{name: updated_at, type: String}}"
+    (remark,) = remarks(tmp_path, manifest(fields))
+    assert remark == (
+        "no column 'event_time': every row gets the time of the ingest. 'date' or 'updated_at' could be meant: rename it"
+        " in the schema or in `preprocess`, or let SetVocab name it (eventTimeColumn)"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        manifest("{name: station, type: Int64}"),
+        manifest(f"{FIELDS}, {{name: event_time, type: Timestamp}}"),
+        manifest(source=POLLED % ", eventTime: {kind: FromMetadata}"),
+        f"{manifest()}    - {{kind: SetVocab, eventTimeColumn: date}}\n",
+    ],
+    ids=["no candidates", "there is one", "the manifest has chosen", "another name"],
+)
+def test_odf_add_is_silent_where_nothing_can_be_meant(tmp_path: Path, text: str) -> None:
+    assert remarks(tmp_path, text) == ()
+
+
+def test_the_first_rows_say_what_they_get(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, manifest())
+    (warning,) = take_in(workspace).warnings
+    given = Timestamp.from_datetime(workspace.tail("measured", 1).column("event_time")[0].as_py())
+    assert warning.kind is WarningKind.EVENT_TIME
+    assert warning.message == (
+        f"no row brings an 'event_time': every row gets the time of the ingest, {given}; 'date' could be meant"
+    )
+    assert (warning.count, warning.examples) == (2, ("date",))
+    assert take_in(workspace).warnings == (), "once is enough"
+
+
+def test_a_time_that_a_person_gives_is_meant(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, manifest())
+    assert take_in(workspace, Timestamp.parse("2024-03-03")).warnings == ()
+
+
+def test_a_pull_says_so_too(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, manifest(source=POLLED % ""))
+    (tmp_path / "in").mkdir()
+    for day in (1, 2):
+        (tmp_path / "in" / f"{day}.csv").write_text(f"station,date,value\n1,2024-03-0{day},0.5\n")
+    (result,) = workspace.pull(["measured"])
+    assert [warning.message.partition(", 2")[0] for warning in result.warnings] == [
+        "no row brings an 'event_time': every row gets the time of the pull"
+    ]
+
+
+def test_a_column_without_any_value_is_as_good_as_none(tmp_path: Path) -> None:
+    fields = "{name: event_time, type: {kind: Option, inner: Timestamp}}, {name: n, type: Int64}"
+    workspace = workspace_with(tmp_path, manifest(fields))
+    file = tmp_path / "rows.csv"
+    file.write_text("event_time,n\n,1\n,2\n")
+    (result,) = workspace.ingest("measured", [file])
+    assert result.warnings[0].message.startswith("no row brings an 'event_time'")

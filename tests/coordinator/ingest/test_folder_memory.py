@@ -1,0 +1,141 @@
+"""Files of a folder that a pull passes over are counted and told: late ones, and those that have changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.chains.workspaces import FOLDER, workspace_with
+
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.data_warning import DataWarning, WarningKind
+
+NAME = "com.example.folder"
+AGAIN = "`odf pull --force` takes in all files again"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A workspace whose source has taken in two files."""
+    made = workspace_with(tmp_path, FOLDER)
+    write(made, "tx_01.csv", 1)
+    write(made, "tx_07.csv", 7)
+    assert pull(made).num_records == 2
+    return made
+
+
+def write(workspace: Workspace, name: str, number: int) -> Path:
+    file = workspace.root / "in" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"id\n{number}\n")
+    return file
+
+
+def pull(workspace: Workspace, **options: bool) -> PullResult:
+    (result,) = workspace.pull([NAME], **options)
+    assert result.error is None
+    return result
+
+
+def told(workspace: Workspace) -> tuple[DataWarning, ...]:
+    """What a pull says, and a dry run before it, which changes nothing of that."""
+    (plan,) = workspace.plan_pull([NAME])
+    (again,) = workspace.plan_pull([NAME])
+    result = pull(workspace)
+    ours = tuple(item for item in result.warnings if item.kind in (WarningKind.LEFT_OUT, WarningKind.CHANGED))
+    assert plan.warnings == again.warnings == ours
+    return ours
+
+
+def cached(workspace: Workspace) -> Path:
+    return workspace.storage.get(NAME).cache / "taken-in.json"
+
+
+def test_nothing_is_said_of_files_that_are_as_they_were(workspace: Workspace) -> None:
+    assert told(workspace) == ()
+
+
+def test_files_that_come_late_are_counted(workspace: Workspace) -> None:
+    write(workspace, "tx_05.csv", 5)
+    assert told(workspace) == (
+        DataWarning(
+            WarningKind.LEFT_OUT,
+            f"1 file sorts before tx_07.csv, the last one taken in, and is left out; {AGAIN}",
+            1,
+            ("tx_05.csv",),
+        ),
+    )
+    write(workspace, "tx_06.csv", 6)
+    (warning,) = told(workspace)
+    assert warning.message.startswith("2 files sort before tx_07.csv, the last one taken in, and are left out")
+    assert warning.examples == ("tx_05.csv", "tx_06.csv")
+
+
+def test_they_are_told_beside_what_is_new(workspace: Workspace) -> None:
+    write(workspace, "tx_05.csv", 5)
+    write(workspace, "tx_08.csv", 8)
+    result = pull(workspace)
+    assert result.num_records == 1
+    assert [item.message.partition(",")[0] for item in result.warnings] == ["1 file sorts before tx_08.csv"]
+
+
+def test_files_that_have_changed_are_counted_until_they_are_taken_in_again(workspace: Workspace) -> None:
+    write(workspace, "tx_01.csv", 1111)
+    wanted = DataWarning(
+        WarningKind.CHANGED,
+        f"1 file has changed since being taken in, and is not taken in again; {AGAIN}",
+        1,
+        ("tx_01.csv",),
+    )
+    assert told(workspace) == told(workspace) == (wanted,)
+    assert pull(workspace, force=True).outcome is PullOutcome.UPDATED
+    assert told(workspace) == ()
+
+
+def test_a_change_of_the_same_length_is_a_change(workspace: Workspace) -> None:
+    file = write(workspace, "tx_01.csv", 9)
+    later = file.stat().st_mtime_ns + 10**9
+    os.utime(file, ns=(later, later))
+    assert [item.kind for item in told(workspace)] == [WarningKind.CHANGED]
+
+
+def test_a_file_that_was_only_touched_has_not_changed(workspace: Workspace) -> None:
+    os.utime(workspace.root / "in" / "tx_01.csv", ns=(1, 1))
+    assert told(workspace) == ()
+
+
+def test_a_file_that_is_gone_needs_no_word(workspace: Workspace) -> None:
+    (workspace.root / "in" / "tx_01.csv").unlink()
+    assert told(workspace) == ()
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"{}", b"[1]", b'{"path": "in/*.csv", "contents": {"a": 1}}'])
+def test_without_its_cache_names_are_read_off_the_chain(workspace: Workspace, damage: bytes | None) -> None:
+    write(workspace, "tx_01.csv", 1111)
+    write(workspace, "tx_05.csv", 5)
+    cached(workspace).unlink()
+    if damage is not None:
+        cached(workspace).write_bytes(damage)
+    assert [item.examples for item in told(workspace)] == [("tx_05.csv",)], "what has changed before is not known"
+    write(workspace, "tx_01.csv", 11)
+    assert [item.kind for item in told(workspace)] == [WarningKind.LEFT_OUT, WarningKind.CHANGED]
+
+
+def test_what_was_taken_back_was_not_taken_in(workspace: Workspace) -> None:
+    workspace.reset(NAME, str(workspace.storage.get(NAME).chain.in_order()[3].hash))
+    assert workspace.state(NAME).num_records == 1
+    write(workspace, "tx_00.csv", 0)
+    result = pull(workspace)
+    assert [item.examples for item in result.warnings] == [("tx_00.csv",)]
+    assert workspace.state(NAME).num_records == 2, "the seventh came in again"
+
+
+def test_by_event_time_files_that_happened_earlier_are_left_out(tmp_path: Path) -> None:
+    manifest = FOLDER.replace("order: ByName", "order: ByEventTime, eventTime: {kind: FromPath, pattern: '(.+)_'}")
+    workspace = workspace_with(tmp_path, manifest)
+    write(workspace, "2024-02-01_b.csv", 1)
+    assert pull(workspace).num_records == 1
+    write(workspace, "2024-01-01_c.csv", 2)
+    assert [item.kind for item in told(workspace)] == [WarningKind.LEFT_OUT]

@@ -1,0 +1,225 @@
+"""A derivative with state whose pulls can be killed, tried again and compared.
+
+The workspace keeps its place, and with it its engine; the datasets are put back to how they were before a pull.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from support.engine.session import MEMORY
+from support.processes.tally import tally
+from support.processes.zygote import Zygote
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import ExecuteTransform
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.slices.slice import read_slice
+from odfpy.engine.worker.admin import engine_status, stop_engine
+
+PATIENCE = 120.0
+NEVER = 1_000_000
+ROOTS = ("orders", "shipments")
+IN_6_HOURS = "b.event_time >= a.event_time AND b.event_time < a.event_time + INTERVAL 6 HOURS"
+NAME = "best"
+WINDOWS = {"": "SELECT window.end AS event_time, k, sum(v) AS s FROM orders GROUP BY window(event_time, '6 hours'), k"}
+STEPS = {
+    "joined": "SELECT a.event_time, a.k, a.v, b.v AS w FROM orders AS a"
+    f" LEFT JOIN shipments AS b ON a.k = b.k AND {IN_6_HOURS}",
+    "daily": "SELECT window.end AS event_time, k, sum(w) AS s FROM joined GROUP BY window(event_time, '6 hours'), k",
+    "": "SELECT event_time, k, place, s FROM"
+    " (SELECT *, row_number() OVER (PARTITION BY k ORDER BY s DESC, event_time) AS place FROM daily) WHERE place <= 2",
+}
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+
+
+def manifests(queries: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Two roots, and what is derived from them."""
+    fields = [
+        {"name": "event_time", "type": "Timestamp"},
+        {"name": "k", "type": "String"},
+        {"name": "v", "type": "Int64"},
+    ]
+    for name in ROOTS:
+        source = {
+            "kind": "AddPushSource", "sourceName": "default", "merge": {"kind": "Append"},
+            "read": {"kind": "NdJson", "schema": {"fields": fields}},
+        }  # fmt: skip
+        yield {"name": name, "kind": "Root", "metadata": [source]}
+    steps = [{"alias": alias, "query": text} if alias else {"query": text} for alias, text in queries.items()]
+    transform = {
+        "kind": "SetTransform", "inputs": [{"datasetRef": one, "alias": one} for one in ROOTS],
+        "transform": {"kind": "Sql", "engine": "spark", "queries": steps},
+    }  # fmt: skip
+    yield {"name": NAME, "kind": "Derivative", "metadata": [transform]}
+
+
+def rows(pull: int, seed: int) -> Iterator[dict[str, Any]]:
+    """What a pull takes in; the third one has rows that are late."""
+    for number in range(20):
+        is_late = pull == 2 and number % 5 == 0
+        hour = number if is_late else pull * 12 + (number * 7 + seed) % 12
+        at = START + timedelta(hours=hour, minutes=number)
+        yield {"event_time": at.isoformat(), "k": "xyz"[(number * 5 + seed) % 3], "v": (number * 11 + pull) % 17}
+
+
+class Story:
+    """Pulls one after the other, each undisturbed once, then again and again with something that happens.
+
+    Attributes:
+        root: the workspace's folder.
+        seconds: how long each undisturbed pull took.
+        steps: how many changes of files it made.
+        wanted: what there was after it.
+    """
+
+    def __init__(self, folder: Path, pulls: int, queries: dict[str, str]) -> None:
+        self.root = folder / "workspace"
+        self._kept = folder / "kept"
+        self.zygote = Zygote()
+        self.seconds: list[float] = []
+        self.steps: list[int] = []
+        self.wanted: list[list[Any]] = []
+        workspace = Workspace.init(self.root)
+        for name, value in {"engine.memory": MEMORY, "engine.master": "local[2]"}.items():
+            workspace.config.set(name, value)
+        text = "\n---\n".join(
+            json.dumps({"kind": "DatasetSnapshot", "version": 1, "content": one}) for one in manifests(queries)
+        )
+        workspace.add(load_snapshots(text, "manifests.yaml"))
+        for pull in range(pulls):
+            for seed, name in enumerate(ROOTS):
+                file = folder / "new.ndjson"
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows(pull, seed)))
+                list(Workspace.open(self.root).ingest(name, [file]))
+            self._save(pull)
+            status, seconds = self.zygote.pull(self.root, kill_at=NEVER)
+            assert status == 0
+            self.seconds.append(seconds)
+            self.steps.append(self.zygote.steps)
+            self.wanted.append(self.contents())
+
+    def pull(self, kill_after: float | None = None, kill_at: int | None = None) -> int:
+        """Pull everything, perhaps in a process that is killed; how it ended."""
+        status = self.zygote.pull(self.root, kill_after, kill_at)[0]
+        if status == signal.SIGKILL:
+            tally("query")
+        return status
+
+    def close(self) -> None:
+        """End the processes; the engine's last ones have gone then."""
+        self.zygote.close()
+        family = self.family()
+        stop_engine(self.root / ".odf" / "run", force=True)
+        eventually(lambda: not any(map(is_alive, family)))
+
+    def go_back(self, pull: int) -> None:
+        """As it was before a pull; folders that an engine may have been let into stay the same ones."""
+        for part in ("datasets", "cache"):
+            folder = self.root / ".odf" / part
+            for child in folder.iterdir():
+                shutil.rmtree(child)
+            shutil.copytree(self._kept / str(pull) / part, folder, dirs_exist_ok=True)
+
+    def _save(self, pull: int) -> None:
+        for part in ("datasets", "cache"):
+            shutil.copytree(self.root / ".odf" / part, self._kept / str(pull) / part)
+
+    # --- What there is ---
+
+    def contents(self) -> list[Any]:
+        """Intervals, rows and watermarks of the derivative: all but the times of commits, and hashes with them in."""
+        dataset = Workspace.open(self.root).storage.get(NAME)
+        found: list[Any] = []
+        for hashed in reversed(list(dataset.chain.iter_blocks())):
+            event = hashed.block.event
+            found.append(type(event).__name__)
+            if isinstance(event, ExecuteTransform):
+                found.append([(str(one.dataset_id), one.prev_offset, one.new_offset) for one in event.query_inputs])
+                found.append((str(event.new_watermark), event.new_checkpoint is not None))
+            if isinstance(event, ExecuteTransform) and event.new_data is not None:
+                path = dataset.layout.data.local_path(event.new_data.physical_hash)
+                assert path is not None
+                found.append(event.new_data.offset_interval)
+                found += read_slice(path).drop_columns(["system_time"]).to_pylist()
+        return found
+
+    def findings(self, *, integrity_only: bool) -> list[Any]:
+        """What a verification has to say."""
+        reports = Workspace.open(self.root).verify(all=True, integrity_only=integrity_only)
+        return [(str(report.handle), finding) for report in reports for finding in report.findings]
+
+    def leftovers(self) -> list[str]:
+        """Files that nobody needs any more: half-written ones, scratch files, sockets of the dead."""
+        odf = self.root / ".odf"
+        holder = (engine := engine_status(odf / "run")) and engine.pid
+        found = [path for path in odf.rglob("*") if path.name.startswith(".tmp-")]
+        for folder in (odf / "run" / "scratch", odf / "run" / "clients"):
+            found += folder.iterdir() if folder.is_dir() else ()
+        if holder:  # an engine that was killed when it had nothing to do leaves its folder to the next one
+            found += (path for path in (odf / "run").glob("engine-worker-*") if path.name != f"engine-worker-{holder}")
+        return [str(path.relative_to(odf)) for path in found]
+
+    def family(self) -> dict[str, int]:
+        """The engine's processes, by what they are; empty when none is running."""
+        status = engine_status(self.root / ".odf" / "run")
+        if status is None:
+            return {}
+        found = {f"descendant {number}": pid for number, pid in enumerate(descendants(status.pid))}
+        found |= {"worker": status.pid, "warden": found["descendant 0"]}
+        if status.java_pid:
+            found |= {"java": status.java_pid, "host": parent_of(status.java_pid)}
+        return found
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes that a process has started, and those that they have."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, IndexError):
+                parents.setdefault(parent_of(int(entry.name)), []).append(int(entry.name))
+    found, open_ = [], [pid]
+    while open_:
+        children = parents.get(open_.pop(), [])
+        found += children
+        open_ += children
+    return found
+
+
+def parent_of(pid: int) -> int:
+    """Who has started a process."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked for its exit code does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def kill(pid: int, what: str) -> None:
+    """SIGKILL, if it is still there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        if what != "coordinator":  # which is counted where its end is seen
+            tally(f"engine: {what}")
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    """Wait for what happens in another process."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)

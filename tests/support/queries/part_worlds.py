@@ -1,0 +1,228 @@
+"""Parts of queries over all rows of small inputs, without pulls: what the laws of keys are tried on.
+
+A part is looked at in full, and over the rows of some keys only, as a pull looks at it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from support.engine.requests import Query, Source, queries
+
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+from odfpy.engine.contract import InputSchema
+from odfpy.engine.spark.execution.tables import Table
+from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
+from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Key, settled
+from odfpy.engine.spark.incremental.properties.times import Clock
+from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
+from odfpy.engine.spark.incremental.state.groups import Groups
+from odfpy.engine.spark.incremental.state.source_rows import Rows
+from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+
+START = datetime(2024, 1, 1, tzinfo=timezone.utc)
+_END = START + timedelta(days=7)
+FIELDS: Sequence[Any] = (pa.field("k", pa.int32()), pa.field("j", pa.int32()))
+"""The columns of every input, beside the event time, which is given in hours after `START`."""
+
+Row = tuple[Any, ...]
+
+
+def prepared(catalyst: Catalyst, folder: Path, query: Query, inputs: Sequence[str], **more: Any) -> Steps:
+    """A query over inputs that are alike; `more` are other parts of the transform."""
+    schemas = [Source(folder, name, FIELDS).schema_file() for name in inputs]
+    tables = [Table.of(InputSchema(name, DEFAULT_VOCABULARY, file)) for name, file in zip(inputs, schemas, strict=True)]
+    return steps_of(catalyst, replace(queries(query), **more), tables, "event_time")
+
+
+@dataclass(frozen=True)
+class _All:
+    """A source of which all rows are new."""
+
+    plan: Node
+
+    def new(self) -> Rows:
+        return Rows(self.plan, only_appends=True, count=0)
+
+    def old(self) -> None:
+        return None
+
+
+@dataclass
+class World:
+    """A transform and all rows of its inputs.
+
+    Attributes:
+        inputs: all rows of each input, see `input_rows`.
+        scratch: a folder for temporary files.
+    """
+
+    catalyst: Catalyst
+    steps: Steps
+    inputs: Sequence[Node]
+    scratch: Path
+    _streams: list[_All] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._streams += [_All(plan) for plan in self.inputs]
+        for block in self.steps.blocks:
+            plan = self.result(block)
+            marks = [self.catalyst.alias(self.catalyst.integer(0), f"mark{at}") for at in range(2)]
+            self._streams.append(_All(self.catalyst.project([*columns(plan), *marks], plan)))
+
+    @property
+    def clock(self) -> Clock:
+        """The watermarks, which have passed all rows."""
+        return Clock(self.catalyst, [int(_END.timestamp()) * 1_000_000] * len(self.inputs))
+
+    def result(self, block: Block, touched: Node | None = None) -> Node:
+        """The rows of a block, or what it makes of the rows of some keys only."""
+        return block.part.built(_Moment(self, block, self._gates(block), touched))
+
+    def keys(self, block: Block) -> Node:
+        """The different keys of all rows, at gates that have all keys of a block: columns `k0`, `k1`..."""
+        gates, found = self._gates(block), []
+        for gate in block.part.gates:
+            new, keys = gates.new(gate), block.keys[gate.number]
+            if new is not None and None not in keys:
+                aliases = [self.catalyst.alias(key, f"k{at}") for at, key in enumerate(keys)]
+                found.append(self.catalyst.project(aliases, new.plan))
+        return self.catalyst.plan(self.catalyst.dataframe(self.catalyst.union(found)).distinct())
+
+    def _gates(self, block: Block) -> GateRows:
+        pull = Pull(self.catalyst, self._streams, self.clock, self.clock, self.scratch, is_first=True)
+        return GateRows(pull, block)
+
+
+def input_rows(catalyst: Catalyst, rows: Sequence[Row]) -> Node:
+    """All rows of an input: hours after `START`, `k`, `j`."""
+    texts = [
+        f"(timestamp'{START + timedelta(hours=hours):%Y-%m-%d %H:%M:%S}', {_literal(k)}, {_literal(j)})"
+        for hours, k, j in rows
+    ]
+    values = f"VALUES {', '.join(texts)}" if texts else "SELECT timestamp'2024-01-01', 0, 0 WHERE false"
+    text = (
+        "SELECT event_time, cast(k AS int) AS k, cast(j AS int) AS j, event_time AS system_time, 0L AS offset, 0 AS op "
+        f"FROM ({values}) AS t(event_time, k, j)"
+    )
+    return catalyst.analyze(catalyst.parse(text))
+
+
+def _literal(value: int | None) -> str:
+    return "NULL" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """All rows of gates, or those of some keys."""
+
+    world: World
+    block: Block
+    gates: GateRows
+    touched: Node | None
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    def rows(self, gate: Gate) -> Node:
+        catalyst, new = self.world.catalyst, self.gates.new(gate)
+        if new is None:
+            return no_rows(catalyst, gate.columns)
+        plan = catalyst.filter(settled(gate.due, self.clock), new.plan) if gate.waits else new.plan
+        chosen = self._of_touched(self.block.keys[gate.number], plan)
+        return multiset(catalyst, Changes(chosen, new.only_appends), gate.columns)
+
+    def groups(self, gate: Gate) -> Groups:
+        groups = self.gates.groups(gate)
+        plan = groups.new
+        if plan is None:
+            return groups.of(None)
+        keys = [key and groups.over_groups(key) for key in self.block.keys[gate.number]]
+        return groups.of(self._of_touched(keys, groups.settled(plan, self.clock, None) if gate.waits else plan))
+
+    def only_grew(self, gate: Gate) -> bool:
+        return True
+
+    def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:
+        catalyst = self.world.catalyst
+        if self.touched is None:
+            return plan
+        pairs = [(key, touched) for key, touched in zip(keys, columns(self.touched), strict=True) if key is not None]
+        same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs]
+        if not same:
+            return plan
+        condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
+        return catalyst.semi_join(plan, self.touched, condition)
+
+
+# --- What a part says of its keys -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The rows of a part in full, and those that two halves of all values of one of its keys give; as text.
+
+    Attributes:
+        misplaced: rows of a half in which something that is said to have the key's value has one of the other half.
+    """
+
+    whole: Counter[str]
+    halves: Counter[str]
+    misplaced: Sequence[str]
+
+
+def halves(world: World, block: Block, at: int) -> Halves:
+    """The rows of a block, and those that the halves of all values of its key `at` give; in one query."""
+    from pyspark.sql import functions
+
+    catalyst, key = world.catalyst, block.part.keys[at]
+    touched = catalyst.dataframe(world.keys(block))
+    whole = _said(world, block, Key({}), world.result(block), None)
+    frames = [whole.withColumn("half", functions.lit(-1))]
+    for number in range(2):
+        chosen = touched.where(_half_of(functions.col(f"k{at}")) == number)
+        frame = _said(world, block, key, world.result(block, catalyst.plan(chosen)), number)
+        frames.append(frame.withColumn("half", functions.lit(number)))
+    rows = reduce(lambda one, other: one.union(other), frames).collect()
+    return Halves(
+        Counter(row["row"] for row in rows if row["half"] < 0),
+        Counter(row["row"] for row in rows if row["half"] >= 0),
+        [row["row"] for row in rows if not row["is_right"]],
+    )
+
+
+def _half_of(value: Any) -> Any:
+    from pyspark.sql import functions
+
+    return functions.pmod(functions.xxhash64(value), functions.lit(2))
+
+
+def _said(world: World, block: Block, key: Key, plan: Node, half: int | None) -> Any:
+    """Rows of a block as JSON, and whether all that is said to have a key's value has one of that half."""
+    from pyspark.sql import functions
+
+    catalyst, by_id = world.catalyst, {column_id(column): column for column in columns(plan)}
+    shown, or_null = (
+        [*(by_id[one] for one in values.columns if one in by_id), *values.expressions]
+        for values in (key.shown, key.or_null)
+    )
+    said = [catalyst.alias(one, f"said{at}") for at, one in enumerate([*shown, *or_null])]
+    data = [f"c{at}" for at in range(len(block.part.columns))]
+    selected = catalyst.dataframe(catalyst.project([*block.part.columns, *said], plan))
+    frame = selected.toDF(*data, *(f"said{at}" for at in range(len(said))))
+    is_right = functions.lit(True)
+    for at in range(len(said)):
+        value = functions.col(f"said{at}")
+        is_one = _half_of(value) == half
+        is_right = is_right & (is_one if at < len(shown) else is_one | value.isNull())
+    row = functions.to_json(functions.struct(*data), {"ignoreNullFields": "false"})
+    return frame.select(row.alias("row"), is_right.alias("is_right"))

@@ -1,0 +1,57 @@
+"""What laws of queries are tried on each time all tests run: one history in which everything happens.
+
+Random histories are many, or small: hypothesis begins with those in which next to nothing comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+from support.queries.cases import Pull, parsed
+
+FIELDS = (pa.field("k", pa.string()), pa.field("v", pa.int32()))
+"""The columns of `a` and of `b`."""
+
+_DAY = "2024-01-0"
+
+_IN_TIME = (
+    ({}, {"a": "1T06", "b": "1T02"}),
+    (
+        {
+            "a": ["+A 1T07 x 1", "+A 1T08 - 0", "+A 1T07 y 2", "+A 1T07 x 3"],
+            "b": ["+A 1T06 x 2", "+A 1T09 y 1", "+A 1T09 - 1"],
+        },
+        {"a": "1T13", "b": "1T11"},
+    ),
+    ({"a": ["+A 1T14 x 1", "+A 1T20 x 0", "+A 1T20 x 0"], "b": ["+A 1T12 x 3"]}, {"a": "2T06", "b": "2T06"}),
+)
+"""Rows and watermarks pull by pull: there are watermarks before there are rows."""
+
+_LATE = (
+    {},
+    {"a": ["+A 1T04 x 1"], "b": ["+A 1T01 y 0"]},
+    {"a": ["-C 1T07 y 2", "+C 1T09 y 3", "-R 1T04 x 1"], "b": ["+A 1T08 x 3", "-R 1T09 y 1"]},
+)
+"""What comes late, or takes back what is there."""
+
+
+def told(inputs: Iterable[str], *, in_time: bool = False) -> list[Pull]:
+    """The pulls of the history.
+
+    Args:
+        inputs: `a`, or `a` and `b`.
+        in_time: without what comes late or takes something back.
+    """
+    inputs = tuple(inputs)
+    pulls = []
+    for (rows, marks), late in zip(_IN_TIME, _LATE, strict=True):
+        lines = {alias: [*([] if in_time else late.get(alias, [])), *rows.get(alias, [])] for alias in inputs}
+        entries = {alias: [_row(line) for line in found] for alias, found in lines.items()}
+        pulls.append(Pull(entries, {alias: f"{_DAY}{mark}:00" for alias, mark in marks.items() if alias in inputs}))
+    return pulls
+
+
+def _row(line: str) -> tuple[object, ...]:
+    op, time, *values = line.split()
+    return parsed(" ".join([op, f"{_DAY}{time}:00", *values]), FIELDS)
