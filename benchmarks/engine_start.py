@@ -27,12 +27,12 @@ from support import REPOSITORY, print_machine
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import OffsetInterval, TransformRequest, TransformResponseSuccess
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
-from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.java import find_java
+from odfpy.engine.worker.training import training_jobs
 
 COLD_GOAL, WARM_GOAL, ACCEPT_GOAL = 4.5, 1.0, 0.05
 PARTS = re.compile(r"ready after \d+ ms: python ([\d.]+) s, java ([\d.]+) s, spark ([\d.]+) s")
@@ -88,7 +88,7 @@ def make_cache(memory: str) -> None:
     if cache is None or not cache.is_wanted:
         sys.exit("No start-up cache can be made here")
     begin = time.monotonic()
-    command = [sys.executable, "-m", "odfpy.engine.spark.process.training", str(cache.path), memory]
+    command = [sys.executable, "-m", "odfpy.engine.worker.training", str(cache.path), memory]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"The training run failed:\n{done.stderr}")

@@ -23,7 +23,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.worker.java import find_java
+from odfpy.engine.spark.process.java import find_java
 from odfpy.errors import EngineUnavailable, IntegrityError, OdfError, WorkspaceNotFound
 
 DISTRIBUTION = "opendatafabric"

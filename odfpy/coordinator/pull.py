@@ -42,7 +42,7 @@ from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.repository.places.open import is_path
-from odfpy.repository.transfer.references import ReferenceNotThere
+from odfpy.repository.reference_transfer import ReferenceNotThere
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext

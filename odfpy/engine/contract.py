@@ -297,7 +297,7 @@ class PreprocessTable:
     Attributes:
         name: its name in the query.
         data_path: a Parquet file with the rows; beside their columns it has their running number, see
-            `odfpy.engine.worker.handover`.
+            `odfpy.engine.spark.rows.handover`.
         watched: columns of which the answer is to tell where they come out unchanged.
     """
 

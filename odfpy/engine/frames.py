@@ -56,9 +56,9 @@ def spark_frame_of_slices(
     Returns:
         None if the session cannot: it runs elsewhere, or has no such types as the slices.
     """
-    from odfpy.engine.spark.execution.tables import Table, lies_readable
     from odfpy.engine.spark.plan.types import spark_schema, to_spark
     from odfpy.engine.spark.process.shared_files import read_parquet
+    from odfpy.engine.spark.rows.tables import Table, lies_readable
 
     session = session or _active()
     if session is None or not _is_here(session):

@@ -89,7 +89,7 @@ def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema 
         return None
     fields = [source.field(name).with_name(shown) for name, shown in wanted]
     if dialect == "spark":
-        from odfpy.engine.spark.execution.arrow_types import handed_type
+        from odfpy.engine.spark.rows.arrow_types import handed_type
 
         types = [handed_type(field.type) for field in fields]
         if not all(types):

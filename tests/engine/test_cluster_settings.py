@@ -12,7 +12,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.cluster import find_cluster
 from odfpy.engine.spark.process.cluster_check import check_folder, check_packages
 from odfpy.engine.spark.process.executor_view import look_around
-from odfpy.engine.worker.java import find_java
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.worker.launch import scrubbed_environment
 from odfpy.errors import EngineUnavailable, UsageError
 

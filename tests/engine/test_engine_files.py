@@ -20,9 +20,9 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseSuccess,
 )
-from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
+from odfpy.engine.worker.training import training_jobs
 from odfpy.errors import EngineError
 
 KNOWN = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.worker.java import find_java
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.worker.launch import fingerprint, scrubbed_environment
 
 

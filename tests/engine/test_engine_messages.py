@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.spark.process.training import training_jobs
 from odfpy.engine.worker.messages import (
     Answer,
     Channel,
@@ -21,6 +20,7 @@ from odfpy.engine.worker.messages import (
     Stage,
     StopRequest,
 )
+from odfpy.engine.worker.training import training_jobs
 from odfpy.errors import MalformedData
 
 Pair = tuple[Channel, Channel]

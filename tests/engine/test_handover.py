@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfpy.data.schemas.retype import retyped
-from odfpy.engine.worker.handover import ROW_NUMBER, hand_over
+from odfpy.engine.spark.rows.handover import ROW_NUMBER, hand_over
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import InvalidQuery
 

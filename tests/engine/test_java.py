@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.engine.worker.java import LEAST_JAVA, find_java
+from odfpy.engine.spark.process.java import LEAST_JAVA, find_java
 from odfpy.errors import EngineUnavailable
 
 

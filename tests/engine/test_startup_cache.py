@@ -15,11 +15,11 @@ from support.engine.session import MEMORY
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import CACHE_SINCE, StartupCache
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.java import find_java
 from odfpy.engine.worker.messages import Status
 
 JAVA = find_java({})
@@ -122,7 +122,7 @@ def test_a_training_run_makes_a_cache_that_java_runs_from(
 ):
     assert cache.is_wanted
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    command = [sys.executable, "-m", "odfpy.engine.spark.process.training", cache.path, MEMORY]
+    command = [sys.executable, "-m", "odfpy.engine.worker.training", cache.path, MEMORY]
     trained = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert trained.returncode == 0, trained.stderr
     assert {path.suffix for path in cache.path.parent.iterdir()} == {".aot", ".lock"}

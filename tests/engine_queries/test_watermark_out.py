@@ -14,7 +14,7 @@ from support.queries.cases import QUICK, Case, Pull, Tuned, instant, run_case
 from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.execution.describe import in_words
-from odfpy.engine.spark.incremental.properties.times import Clock, Least, Of, Shifted, check_advance
+from odfpy.engine.spark.plan.times import Clock, Least, Of, Shifted, check_advance
 from odfpy.errors import InternalError
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.errors import AlreadyExists, DatasetsDiverged, HashMismatch, TransferError
-from odfpy.repository.transfer.references import ReferenceNotThere, copy_reference, fetch_reference, send_reference
+from odfpy.repository.reference_transfer import ReferenceNotThere, copy_reference, fetch_reference, send_reference
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 
 TAG = ReferenceName.of(ReferenceKind.TAG, "v1")

@@ -39,7 +39,7 @@ PROGRAMS = (
     "odfpy.sandbox.check",
     "odfpy.engine.worker.worker",
     "odfpy.engine.datafusion.fork_server",
-    "odfpy.engine.spark.process.training",
+    "odfpy.engine.worker.training",
 )
 
 # What a program does first: it takes the folder out of its own path, as the command `odf` has never had it in.

@@ -53,9 +53,9 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.peer_errors import PeerFailed
 from odfpy.repository.places.http import http_dataset
-from odfpy.repository.smart_transfer.errors import PeerFailed
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
 from odfpy.repository.transfer.simple import HistoryTakenBack, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 

@@ -28,8 +28,8 @@ from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.handover import hand_over
 from odfpy.engine.sql.source_text import MOST_LEVELS, SourceText
-from odfpy.engine.worker.handover import hand_over
 from odfpy.errors import OdfError
 
 pytestmark = pytest.mark.spark

@@ -101,7 +101,7 @@ def info(context: typer.Context, form: Form = None) -> None:
 
 
 def _java() -> dict[str, str]:
-    from odfpy.engine.worker.java import find_java
+    from odfpy.engine.spark.process.java import find_java
 
     try:
         java = find_java()

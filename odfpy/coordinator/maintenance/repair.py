@@ -28,8 +28,8 @@ from odfpy.files import put_aside
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
 from odfpy.repository.places.open import open_dataset
+from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
-from odfpy.repository.transfer.references import ReferenceNotThere
 
 _MOST_TAGS = 20
 """That are told of one place."""

@@ -26,11 +26,11 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
+from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
-from odfpy.repository.transfer.references import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 

@@ -31,9 +31,9 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
-from odfpy.engine.worker.java import find_java
 from odfpy.engine.worker.launch import exit_code, fingerprint, last_words, launch, reap
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import (
@@ -155,7 +155,7 @@ class SparkEngine:
             EngineUnavailable: the worker does not start, or dies.
         """
         from odfpy.engine.responses import as_error
-        from odfpy.engine.worker.handover import hand_over, take_back
+        from odfpy.engine.spark.rows.handover import hand_over, take_back
 
         with self.run.client_scratch() as folder:
             output = folder / "result"

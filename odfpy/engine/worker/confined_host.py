@@ -13,14 +13,14 @@ from typing import Final
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.settings import EngineSettings, SandboxMode
-from odfpy.engine.spark.process.host import SparkHost
+from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
-from odfpy.engine.worker.java import JavaRuntime
 from odfpy.engine.worker.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.engine.worker.sandboxed_host import serve
+from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.limits import Limits, excess, family_of, most_memory
 from odfpy.sandbox.supervisor import Cell, SandboxError, confined, restricted, unconfined

@@ -15,8 +15,8 @@ import odfpy
 from odfpy.codec.tree import to_tree
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.cluster import CLUSTER_VARIABLES
+from odfpy.engine.spark.process.java import JAVA_HOME, JavaRuntime
 from odfpy.engine.spark.process.jvm import spark_home
-from odfpy.engine.worker.java import JAVA_HOME, JavaRuntime
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.python import PROGRAM, module_folders, python_command

@@ -10,7 +10,6 @@ import threading
 import traceback
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.spark.process.host import SparkHost
 from odfpy.engine.worker.messages import (
     Ask,
     Between,
@@ -23,6 +22,7 @@ from odfpy.engine.worker.messages import (
     StartPart,
     Told,
 )
+from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import MalformedData, OdfError
 
 

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import BlocksBatch
 
 MEDIA_TYPE = "application/tar+gzip"

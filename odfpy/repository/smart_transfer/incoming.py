@@ -18,8 +18,8 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetsDiverged, IntegrityError
 from odfpy.repository.divergence import EncodedBlock
 from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import Limits, unpack
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import BlocksBatch
 from odfpy.repository.transfer.simple import ForeignDataset
 from odfpy.repository.transfer.slice_checks import check_slices

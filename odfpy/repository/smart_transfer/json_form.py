@@ -20,7 +20,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 
 T = TypeVar("T")
 

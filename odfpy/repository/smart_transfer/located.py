@@ -21,7 +21,7 @@ from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, Transfer
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.resume import Download
 from odfpy.http.url import parse_url
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Located
 

@@ -22,7 +22,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.repository.objects import ObjectKind
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.json_form import from_json, name_of, to_json
 
 VERSION = 1

@@ -23,8 +23,8 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import Limits, pack
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_id
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,

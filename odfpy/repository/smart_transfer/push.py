@@ -24,8 +24,8 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.archive import Limits, pack
-from odfpy.repository.smart_transfer.errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.incoming import MAX_OBJECT_SIZE, Incoming, commit, place, read_blocks
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,

@@ -22,8 +22,8 @@ from odfpy.chain.signatures import (
     says_signed,
 )
 from odfpy.data.timestamp import Timestamp
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer import messages
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.incoming import Incoming
 from odfpy.repository.smart_transfer.messages import Complete
 from odfpy.repository.smart_transfer.session import AskTakes, Conversation, hear_text, say

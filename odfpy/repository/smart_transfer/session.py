@@ -18,7 +18,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged
 from odfpy.repository.objects import LinkedObject
-from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
+from odfpy.repository.peer_errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (
     Confirmed,
     Internal,

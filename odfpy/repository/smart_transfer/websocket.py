@@ -24,8 +24,8 @@ from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
+from odfpy.repository.peer_errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.places.http import http_dataset
-from odfpy.repository.smart_transfer.errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
 from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER
 from odfpy.repository.smart_transfer.session import (

@@ -30,7 +30,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import HashMismatch, InvalidValue
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import (
     VERSION,
     VERSION_HEADER,

@@ -12,7 +12,7 @@ from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.storage.references import BlockNotFound, NoSuchReference
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
-from odfpy.repository.transfer.references import ReferenceNotThere
+from odfpy.repository.reference_transfer import ReferenceNotThere
 
 TAG = ReferenceKind.TAG
 

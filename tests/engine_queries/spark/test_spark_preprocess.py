@@ -16,7 +16,7 @@ from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponseSuccess
 from odfpy.engine.responses import as_error
 from odfpy.engine.spark.execution.preprocess import OutOfOrder, in_order, preprocess
-from odfpy.engine.worker.handover import hand_over, take_back
+from odfpy.engine.spark.rows.handover import hand_over, take_back
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 pytestmark = pytest.mark.spark

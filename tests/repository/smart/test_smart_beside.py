@@ -19,10 +19,10 @@ from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, ForgedSignature, Sign
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetsDiverged, TransferError
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.peer_errors import AccessRefused
 from odfpy.repository.places.node import node_dataset
-from odfpy.repository.smart_transfer.errors import AccessRefused
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
-from odfpy.repository.transfer.references import fetch_reference, send_reference
+from odfpy.repository.reference_transfer import fetch_reference, send_reference
 from odfpy.repository.transfer.simple import TransferOutcome
 from odfpy.serving.callers.tokens import Scope, Tokens
 

@@ -19,8 +19,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetsDiverged, OdfError
 from odfpy.repository.objects import ObjectKind
+from odfpy.repository.peer_errors import PeerFailed, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.archive import pack
-from odfpy.repository.smart_transfer.errors import PeerFailed, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.messages import (
     BlocksBatch,
     BlocksReply,

@@ -12,7 +12,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, OdfError, TransferError
 from odfpy.http.client import HttpClient
 from odfpy.repository.objects import LinkedObject, ObjectKind, copy_objects
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.located import Downloads, Uploads
 from odfpy.repository.smart_transfer.messages import HeaderRow, TransferUrl
 from odfpy.repository.smart_transfer.session import Located

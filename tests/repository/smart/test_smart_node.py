@@ -13,9 +13,9 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.credentials import Credentials
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
 from odfpy.repository.places.listing import list_datasets
-from odfpy.repository.smart_transfer.errors import AccessRefused, PeerFailed, RemoteCollision
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, visibility_of

@@ -13,7 +13,7 @@ from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import OdfError
 from odfpy.repository.objects import linked_objects
-from odfpy.repository.smart_transfer.errors import ConnectionLost, PeerFailed
+from odfpy.repository.peer_errors import ConnectionLost, PeerFailed
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, serve_pull
 from odfpy.repository.smart_transfer.push import push, serve_push

@@ -11,10 +11,10 @@ from support.chains.smart_pair import Site
 from support.chains.smart_replay import NAMES, Recording, plain, plant, pushed, scripted, trades
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.smart_transfer.pull import serve_pull
 from odfpy.repository.smart_transfer.push import serve_push
 from odfpy.repository.smart_transfer.session import Hear, PeerClosed, Say
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
 
 
 @pytest.fixture(autouse=True)

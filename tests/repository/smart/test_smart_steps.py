@@ -10,7 +10,7 @@ from support.chains.small_datasets import add_slice, dataset_id, make_dataset
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.names import DatasetAlias
-from odfpy.repository.smart_transfer.errors import PeerFailed, RemoteCollision, RemoteHeadMoved
+from odfpy.repository.peer_errors import PeerFailed, RemoteCollision, RemoteHeadMoved
 from odfpy.repository.smart_transfer.messages import (
     AllUploaded,
     Internal,

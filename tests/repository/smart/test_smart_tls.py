@@ -14,7 +14,7 @@ from support.servers.serving import PATIENCE
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import TransferError
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
+from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer, Tls, listen
 from odfpy.serving.settings import ServeSettings

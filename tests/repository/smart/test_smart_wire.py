@@ -25,12 +25,12 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, OdfError, TransferError
+from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer import pull as pulls
 from odfpy.repository.smart_transfer import push as pushes
 from odfpy.repository.smart_transfer import websocket
-from odfpy.repository.smart_transfer.errors import ProtocolViolation
 from odfpy.repository.smart_transfer.session import PeerClosed
-from odfpy.repository.transfer.exchange import fetch_dataset, send_dataset
 from odfpy.repository.transfer.simple import HistoryTakenBack
 from odfpy.serving.callers.tokens import Scope, Tokens
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from support.engine.session import QUICK
 
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import class_path, end, spark_home, spawn
-from odfpy.engine.worker.java import find_java
 
 PATIENCE = 120.0
 WORKERS = ("one", "two")

@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from pyspark.sql.classic.dataframe import DataFrame
 
-from odfpy.engine.spark.execution import write
 from odfpy.engine.spark.plan.catalyst import items
+from odfpy.engine.spark.rows import write
 
 _LOOPS = ("BroadcastNestedLoopJoinExec", "CartesianProductExec")
 _EQUAL = ("EqualTo", "EqualNullSafe")

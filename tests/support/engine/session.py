@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import Jvm, connect, java_command, java_environment, spark_home, spawn
 from odfpy.engine.spark.process.session import open_session
-from odfpy.engine.worker.java import find_java
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:CompileThresholdScaling=0.2", "-XX:ReservedCodeCacheSize=128m")
 """Tests run many small queries once: what the optimizing compiler of Java would cost, it would not bring in again; the

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.engine.worker.java import LEAST_JAVA, JavaRuntime, find_java
+from odfpy.engine.spark.process.java import LEAST_JAVA, JavaRuntime, find_java
 from odfpy.errors import EngineUnavailable
 
 _FOLDER = Path("/usr/lib/jvm")

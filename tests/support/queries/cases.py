@@ -21,7 +21,7 @@ from support.engine.requests import Source, rows_of, success, transform_request
 
 from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
 from odfpy.engine.spark.execution import operations
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parents[2] / "engine_queries" / "corpus"
 LOCK = CORPUS / "hashes.yaml"

@@ -18,15 +18,15 @@ from support.engine.requests import Query, Source, queries
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Key, settled
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
 from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.incremental.state.source_rows import Rows
 from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.tables import Table
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 _END = START + timedelta(days=7)

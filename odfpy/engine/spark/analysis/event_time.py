@@ -12,12 +12,12 @@ from typing import Final
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.execution.tables import Table
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND, see_advance
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.lineage import Origin, origins
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
 from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.spark.plan.times import MILLISECOND, see_advance
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import least_watermark, watermark_at
 
 _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}

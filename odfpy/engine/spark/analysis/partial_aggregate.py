@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.analysis.exact_sums import Summand, can_be_exact, summands_of
 from odfpy.engine.spark.analysis.order import adds_up
-from odfpy.engine.spark.incremental.properties.storable_types import can_be_compared, can_be_stored
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column, subtree
+from odfpy.engine.spark.plan.storable_types import can_be_compared, can_be_stored
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.spark.classes.base import Delta, QueryClass, Step
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -26,6 +25,7 @@ from odfpy.engine.spark.plan.catalyst import (
 )
 from odfpy.engine.spark.plan.lineage import origins
 from odfpy.engine.spark.plan.operators import INPUT
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText
 
 

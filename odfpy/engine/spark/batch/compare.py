@@ -22,11 +22,11 @@ from odfpy.engine.spark.batch.answer import Answer
 from odfpy.engine.spark.batch.near import Nearness
 from odfpy.engine.spark.batch.request import BatchAnswer, Difference, Kind
 from odfpy.engine.spark.batch.tables import WEIGHT, Log, in_one_form, quoted, read_log, sort_key, state_of
-from odfpy.engine.spark.execution.tables import Table
-from odfpy.engine.spark.execution.write import batches_of
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.tables import Table
+from odfpy.engine.spark.rows.write import batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

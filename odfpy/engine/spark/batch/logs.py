@@ -14,10 +14,10 @@ from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.batch.closed import TABLE
 from odfpy.engine.spark.batch.tables import in_one_form, quoted, read_log, seen_as
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InternalError
 

@@ -16,12 +16,12 @@ from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS, operators
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.engine.watermark import input_watermark
 

@@ -17,9 +17,9 @@ from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of
 from odfpy.engine.lateness.policy import Late
-from odfpy.engine.spark.execution.tables import Table, scan
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.rows.tables import Table, scan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,9 +14,9 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.batch.logs import BRANCH, COMMIT, MARKS, OFFSET, OPERATION, SOURCE
 from odfpy.engine.spark.batch.tables import sort_key
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO, Entry, versions_of, with_commits
-from odfpy.engine.spark.execution.write import batches_of
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.rows.write import batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,10 +22,7 @@ from odfpy.engine.contract import (
     TransformRequestInput,
 )
 from odfpy.engine.output import OutputForm
-from odfpy.engine.spark.execution.effort import gathered_rows
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.execution.stateful import Stateful, key_of, ordered, run_blocks, write_rows
-from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Part
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
@@ -33,6 +30,9 @@ from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.types import spark_schema
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.rows.effort import gathered_rows
+from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.errors import InvalidQuery, SchemaError
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalys
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.execution.stateful import Stateful
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.incremental.properties.plan_info import Part
-from odfpy.engine.spark.incremental.properties.times import (
+from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
+from odfpy.engine.spark.plan.lineage import above_inputs, origins
+from odfpy.engine.spark.plan.times import (
     FirstOpenWindow,
     Least,
     Of,
@@ -23,8 +24,7 @@ from odfpy.engine.spark.incremental.properties.times import (
     Times,
     complete_before,
 )
-from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
-from odfpy.engine.spark.plan.lineage import above_inputs, origins
+from odfpy.engine.spark.rows.tables import Table
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.execution.prepare import Prepared

@@ -15,9 +15,9 @@ from odfpy.engine.corrections import CarriedRows, mend_pairs
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, OutputSlice
 from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK, carried_rows, in_input_order
-from odfpy.engine.spark.execution.write import write_file
 from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, carried_rows, in_input_order
+from odfpy.engine.spark.rows.write import write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -29,18 +29,18 @@ from odfpy.engine.spark.execution.converge import write_difference
 from odfpy.engine.spark.execution.describe import described, output_schema
 from odfpy.engine.spark.execution.emit import write_delta
 from odfpy.engine.spark.execution.prepare import prepared
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.execution.stateful import Stateful, watermark_of, write_changes
-from odfpy.engine.spark.execution.tables import Table, name_projected
 from odfpy.engine.spark.execution.tally import tally
-from odfpy.engine.spark.execution.write import batches_of
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.rehearsal import rehearse
 from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session, version_of
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.rows.tables import Table, name_projected
+from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.watermark import input_watermark
 

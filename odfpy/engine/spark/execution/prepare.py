@@ -22,15 +22,15 @@ from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_
 from odfpy.engine.spark.analysis.hints import late_policy
 from odfpy.engine.spark.analysis.stars import without_assigned
 from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.execution.late_table import chosen
 from odfpy.engine.spark.execution.stateful import Stateful, is_known, stateful
-from odfpy.engine.spark.execution.tables import Table, name_input
 from odfpy.engine.spark.incremental.state.correctable import no_windows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.lineage import origins
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.late_table import chosen
+from odfpy.engine.spark.rows.tables import Table, name_input
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
 

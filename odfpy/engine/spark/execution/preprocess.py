@@ -27,8 +27,6 @@ from odfpy.engine.spark.analysis.determinism import check_deterministic, check_r
 from odfpy.engine.spark.analysis.hints import check_no_hints
 from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.classes.row_by_row import RowByRow
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK, in_input_order
-from odfpy.engine.spark.execution.write import batches_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.operators import ARRANGING
@@ -37,8 +35,10 @@ from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.plan.unchanged import unchanged_columns
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, in_input_order
+from odfpy.engine.spark.rows.handover import ROW_NUMBER
+from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import step_texts
-from odfpy.engine.worker.handover import ROW_NUMBER
 from odfpy.errors import UnsupportedQuery
 
 if TYPE_CHECKING:

@@ -19,14 +19,10 @@ from odfpy.engine.contract import SliceDescription, TransformRequest, TransformR
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.spark.classes.row_by_row import carried
-from odfpy.engine.spark.execution.effort import Effort
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
-from odfpy.engine.spark.execution.rows import ROWS_IN_ONE_TASK
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Part
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND, Clock, Times, check_advance
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.state.attempt import Unfinished
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
@@ -35,7 +31,11 @@ from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, Stream
 from odfpy.engine.spark.incremental.state.streams import BlockStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
+from odfpy.engine.spark.plan.times import MILLISECOND, Clock, Times, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import input_watermark, watermark_at
 from odfpy.errors import InvalidQuery
 

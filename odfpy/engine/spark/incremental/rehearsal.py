@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.incremental.state.difference import difference, in_order
 from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.times import Clock
 
 
 def rehearse(catalyst: Catalyst, block: Block, clock: Clock) -> None:

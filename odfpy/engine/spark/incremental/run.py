@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.execution.effort import gathered_rows, read_plan
-from odfpy.engine.spark.execution.rows import write_parquet
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, LookedUp, settled, settles
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.batches import write_parquet
+from odfpy.engine.spark.rows.effort import gathered_rows, read_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

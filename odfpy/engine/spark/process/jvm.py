@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.settings import GUARDS, JVM_OPTIONS
-from odfpy.engine.worker.java import JavaRuntime
 from odfpy.errors import EngineUnavailable
 
 # What Spark reaches into (JavaModuleOptions of Spark 4.3), without the incubating vector module.

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from odfpy import __version__
+from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import class_path, java_command
-from odfpy.engine.worker.java import JavaRuntime
 from odfpy.sandbox.python import python_command, python_environment
 
 CACHE_SINCE: Final = 25
@@ -103,7 +103,7 @@ class StartupCache:
 
     def start_training(self, memory: str | None) -> subprocess.Popen[bytes]:
         """Begin to make it, in a process of its own that outlives this one."""
-        command = python_command("odfpy.engine.spark.process.training", str(self.path), *([memory] if memory else ()))
+        command = python_command("odfpy.engine.worker.training", str(self.path), *([memory] if memory else ()))
         kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # of the worker, goes
         environment = python_environment(kept)
         with self.log.open("wb") as log:

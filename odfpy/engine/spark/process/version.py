@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from odfpy.engine.spark.process.java import JavaRuntime, find_java
 from odfpy.engine.spark.process.settings import engine_version
-from odfpy.engine.worker.java import JavaRuntime, find_java
 
 
 def installed_spark_version() -> str:

@@ -18,7 +18,6 @@ from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Gate, Moment, Part, settled
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND, Clock
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import Groups
@@ -26,6 +25,7 @@ from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_
 from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
 from odfpy.engine.spark.incremental.state.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
 from odfpy.engine.watermark import input_watermark

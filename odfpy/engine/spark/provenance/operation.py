@@ -15,14 +15,14 @@ from odfpy.engine.responses import answered
 from odfpy.engine.spark.classes.base import CARRIED
 from odfpy.engine.spark.execution.prepare import Prepared, prepared
 from odfpy.engine.spark.execution.stateful import Stateful
-from odfpy.engine.spark.execution.tables import Table
-from odfpy.engine.spark.execution.write import batches_of
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrowed, result_keys
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.moment import Then
+from odfpy.engine.spark.rows.tables import Table
+from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.traced_rows import Source, Wanted, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 

@@ -16,13 +16,13 @@ from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.operators.planner import Walk
 from odfpy.engine.spark.incremental.properties.keys import is_window
 from odfpy.engine.spark.incremental.properties.plan_info import Due, Key, Moment, Part, TimeColumn, Trait, Values
-from odfpy.engine.spark.incremental.properties.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
 from odfpy.engine.spark.plan.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
+from odfpy.engine.spark.plan.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
 from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"

@@ -37,9 +37,9 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Validity,
     Values,
 )
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND, Least, Opened, Shifted, Times
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
+from odfpy.engine.spark.plan.times import MILLISECOND, Least, Opened, Shifted, Times
 
 TEMPORAL: Final = "temporal-table join"
 _OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")

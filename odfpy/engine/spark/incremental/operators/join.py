@@ -15,9 +15,9 @@ from odfpy.engine.spark.incremental.operators.planner import Walk
 from odfpy.engine.spark.incremental.properties.comparisons import conjuncts_of, equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.properties.keys import key_of, key_unless_null, never_null, null_of_nulls
 from odfpy.engine.spark.incremental.properties.plan_info import Build, Due, Key, Moment, Part, TimeColumn, Trait, Values
-from odfpy.engine.spark.incremental.properties.times import Clock, Least, Shifted
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import shift_of
+from odfpy.engine.spark.plan.times import Clock, Least, Shifted
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"

@@ -41,10 +41,8 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     rows_of,
 )
 from odfpy.engine.spark.incremental.properties.refusals import misplaced_subquery, not_incremental
-from odfpy.engine.spark.incremental.properties.storable_types import check_rows
 from odfpy.engine.spark.incremental.properties.subqueries import SUBQUERIES, Subqueries, bound
 from odfpy.engine.spark.incremental.properties.time_columns import expanded_windows, time_of
-from odfpy.engine.spark.incremental.properties.times import Least
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -56,6 +54,8 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     subtree,
 )
+from odfpy.engine.spark.plan.storable_types import check_rows
+from odfpy.engine.spark.plan.times import Least
 from odfpy.engine.sql.source_text import SourceText
 
 _SCALAR: Final = "ScalarSubquery"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from odfpy.engine.spark.incremental.operators.planner import Walk
 from odfpy.engine.spark.incremental.properties.keys import united_key
 from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn, Trait
-from odfpy.engine.spark.incremental.properties.times import Least
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, operator_name
+from odfpy.engine.spark.plan.times import Least
 
 
 def set_operation(walk: Walk, plan: Node) -> Part:

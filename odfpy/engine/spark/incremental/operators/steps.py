@@ -11,7 +11,6 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.classes.base import Step
-from odfpy.engine.spark.execution.tables import Table, visible_columns
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators.planner import Walk
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
@@ -20,12 +19,13 @@ from odfpy.engine.spark.incremental.operators.temporal import declared_tables, t
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Part, TimeColumn, block_of
 from odfpy.engine.spark.incremental.properties.refusals import hidden_columns_told, not_of_inputs
-from odfpy.engine.spark.incremental.properties.storable_types import check_rows
-from odfpy.engine.spark.incremental.properties.times import Of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
+from odfpy.engine.spark.plan.storable_types import check_rows
+from odfpy.engine.spark.plan.times import Of
 from odfpy.engine.spark.plan.types import spark_schema
+from odfpy.engine.spark.rows.tables import Table, visible_columns
 from odfpy.engine.sql.source_text import step_texts
 
 

@@ -54,8 +54,6 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Values,
     block_of,
 )
-from odfpy.engine.spark.incremental.properties.storable_types import can_be_key, check_rows
-from odfpy.engine.spark.incremental.properties.times import Clock, Of, Times
 from odfpy.engine.spark.incremental.state.changes import renamed
 from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import MARKS, ORDER, TIME, marks
@@ -67,7 +65,9 @@ from odfpy.engine.spark.incremental.state.versions import (
     versions_of_state,
 )
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.storable_types import can_be_key, check_rows
 from odfpy.engine.spark.plan.time_values import is_time
+from odfpy.engine.spark.plan.times import Clock, Of, Times
 from odfpy.errors import InvalidQuery
 
 

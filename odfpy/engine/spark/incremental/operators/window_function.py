@@ -12,9 +12,9 @@ from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.incremental.operators.planner import Walk
 from odfpy.engine.spark.incremental.properties.plan_info import Best, Part, TimeColumn, Trait
 from odfpy.engine.spark.incremental.properties.refusals import unordered_limit
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.times import Clock
 from odfpy.errors import UnsupportedQuery
 
 RUNNING: Final = "window function"

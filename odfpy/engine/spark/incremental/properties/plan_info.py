@@ -19,9 +19,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.properties.storable_types import can_be_key
-from odfpy.engine.spark.incremental.properties.times import Clock, Times
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, expression_name
+from odfpy.engine.spark.plan.storable_types import can_be_key
+from odfpy.engine.spark.plan.times import Clock, Times
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.state.groups import Groups

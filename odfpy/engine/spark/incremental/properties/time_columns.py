@@ -7,13 +7,6 @@ from typing import Final
 
 from odfpy.engine.spark.incremental.properties.keys import WINDOW_MARK, is_window
 from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn
-from odfpy.engine.spark.incremental.properties.times import (
-    MILLISECOND,
-    FirstOpenWindow,
-    Opened,
-    Shifted,
-    complete_before,
-)
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -29,6 +22,13 @@ from odfpy.engine.spark.plan.catalyst import (
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
 from odfpy.engine.spark.plan.session_windows import is_session
 from odfpy.engine.spark.plan.time_values import is_time
+from odfpy.engine.spark.plan.times import (
+    MILLISECOND,
+    FirstOpenWindow,
+    Opened,
+    Shifted,
+    complete_before,
+)
 
 _CONVERSION: Final = "PreciseTimestampConversion"
 """How Spark counts the microseconds of a time, to find its window."""

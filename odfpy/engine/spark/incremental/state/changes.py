@@ -13,8 +13,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.execution.effort import gathered
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.rows.effort import gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

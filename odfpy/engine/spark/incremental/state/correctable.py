@@ -21,11 +21,11 @@ from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.lateness.slices import late_slices
 from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.execution.late_table import LateRange, LateTable
 from odfpy.engine.spark.incremental.operators.steps import Steps
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Gate
-from odfpy.engine.spark.incremental.properties.times import (
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.times import (
     MILLISECOND,
     Clock,
     FirstOpenWindow,
@@ -35,7 +35,7 @@ from odfpy.engine.spark.incremental.properties.times import (
     Shifted,
     Times,
 )
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.rows.late_table import LateRange, LateTable
 from odfpy.errors import InvalidQuery
 
 

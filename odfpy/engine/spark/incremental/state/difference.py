@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
-from odfpy.engine.spark.incremental.properties.storable_types import has_map
 from odfpy.engine.spark.incremental.state.changes import WEIGHT
+from odfpy.engine.spark.plan.storable_types import has_map
+from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

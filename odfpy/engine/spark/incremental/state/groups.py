@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.execution.effort import gathered, read_plan
-from odfpy.engine.spark.execution.rows import write_parquet
 from odfpy.engine.spark.incremental.properties.plan_info import Due, settled, settles
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.batches import write_parquet
+from odfpy.engine.spark.rows.effort import gathered, read_plan
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.properties.plan_info import Gate

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
-from odfpy.engine.spark.execution.effort import gathered_rows, is_gathered
 from odfpy.engine.spark.incremental.properties.plan_info import Gate
-from odfpy.engine.spark.incremental.properties.times import MILLISECOND
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.plan.times import MILLISECOND
+from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from odfpy.engine.spark.execution.effort import gathered_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Gate
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.effort import gathered_rows
 from odfpy.errors import InternalError
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.execution.effort import gathered_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Gate
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, net, positional
+from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.effort import gathered_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

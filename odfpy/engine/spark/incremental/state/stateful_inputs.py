@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.classes.row_by_row import carried
-from odfpy.engine.spark.execution.effort import read_plan
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Retention, any_of, settled
-from odfpy.engine.spark.incremental.properties.times import Clock
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import GroupRows
@@ -27,7 +25,9 @@ from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
 from odfpy.engine.spark.incremental.state.state_files import Kept, KeptFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
+from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
+from odfpy.engine.spark.rows.effort import read_plan
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -11,15 +11,15 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
-from odfpy.engine.spark.execution.effort import gathered, read_plan
-from odfpy.engine.spark.execution.late_table import chosen
-from odfpy.engine.spark.execution.rows import write_parquet
-from odfpy.engine.spark.execution.tables import Table, scan, visible_columns
 from odfpy.engine.spark.incremental.run import BlockRun
 from odfpy.engine.spark.incremental.state.attempt import Done
 from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import Rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+from odfpy.engine.spark.rows.batches import write_parquet
+from odfpy.engine.spark.rows.effort import gathered, read_plan
+from odfpy.engine.spark.rows.late_table import chosen
+from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,9 +17,9 @@ from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest,
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.plan.failures import cause_of
 from odfpy.engine.spark.process.cluster import PAGE, Cluster, find_cluster
+from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.tracing import TraceRequest
-from odfpy.engine.worker.java import JavaRuntime
 from odfpy.errors import EngineUnavailable, OdfError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The training run that makes a start-up cache: Spark starts, serves requests of every kind, ends.
 
-python -m odfpy.engine.spark.process.training CACHE [MEMORY]
+python -m odfpy.engine.worker.training CACHE [MEMORY]
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from odfpy.engine.contract import (
     Watermark,
 )
 from odfpy.engine.settings import EngineSettings
-from odfpy.engine.spark.process.host import SparkHost
+from odfpy.engine.spark.process.java import JavaRuntime, find_java
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
-from odfpy.engine.worker.java import JavaRuntime, find_java
 from odfpy.engine.worker.messages import Job
+from odfpy.engine.worker.spark_host import SparkHost
 
 _LIMIT_SECONDS: Final = 900
 _ROWS: Final = 20

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.lateness.slices import late_slices
-from odfpy.engine.spark.execution.tables import Table
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.rows.tables import Table
 
 _BUCKET, _FIRST, _LAST, _INPUT, _LIMIT = "bucket", "first", "last", "input", "limit"
 _LARGEST: Final = 62

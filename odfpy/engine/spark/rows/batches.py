@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.classes.base import CARRIED, Delta
-from odfpy.engine.spark.execution.write import write_file
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.engine.spark.rows.write import write_file
 from odfpy.errors import InternalError, UnsupportedQuery
 
 if TYPE_CHECKING:
