@@ -33,7 +33,7 @@ TWO = "m LEFT JOIN n ON m.k = n.k AND coalesce(m.j, 0) = coalesce(n.j, 0)"
 IN_2_HOURS = "n.event_time BETWEEN m.event_time AND m.event_time + INTERVAL 2 HOURS"
 
 ROW_BY_ROW = {"Project", "Filter", "Generate", "Expand", "Union", "CTERelationRef"}
-"""Operators that may stand on gates, and look at one row at a time."""
+"""Operators that may stand on stateful inputs, and look at one row at a time."""
 
 LIMITS = {"GlobalLimit", "LocalLimit", "Offset"}
 """Operators that look at all rows: they have no keys."""
@@ -117,7 +117,7 @@ def catalyst(spark):
 
 
 def each_block(catalyst, tmp_path, text, check):
-    """Look at the blocks of a query over random rows; `check` gets the world and each of them."""
+    """Look at the fragments of a query over random rows; `check` gets the world and each of them."""
     steps = prepared(catalyst, tmp_path, f"SELECT timestamp'2024-01-01' AS event_time, * FROM ({text})", "mno")
 
     @laws
@@ -127,8 +127,8 @@ def each_block(catalyst, tmp_path, text, check):
         with TemporaryDirectory(dir=tmp_path) as scratch:
             inputs = [input_rows(catalyst, some) for some in found]
             world = World(catalyst, steps, inputs, Path(scratch))
-            for block in steps.blocks:
-                check(world, block)
+            for fragment in steps.fragments:
+                check(world, fragment)
 
     law()
     return steps
@@ -146,25 +146,25 @@ TRIED = QUERIES if EXAMPLES else {name: QUERIES[name][:1] for name in ("Join", "
     [pytest.param(name, text, id=f"{name}-{at}") for name in TRIED for at, text in enumerate(TRIED[name])],
 )
 def test_rows_fall_apart_by_every_key_and_have_the_values_of_it_that_are_said(operator, text, catalyst, tmp_path):
-    def check(world, block):
-        for at in range(len(block.part.keys)):
-            found = halves(world, block, at)
+    def check(world, fragment):
+        for at in range(len(fragment.info.keys)):
+            found = halves(world, fragment, at)
             assert found.halves == found.whole
             assert not found.misplaced
 
     steps = each_block(catalyst, tmp_path, text, check)
     assert operator in {found.name for found in operators(steps.last.step.plan)}
-    assert operator in LIMITS or any(block.part.keys for block in steps.blocks)
+    assert operator in LIMITS or any(fragment.info.keys for fragment in steps.fragments)
 
 
 @pytest.mark.parametrize("text", UNIQUE if EXAMPLES else UNIQUE[:1])
 def test_no_two_rows_share_what_rows_are_known_by(text, catalyst, tmp_path):
-    def check(world, block):
-        if block.part.unique is None:
+    def check(world, fragment):
+        if fragment.info.unique is None:
             return
-        at = [f"c{at}" for at, column in enumerate(block.part.columns) if column_id(column) in block.part.unique]
-        rows = catalyst.dataframe(catalyst.project(block.part.columns, world.result(block)))
-        rows = rows.toDF(*(f"c{at}" for at in range(len(block.part.columns))))
+        at = [f"c{at}" for at, column in enumerate(fragment.info.columns) if column_id(column) in fragment.info.unique]
+        rows = catalyst.dataframe(catalyst.project(fragment.info.columns, world.result(fragment)))
+        rows = rows.toDF(*(f"c{at}" for at in range(len(fragment.info.columns))))
         known = Counter(tuple(json.dumps(row[name]) for name in at) for row in rows.select(*at).collect())
         assert max(known.values(), default=1) == 1, known
 

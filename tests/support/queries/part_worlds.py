@@ -19,11 +19,11 @@ from support.engine.requests import Query, Source, queries
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Key, settled
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Key, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
 from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.incremental.state.source_rows import Rows
-from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
+from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, StatefulRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.tables import Table
@@ -73,8 +73,8 @@ class World:
 
     def __post_init__(self) -> None:
         self._streams += [_All(plan) for plan in self.inputs]
-        for block in self.steps.blocks:
-            plan = self.result(block)
+        for fragment in self.steps.fragments:
+            plan = self.result(fragment)
             marks = [self.catalyst.alias(self.catalyst.integer(0), f"mark{at}") for at in range(2)]
             self._streams.append(_All(self.catalyst.project([*columns(plan), *marks], plan)))
 
@@ -83,23 +83,23 @@ class World:
         """The watermarks, which have passed all rows."""
         return Clock(self.catalyst, [int(_END.timestamp()) * 1_000_000] * len(self.inputs))
 
-    def result(self, block: Block, touched: Node | None = None) -> Node:
-        """The rows of a block, or what it makes of the rows of some keys only."""
-        return block.part.built(_Moment(self, block, self._gates(block), touched))
+    def result(self, fragment: Fragment, touched: Node | None = None) -> Node:
+        """The rows of a fragment, or what it makes of the rows of some keys only."""
+        return fragment.info.built(_InputsAt(self, fragment, self._stateful_inputs(fragment), touched))
 
-    def keys(self, block: Block) -> Node:
-        """The different keys of all rows, at gates that have all keys of a block: columns `k0`, `k1`..."""
-        gates, found = self._gates(block), []
-        for gate in block.part.gates:
-            new, keys = gates.new(gate), block.keys[gate.number]
+    def keys(self, fragment: Fragment) -> Node:
+        """The different keys of all rows, at stateful inputs that have all keys of a fragment: columns `k0`, `k1`..."""
+        stateful_inputs, found = self._stateful_inputs(fragment), []
+        for stateful_input in fragment.info.stateful_inputs:
+            new, keys = stateful_inputs.new(stateful_input), fragment.keys[stateful_input.number]
             if new is not None and None not in keys:
                 aliases = [self.catalyst.alias(key, f"k{at}") for at, key in enumerate(keys)]
                 found.append(self.catalyst.project(aliases, new.plan))
         return self.catalyst.plan(self.catalyst.dataframe(self.catalyst.union(found)).distinct())
 
-    def _gates(self, block: Block) -> GateRows:
+    def _stateful_inputs(self, fragment: Fragment) -> StatefulRows:
         pull = Pull(self.catalyst, self._streams, self.clock, self.clock, self.scratch, is_first=True)
-        return GateRows(pull, block)
+        return StatefulRows(pull, fragment)
 
 
 def input_rows(catalyst: Catalyst, rows: Sequence[Row]) -> Node:
@@ -121,35 +121,41 @@ def _literal(value: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class _Moment:
-    """All rows of gates, or those of some keys."""
+class _InputsAt:
+    """All rows of stateful inputs, or those of some keys."""
 
     world: World
-    block: Block
-    gates: GateRows
+    fragment: Fragment
+    stateful_inputs: StatefulRows
     touched: Node | None
 
     @property
     def clock(self) -> Clock:
         return self.world.clock
 
-    def rows(self, gate: Gate) -> Node:
-        catalyst, new = self.world.catalyst, self.gates.new(gate)
+    def rows(self, stateful_input: StatefulInput) -> Node:
+        catalyst, new = self.world.catalyst, self.stateful_inputs.new(stateful_input)
         if new is None:
-            return no_rows(catalyst, gate.columns)
-        plan = catalyst.filter(settled(gate.due, self.clock), new.plan) if gate.waits else new.plan
-        chosen = self._of_touched(self.block.keys[gate.number], plan)
-        return multiset(catalyst, Changes(chosen, new.only_appends), gate.columns)
+            return no_rows(catalyst, stateful_input.columns)
+        plan = (
+            catalyst.filter(is_complete(stateful_input.complete_when, self.clock), new.plan)
+            if stateful_input.waits
+            else new.plan
+        )
+        chosen = self._of_touched(self.fragment.keys[stateful_input.number], plan)
+        return multiset(catalyst, Changes(chosen, new.only_appends), stateful_input.columns)
 
-    def groups(self, gate: Gate) -> Groups:
-        groups = self.gates.groups(gate)
+    def groups(self, stateful_input: StatefulInput) -> Groups:
+        groups = self.stateful_inputs.groups(stateful_input)
         plan = groups.new
         if plan is None:
             return groups.of(None)
-        keys = [key and groups.over_groups(key) for key in self.block.keys[gate.number]]
-        return groups.of(self._of_touched(keys, groups.settled(plan, self.clock, None) if gate.waits else plan))
+        keys = [key and groups.over_groups(key) for key in self.fragment.keys[stateful_input.number]]
+        return groups.of(
+            self._of_touched(keys, groups.is_complete(plan, self.clock, None) if stateful_input.waits else plan)
+        )
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         return True
 
     def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:
@@ -180,17 +186,17 @@ class Halves:
     misplaced: Sequence[str]
 
 
-def halves(world: World, block: Block, at: int) -> Halves:
-    """The rows of a block, and those that the halves of all values of its key `at` give; in one query."""
+def halves(world: World, fragment: Fragment, at: int) -> Halves:
+    """The rows of a fragment, and those that the halves of all values of its key `at` give; in one query."""
     from pyspark.sql import functions
 
-    catalyst, key = world.catalyst, block.part.keys[at]
-    touched = catalyst.dataframe(world.keys(block))
-    whole = _said(world, block, Key({}), world.result(block), None)
+    catalyst, key = world.catalyst, fragment.info.keys[at]
+    touched = catalyst.dataframe(world.keys(fragment))
+    whole = _said(world, fragment, Key({}), world.result(fragment), None)
     frames = [whole.withColumn("half", functions.lit(-1))]
     for number in range(2):
         chosen = touched.where(_half_of(functions.col(f"k{at}")) == number)
-        frame = _said(world, block, key, world.result(block, catalyst.plan(chosen)), number)
+        frame = _said(world, fragment, key, world.result(fragment, catalyst.plan(chosen)), number)
         frames.append(frame.withColumn("half", functions.lit(number)))
     rows = reduce(lambda one, other: one.union(other), frames).collect()
     return Halves(
@@ -206,8 +212,8 @@ def _half_of(value: Any) -> Any:
     return functions.pmod(functions.xxhash64(value), functions.lit(2))
 
 
-def _said(world: World, block: Block, key: Key, plan: Node, half: int | None) -> Any:
-    """Rows of a block as JSON, and whether all that is said to have a key's value has one of that half."""
+def _said(world: World, fragment: Fragment, key: Key, plan: Node, half: int | None) -> Any:
+    """Rows of a fragment as JSON, and whether all that is said to have a key's value has one of that half."""
     from pyspark.sql import functions
 
     catalyst, by_id = world.catalyst, {column_id(column): column for column in columns(plan)}
@@ -216,8 +222,8 @@ def _said(world: World, block: Block, key: Key, plan: Node, half: int | None) ->
         for values in (key.shown, key.or_null)
     )
     said = [catalyst.alias(one, f"said{at}") for at, one in enumerate([*shown, *or_null])]
-    data = [f"c{at}" for at in range(len(block.part.columns))]
-    selected = catalyst.dataframe(catalyst.project([*block.part.columns, *said], plan))
+    data = [f"c{at}" for at in range(len(fragment.info.columns))]
+    selected = catalyst.dataframe(catalyst.project([*fragment.info.columns, *said], plan))
     frame = selected.toDF(*data, *(f"said{at}" for at in range(len(said))))
     is_right = functions.lit(True)
     for at in range(len(said)):

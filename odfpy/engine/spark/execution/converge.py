@@ -23,8 +23,8 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.output import OutputForm
 from odfpy.engine.spark.execution.stateful import Stateful, key_of, ordered, run_blocks, write_rows
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Part
-from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
+from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
 from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
@@ -54,8 +54,8 @@ def write_difference(
     whole = replace(request, query_inputs=tuple(map(_from_beginning, request.query_inputs)), prev_checkpoint_path=None)
     runs = run_blocks(ready, whole, engine, rows_in_one_task)
     output = ready.steps.output
-    part, pull = ready.steps.last.part, runs.pull
-    run = BlockRun(pull, _block_of_rows(part, len(pull.streams))) if output is None else runs.blocks[-1]
+    info, pull = ready.steps.last.info, runs.pull
+    run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
     result = _Result(ready, ready.form, run.changes().drop(WEIGHT))
     before = None
     if recorded is not None and so_far is not None:
@@ -63,7 +63,7 @@ def write_difference(
         result = result.fitted(recorded)
         before = _state_of(ready, table, result)
     changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
-    key = key_of(part) if before is None or _is_unique(before, key_of(part)) else None
+    key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
     slices = write_rows(request, result.form, ordered(changed, key, result.form.sources[0]))
     runs.keep(whole, engine)
     return slices
@@ -86,10 +86,16 @@ def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
     )
 
 
-def _block_of_rows(part: Part, source: int) -> Block:
-    """A part that is row by row as a block, which gives the state of its rows."""
-    gate = Gate(0, part.free, part.columns, ())
-    return Block(source, Part(part.columns, build=lambda moment: moment.rows(gate), gates=(gate,)), {0: ()})
+def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
+    """A part that is row by row as a fragment, which gives the state of its rows."""
+    stateful_input = StatefulInput(0, info.free, info.columns, ())
+    return Fragment(
+        source,
+        PlanInfo(
+            info.columns, build=lambda inputs_at: inputs_at.rows(stateful_input), stateful_inputs=(stateful_input,)
+        ),
+        {0: ()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalys
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.event_time import event_time_origins, watermark_passes
 from odfpy.engine.spark.execution.stateful import Stateful
-from odfpy.engine.spark.incremental.properties.plan_info import Part
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
 from odfpy.engine.spark.plan.lineage import above_inputs, origins
 from odfpy.engine.spark.plan.times import (
@@ -40,7 +40,7 @@ def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeRes
     key = primary_key(ready)
     if isinstance(ready, Stateful):
         steps = tuple(
-            _stateful_step(found.step.alias, found.step.source.text, found.part) for found in ready.steps.steps
+            _stateful_step(found.step.alias, found.step.source.text, found.info) for found in ready.steps.steps
         )
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
         reason = "as far as the query tells, rows of any time may still come or be taken back."
@@ -82,10 +82,10 @@ def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
     final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
     if not isinstance(ready, Stateful):
         return _passed_key(ready, final)
-    part = ready.steps.last.part
-    if part.unique is None:
+    info = ready.steps.last.info
+    if info.unique is None:
         return None
-    return tuple(final[at] for at, column in enumerate(part.columns) if column_id(column) in part.unique)
+    return tuple(final[at] for at, column in enumerate(info.columns) if column_id(column) in info.unique)
 
 
 def _passed_key(ready: Prepared, final: Mapping[int, str]) -> tuple[str, ...] | None:
@@ -117,13 +117,14 @@ def _may_keep_half(operator: Node, table: Table) -> bool:
     return any(way.column in hidden for way in ways)
 
 
-def _stateful_step(alias: str | None, text: str, part: Part) -> StepAnalysis:
-    if part.free is not None:
+def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis:
+    if info.free is not None:
         return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
-    if part.is_constant:
+    if info.is_constant:
         return StepAnalysis(alias, text, "constants", "every result row comes from the query itself", "nothing")
     names, reasons, states = (
-        list(dict.fromkeys(getattr(trait, field) for trait in part.traits)) for field in ("name", "reason", "state")
+        list(dict.fromkeys(getattr(requirement, field) for requirement in info.requirements))
+        for field in ("name", "reason", "state")
     )
     return StepAnalysis(alias, text, " + ".join(names), "; ".join(reasons), "; ".join(states))
 
@@ -142,23 +143,23 @@ def in_words(times: Times, names: Sequence[str]) -> str:
         case Of(source):
             return f"the watermark of `{names[source]}`"
         case Least():
-            words = list(dict.fromkeys(in_words(part, names) for part in _compared(times)))
+            words = list(dict.fromkeys(in_words(bound, names) for bound in _compared(times)))
             return words[0] if len(words) == 1 else "the least of: " + ", ".join(words)
-        case Shifted(part, -1_000):
-            return f"just before {in_words(part, names)}"
-        case Shifted(part, micros):
-            return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(part, names)}"
-        case Opened(expression, _, part):
-            return f"{_sql(expression)} at {in_words(complete_before(part), names)}"
-        case FirstOpenWindow(_, _, part):
-            return f"the start of the first window that is open at {in_words(part, names)}"
+        case Shifted(bound, -1_000):
+            return f"just before {in_words(bound, names)}"
+        case Shifted(bound, micros):
+            return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(bound, names)}"
+        case Opened(expression, _, bound):
+            return f"{_sql(expression)} at {in_words(complete_before(bound), names)}"
+        case FirstOpenWindow(_, _, bound):
+            return f"the start of the first window that is open at {in_words(bound, names)}"
     return "a time that follows from the watermarks of the inputs"
 
 
 def _compared(times: Times) -> Iterator[Times]:
     """What a watermark is the least of; the least of others' least is that of all of them."""
-    for part in times.parts if isinstance(times, Least) else (times,):
-        yield from _compared(part) if isinstance(part, Least) else (part,)
+    for bound in times.parts if isinstance(times, Least) else (times,):
+        yield from _compared(bound) if isinstance(bound, Least) else (bound,)
 
 
 def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:

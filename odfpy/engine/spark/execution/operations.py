@@ -77,8 +77,8 @@ def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuc
     tables = tuple(Table.of(source) for source in request.inputs)
     with prepared(spark, request.transform, request.vocab, tables) as ready:
         if isinstance(ready, Stateful):
-            for block in ready.steps.blocks:
-                rehearse(ready.catalyst, block, Clock(ready.catalyst, [None] * len(tables)))
+            for fragment in ready.steps.fragments:
+                rehearse(ready.catalyst, fragment, Clock(ready.catalyst, [None] * len(tables)))
         return described(ready, tables)
 
 

@@ -1,4 +1,4 @@
-"""Transforms of which a step is not row by row: run block by block, each over the changes of those before."""
+"""Transforms of which a step is not row by row: run fragment by fragment, each over the changes of those before."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Part
-from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
+from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.attempt import Unfinished
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, Stream
-from odfpy.engine.spark.incremental.state.streams import BlockStream, HistoryNeeded, streams_of
+from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, Times, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
@@ -54,7 +54,7 @@ class Stateful:
 
     Attributes:
         catalyst: the session of this request.
-        steps: what the queries are, and the blocks they are processed in.
+        steps: what the queries are, and the fragments they are processed in.
         form: the columns of the output.
         late: what becomes of late rows.
         scratch: a folder for temporary files.
@@ -69,8 +69,8 @@ class Stateful:
     @property
     def watermark(self) -> Times | None:
         """The watermark of the output, None when it does not advance."""
-        part = self.steps.last.part
-        time = part.times.get(column_id(part.columns[self.form.sources[0]]))
+        info = self.steps.last.info
+        time = info.times.get(column_id(info.columns[self.form.sources[0]]))
         return None if time is None or time.windows else time.watermark
 
 
@@ -156,7 +156,7 @@ def write_changes(
         if output is None:
             slices = _write_last_step(ready, request, runs)
         else:
-            changed = ordered(runs.blocks[-1].changes(), key_of(output.part), ready.form.sources[0])
+            changed = ordered(runs.fragments[-1].changes(), key_of(output.info), ready.form.sources[0])
             slices = write_rows(request, ready.form, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
@@ -167,17 +167,17 @@ def write_changes(
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The blocks of a transform during a pull, and how many rows each of them has to do with."""
+    """The fragments of a transform during a pull, and how many rows each of them has to do with."""
 
     pull: Pull
-    blocks: tuple[BlockRun, ...]
+    fragments: tuple[FragmentRun, ...]
     effort: Effort
     counts: tuple[int, ...]
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint."""
         files: dict[str, tuple[Path, KeptRows]] = {}
-        for run, count in zip(self.blocks, self.counts, strict=True):
+        for run, count in zip(self.fragments, self.counts, strict=True):
             self.effort.set(count)
             files.update(run.keep())
         manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
@@ -192,12 +192,22 @@ def run_blocks(
     rows_in_one_task: int = ROWS_IN_ONE_TASK,
     unfinished: Unfinished | None = None,
 ) -> Runs:
-    """Run all blocks but the one that is the output, which is ready to be run, and those that are done already."""
+    """Run all fragments but the one that is the output, which is ready to be run, and those that are done already."""
     catalyst, sources = ready.catalyst, request.query_inputs
     counts = [_count(source) for source in sources]
     before, after = _clocks(catalyst, sources)
-    gates = [gate for block in ready.steps.blocks for gate in block.part.gates]
-    check_advance([due.limit for gate in gates for due in (*gate.due, *gate.forget, *gate.late)], before, after)
+    stateful_inputs = [
+        stateful_input for fragment in ready.steps.fragments for stateful_input in fragment.info.stateful_inputs
+    ]
+    check_advance(
+        [
+            complete_when.limit
+            for stateful_input in stateful_inputs
+            for complete_when in (*stateful_input.complete_when, *stateful_input.forget, *stateful_input.late)
+        ],
+        before,
+        after,
+    )
     streams: list[Stream] = list(streams_of(catalyst, sources, ready.late, ready.scratch))
     # Constants may have been given before there were any rows.
     is_new = request.next_offset == 0 or request.query_changed
@@ -206,26 +216,32 @@ def run_blocks(
     effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
-    runs = tuple(BlockRun(pull, block) for block in ready.steps.blocks)
+    runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:
-        rows.append(sum(counts[number] for gate in run.block.part.gates for number in sources_read(gate.plan)))
+        rows.append(
+            sum(
+                counts[number]
+                for stateful_input in run.fragment.info.stateful_inputs
+                for number in sources_read(stateful_input.plan)
+            )
+        )
         effort.set(rows[-1])
-        if run.block is not ready.steps.output:
-            path = ready.scratch / f"block-{run.block.source}.parquet"
+        if run.fragment is not ready.steps.output:
+            path = ready.scratch / f"block-{run.fragment.source}.parquet"
             made = _made(run, path, unfinished)
             streams.append(made)
             counts.append(made.count)
     return Runs(pull, runs, effort, tuple(rows))
 
 
-def _made(run: BlockRun, path: Path, unfinished: Unfinished | None) -> BlockStream:
-    """What changes in a block."""
-    source = run.block.source
+def _made(run: FragmentRun, path: Path, unfinished: Unfinished | None) -> FragmentStream:
+    """What changes in a fragment."""
+    source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
-        return BlockStream.again(run, path, done)
-    made = BlockStream.of(run, path, ordered(run.changes(), key_of(run.block.part), None))
+        return FragmentStream.again(run, path, done)
+    made = FragmentStream.of(run, path, ordered(run.changes(), key_of(run.fragment.info), None))
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made
@@ -242,9 +258,9 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: Runs) -> 
     """The last step is row by row: what changes in its sources passes through it."""
     new = [source.new() for source in runs.pull.streams]
     runs.effort.set(sum(rows.count for rows in new if rows is not None))
-    catalyst, part = ready.catalyst, ready.steps.last.part
-    delta = carried(catalyst, part.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
-    aliases = {block.source: block.alias or "a step" for block in ready.steps.blocks}
+    catalyst, info = ready.catalyst, ready.steps.last.info
+    delta = carried(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+    aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]
     return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
@@ -267,10 +283,10 @@ def _clocks(catalyst: Catalyst, sources: Sequence[TransformRequestInput]) -> tup
     return before, Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
 
 
-def key_of(part: Part) -> list[str] | None:
+def key_of(info: PlanInfo) -> list[str] | None:
     """The columns by which a row is known, in the order of the columns; None when none are known."""
-    positions = {column_id(column): at for at, column in enumerate(part.columns)}
-    return None if part.unique is None else [f"c{at}" for at in sorted(positions[column] for column in part.unique)]
+    positions = {column_id(column): at for at, column in enumerate(info.columns)}
+    return None if info.unique is None else [f"c{at}" for at in sorted(positions[column] for column in info.unique)]
 
 
 def ordered(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:

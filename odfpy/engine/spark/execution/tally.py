@@ -42,13 +42,17 @@ def _too_late(ready: Stateful, request: TransformRequest) -> int:
         return 0
     new = [stream.new() for stream in streams_of(catalyst, sources, ready.late, ready.scratch)]
     found = []
-    for gate in (gate for block in ready.steps.blocks for gate in block.part.gates):
-        if not has_windows(gate, len(sources)):
+    for stateful_input in (
+        stateful_input for fragment in ready.steps.fragments for stateful_input in fragment.info.stateful_inputs
+    ):
+        if not has_windows(stateful_input, len(sources)):
             continue
-        delta = carried(catalyst, gate.plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
-        plan = limit.dropped(gate, delta)
+        delta = carried(catalyst, stateful_input.plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+        plan = limit.dropped(stateful_input, delta)
         if plan is not None:
-            by_name: dict[str, Node] = {column.name(): column for column in columns(plan)[len(gate.columns) :]}
+            by_name: dict[str, Node] = {
+                column.name(): column for column in columns(plan)[len(stateful_input.columns) :]
+            }
             marks = [by_name["__odf_input"], by_name["__odf_offset"]]
             found.append(catalyst.dataframe(catalyst.project(marks, plan)))
     return reduce(lambda one, other: one.union(other), found).distinct().count() if found else 0

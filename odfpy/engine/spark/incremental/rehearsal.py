@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.incremental.state.difference import difference, in_order
 from odfpy.engine.spark.incremental.state.groups import Groups
@@ -17,42 +17,42 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.times import Clock
 
 
-def rehearse(catalyst: Catalyst, block: Block, clock: Clock) -> None:
-    """Build what a pull of a block emits after rows have been taken back.
+def rehearse(catalyst: Catalyst, fragment: Fragment, clock: Clock) -> None:
+    """Build what a pull of a fragment emits after rows have been taken back.
 
     Args:
         catalyst: the session.
-        block: the block.
+        fragment: the fragment.
         clock: watermarks that are not known.
 
     Raises:
         UnsupportedQuery, Py4JJavaError, PySparkException: it cannot be built.
     """
-    part = block.part
-    plan = catalyst.project(part.columns, part.built(_NoRows(catalyst, clock)))
-    result = catalyst.dataframe(plan).toDF(*(f"c{at}" for at in range(len(part.columns))))
+    info = fragment.info
+    plan = catalyst.project(info.columns, info.built(_NoRows(catalyst, clock)))
+    result = catalyst.dataframe(plan).toDF(*(f"c{at}" for at in range(len(info.columns))))
     in_order(difference(result, result), None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class _NoRows:
-    """The rows of gates while there are none, and nothing is known of them."""
+    """The rows of stateful inputs while there are none, and nothing is known of them."""
 
     catalyst: Catalyst
     clock: Clock
 
-    def rows(self, gate: Gate) -> Node:
-        """The rows of a gate."""
-        return no_rows(self.catalyst, gate.columns)
+    def rows(self, stateful_input: StatefulInput) -> Node:
+        """The rows of a stateful input."""
+        return no_rows(self.catalyst, stateful_input.columns)
 
-    def groups(self, gate: Gate) -> Groups:
-        """The partial results of a gate that has them."""
-        if gate.groups is None:
+    def groups(self, stateful_input: StatefulInput) -> Groups:
+        """The partial results of a stateful input that has them."""
+        if stateful_input.groups is None:
             raise TypeError("rows of this gate are no groups")
-        by_value = not gate.groups.is_linear
-        made = gate.groups.of_rows(self.rows(gate), by_value=by_value)
-        return Groups(gate.groups.with_group_columns(made), by_value)
+        by_value = not stateful_input.groups.is_linear
+        made = stateful_input.groups.of_rows(self.rows(stateful_input), by_value=by_value)
+        return Groups(stateful_input.groups.with_group_columns(made), by_value)
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         """Whether all rows of a log that there ever were are known to be appended, which will not stay so."""
-        return gate.log is None
+        return stateful_input.log is None

@@ -1,9 +1,9 @@
-"""One pull of a block (design: "One pull of a stateful step").
+"""One pull of a fragment (design: "One pull of a stateful step").
 
 1. touched keys: those of the new rows, and those of rows that settle because the watermark moved
-2. the block over the rows of these keys as they were, with the watermarks of then
-3. the block over the rows of these keys as they are, with the watermarks of now
-4. the difference is what the block emits, and rows that can still matter are kept
+2. the fragment over the rows of these keys as they were, with the watermarks of then
+3. the fragment over the rows of these keys as they are, with the watermarks of now
+4. the difference is what the fragment emits, and rows that can still matter are kept
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, LookedUp, settled, settles
+from odfpy.engine.spark.incremental.properties.plan_info import (
+    Fragment,
+    Lookup,
+    StatefulInput,
+    becomes_complete,
+    is_complete,
+)
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.groups import Groups
-from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows, Pull
+from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, StatefulRows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
@@ -30,26 +36,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class BlockRun:
-    """One block in one pull."""
+class FragmentRun:
+    """One fragment in one pull."""
 
-    def __init__(self, pull: Pull, block: Block) -> None:
+    def __init__(self, pull: Pull, fragment: Fragment) -> None:
         self.pull = pull
-        self.block = block
-        self.rows = GateRows(pull, block)
+        self.fragment = fragment
+        self.rows = StatefulRows(pull, fragment)
 
     def changes(self) -> DataFrame:
-        """What the block emits: columns `c0`, `c1`... of its part, and a weight."""
+        """What the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
         if self._only_settles():
             return difference(
-                None, self._result(_Moment(self, self.pull.after, None, is_after=True, only_settled=True))
+                None, self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
             )
         gained = self._gained()
         if gained is not None:
             return difference(None, gained)
         touched = self._touched()
-        after = self._result(_Moment(self, self.pull.after, touched, is_after=True))
-        return difference(self._result(_Moment(self, self.pull.before, touched, is_after=False)), after)
+        after = self._result(_InputsAt(self, self.pull.after, touched, is_after=True))
+        return difference(self._result(_InputsAt(self, self.pull.before, touched, is_after=False)), after)
 
     def before(self) -> Node | None:
         """The result as it was before the pull: its columns, offset 0 and `+A`; None when there was none.
@@ -60,7 +66,7 @@ class BlockRun:
         if self.pull.is_first:
             return None
         catalyst = self.pull.catalyst
-        plan = catalyst.plan(self._result(_Moment(self, self.pull.before, None, is_after=False, in_full=True)))
+        plan = catalyst.plan(self._result(_InputsAt(self, self.pull.before, None, is_after=False, in_full=True)))
         offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # as those of inputs, which a UNION puts beside
         marks = [catalyst.alias(offset, "__odf_offset"), catalyst.alias(catalyst.integer(0), "__odf_op")]
         return catalyst.project([*columns(plan), *marks], plan)
@@ -68,12 +74,12 @@ class BlockRun:
     def keep(self) -> Mapping[str, tuple[Path, KeptRows]]:
         """Write down what the next pull may need; files by name."""
         found = {}
-        for gate in self.block.part.gates:
-            if gate.groups is not None:
-                if (groups := self.rows.groups(gate).keep()) is not None:
+        for stateful_input in self.fragment.info.stateful_inputs:
+            if stateful_input.groups is not None:
+                if (groups := self.rows.groups(stateful_input).keep()) is not None:
                     found[groups[1].name] = groups
                 continue
-            kept = self.rows.keep(gate)
+            kept = self.rows.keep(stateful_input)
             if kept is None:
                 continue
             found.update({rows.name: (path, rows) for path, rows in kept.files})
@@ -88,96 +94,121 @@ class BlockRun:
 
     def _only_settles(self) -> bool:
         """Whether nothing of before can change, so that what settles now is all there is to emit."""
-        gates = self.block.part.gates
-        if not gates or self.pull.is_first:
+        stateful_inputs = self.fragment.info.stateful_inputs
+        if not stateful_inputs or self.pull.is_first:
             return self.pull.is_first  # constants come once
         return (
-            all(self._only_settles_at(gate) or gate.looked_up is not None for gate in gates)
+            all(
+                self._only_settles_at(stateful_input) or stateful_input.looked_up is not None
+                for stateful_input in stateful_inputs
+            )
             and not self.rows.needs_history()
         )
 
-    def _only_settles_at(self, gate: Gate) -> bool:
-        return gate.waits and (gate.groups is None or self.rows.on_time(gate))
+    def _only_settles_at(self, stateful_input: StatefulInput) -> bool:
+        return stateful_input.waits and (stateful_input.groups is None or self.rows.on_time(stateful_input))
 
     def _gained(self) -> DataFrame | None:
-        """What new rows add to a result of which each row is made of one row of every gate; None if that is not all."""
-        gates = self.block.part.gates
-        if not self.block.part.is_product or any(gate.waits or gate.due for gate in gates):
+        """Return what new rows add to a product of the stateful inputs; None if more than adding is to be done."""
+        stateful_inputs = self.fragment.info.stateful_inputs
+        if not self.fragment.info.is_product or any(
+            stateful_input.waits or stateful_input.complete_when for stateful_input in stateful_inputs
+        ):
             return None
-        parts = [part for gate in gates for part in (self.rows.old(gate), self.rows.new(gate)) if part is not None]
-        if not all(part.only_appends for part in parts):
+        parts = [
+            rows
+            for stateful_input in stateful_inputs
+            for rows in (self.rows.old(stateful_input), self.rows.new(stateful_input))
+            if rows is not None
+        ]
+        if not all(rows.only_appends for rows in parts):
             return None
         frames = [
-            self._result(_Moment(self, self.pull.after, None, is_after=True, added=gate.number))
-            for gate in gates
-            if self.rows.new(gate) is not None
+            self._result(_InputsAt(self, self.pull.after, None, is_after=True, added=stateful_input.number))
+            for stateful_input in stateful_inputs
+            if self.rows.new(stateful_input) is not None
         ]
         return reduce(lambda one, other: one.union(other), frames) if frames else None
 
-    def _result(self, moment: _Moment) -> DataFrame:
-        part, catalyst = self.block.part, self.pull.catalyst
-        frame = catalyst.dataframe(catalyst.project(part.columns, part.built(moment)))
-        return frame.toDF(*(f"c{at}" for at in range(len(part.columns))))
+    def _result(self, inputs_at: _InputsAt) -> DataFrame:
+        info, catalyst = self.fragment.info, self.pull.catalyst
+        frame = catalyst.dataframe(catalyst.project(info.columns, info.built(inputs_at)))
+        return frame.toDF(*(f"c{at}" for at in range(len(info.columns))))
 
-    def multiset(self, gate: Gate, parts: Sequence[Changes]) -> Node:
-        """The rows of a gate that some changes amount to, with its columns."""
+    def multiset(self, stateful_input: StatefulInput, parts: Sequence[Changes]) -> Node:
+        """The rows of a stateful input that some changes amount to, with its columns."""
         catalyst = self.pull.catalyst
         if parts:
-            return multiset(catalyst, together(catalyst, parts), gate.columns)
-        return no_rows(catalyst, gate.columns)
+            return multiset(catalyst, together(catalyst, parts), stateful_input.columns)
+        return no_rows(catalyst, stateful_input.columns)
 
     # --- Keys ---
 
     def _touched(self) -> _Touched | None:
         """The keys that this pull touches, None when all are."""
-        if not any(self.block.keys.values()):
+        if not any(self.fragment.keys.values()):
             return None
-        frames = [frame for gate in self.block.part.gates for frame in self._touched_at(gate)]
+        frames = [
+            frame for stateful_input in self.fragment.info.stateful_inputs for frame in self._touched_at(stateful_input)
+        ]
         if not frames:
             return None
-        path = self.pull.scratch / f"touched-{self.block.source}.parquet"
+        path = self.pull.scratch / f"touched-{self.fragment.source}.parquet"
         keys = gathered_rows(reduce(lambda one, other: one.union(other), frames)).distinct()
-        if all(gate.groups is not None for gate in self.block.part.gates):
+        if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
             return _Touched(self.pull.catalyst.plan(keys))  # which are of files
         write_parquet(path, keys, even_if_empty=True)
         return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]))
 
-    def _touched_at(self, gate: Gate) -> list[DataFrame]:
+    def _touched_at(self, stateful_input: StatefulInput) -> list[DataFrame]:
         pull = self.pull
-        if gate.groups is not None:
-            return self._touched_groups(gate)
+        if stateful_input.groups is not None:
+            return self._touched_groups(stateful_input)
         found = []
-        old, new = self.rows.old(gate), self.rows.counted(gate)
-        if new is not None and gate.looked_up is not None and None in self.block.keys[gate.number]:
-            found += self._looking_up(gate.looked_up, new)
+        old, new = self.rows.old(stateful_input), self.rows.counted(stateful_input)
+        if (
+            new is not None
+            and stateful_input.looked_up is not None
+            and None in self.fragment.keys[stateful_input.number]
+        ):
+            found += self._looking_up(stateful_input.looked_up, new)
         elif new is not None:
-            found.append(self._keys(gate, new.plan, settled(gate.due, pull.after) if gate.waits else None))
-        if gate.due:
-            closes = settles(gate.due, pull.before, pull.after)
-            found += [self._keys(gate, rows.plan, closes) for rows in (old, new) if rows is not None]
+            found.append(
+                self._keys(
+                    stateful_input,
+                    new.plan,
+                    is_complete(stateful_input.complete_when, pull.after) if stateful_input.waits else None,
+                )
+            )
+        if stateful_input.complete_when:
+            closes = becomes_complete(stateful_input.complete_when, pull.before, pull.after)
+            found += [self._keys(stateful_input, rows.plan, closes) for rows in (old, new) if rows is not None]
         return found
 
-    def _touched_groups(self, gate: Gate) -> list[DataFrame]:
-        groups, (was, now) = self.rows.groups(gate), (self.pull.before, self.pull.after)
+    def _touched_groups(self, stateful_input: StatefulInput) -> list[DataFrame]:
+        groups, (was, now) = self.rows.groups(stateful_input), (self.pull.before, self.pull.after)
         found = []
         for plan, is_new in ((groups.old, False), (groups.new, True)):
-            if plan is None or not (is_new or gate.due):
+            if plan is None or not (is_new or stateful_input.complete_when):
                 continue
-            rows = groups.settled(plan, now, None if is_new else was) if gate.due else plan
-            found.append(self._keys(gate, rows, over=groups.over_groups))
+            rows = groups.is_complete(plan, now, None if is_new else was) if stateful_input.complete_when else plan
+            found.append(self._keys(stateful_input, rows, over=groups.over_groups))
         return found
 
-    def _looking_up(self, looked_up: LookedUp, changed: Changes) -> list[DataFrame]:
+    def _looking_up(self, looked_up: Lookup, changed: Changes) -> list[DataFrame]:
         """The keys of rows that look up what has changed."""
         catalyst = self.pull.catalyst
-        gate = next(one for one in self.block.part.gates if one.number == looked_up.by)
-        found = [part for part in (self.rows.old(gate), self.rows.new(gate)) if part is not None]
-        plans = [catalyst.semi_join(part.plan, changed.plan, looked_up.condition) for part in found]
-        return [self._keys(gate, plan, settled(gate.due, self.pull.after)) for plan in plans]
+        stateful_input = next(one for one in self.fragment.info.stateful_inputs if one.number == looked_up.by)
+        found = [rows for rows in (self.rows.old(stateful_input), self.rows.new(stateful_input)) if rows is not None]
+        plans = [catalyst.semi_join(rows.plan, changed.plan, looked_up.condition) for rows in found]
+        return [
+            self._keys(stateful_input, plan, is_complete(stateful_input.complete_when, self.pull.after))
+            for plan in plans
+        ]
 
     def _keys(
         self,
-        gate: Gate,
+        stateful_input: StatefulInput,
         rows: Node,
         condition: Node | None = None,
         over: Callable[[Node], Node] = lambda key: key,
@@ -185,7 +216,7 @@ class BlockRun:
         """The keys of some rows: columns `k0`, `k1`... of a plan over which `over` makes keys expressions."""
         catalyst = self.pull.catalyst
         plan = rows if condition is None else catalyst.filter(condition, rows)
-        keys = [catalyst.alias(over(key), f"k{at}") for at, key in enumerate(self.block.keys[gate.number])]
+        keys = [catalyst.alias(over(key), f"k{at}") for at, key in enumerate(self.fragment.keys[stateful_input.number])]
         return catalyst.dataframe(catalyst.project(keys, plan))
 
 
@@ -197,55 +228,59 @@ class _Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
-    """The rows of the gates before or after a pull, of touched keys only; or, in full, all there ever were.
+class _InputsAt:
+    """The rows of the stateful inputs before or after a pull, of touched keys only; or, in full, all there ever were.
 
     Attributes:
-        added: number of a gate of which there are the new rows only, and none of these of gates after it: over all
-            gates, each combination of rows of which one is new is there once.
+        added: number of a stateful input of which there are the new rows only, and none of these of stateful inputs
+            after it: over all stateful inputs, each combination of rows of which one is new is there once.
     """
 
-    run: BlockRun
+    run: FragmentRun
     clock: Clock
     touched: _Touched | None
     is_after: bool
     in_full: bool = False
-    only_settled: bool = False
+    only_complete: bool = False
     added: int | None = None
 
-    def groups(self, gate: Gate) -> Groups:
-        """The partial results of a gate."""
-        groups = self.run.rows.groups(gate)
+    def groups(self, stateful_input: StatefulInput) -> Groups:
+        """The partial results of a stateful input."""
+        groups = self.run.rows.groups(stateful_input)
         plan = groups.after if self.is_after else groups.all_old if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
-        if gate.waits:
+        if stateful_input.waits:
             # The first rows may come when a watermark has passed them: then they settle now, too.
-            has_settled_before = self.only_settled and not self.run.pull.is_first
-            plan = groups.settled(plan, self.clock, self.run.pull.before if has_settled_before else None)
-        keys = self.run.block.keys[gate.number]
+            was_complete_before = self.only_complete and not self.run.pull.is_first
+            plan = groups.is_complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
+        keys = self.run.fragment.keys[stateful_input.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         """Whether all rows of a log that there ever were are known to be appended."""
-        return self.run.rows.only_grew(gate)
+        return self.run.rows.only_grew(stateful_input)
 
-    def rows(self, gate: Gate) -> Node:
-        """The rows of a gate, with its columns."""
+    def rows(self, stateful_input: StatefulInput) -> Node:
+        """The rows of a stateful input, with its columns."""
         rows, catalyst = self.run.rows, self.run.pull.catalyst
-        old = rows.history(gate) if self.in_full else rows.old(gate)
-        new = rows.new(gate) if self.is_after else None
+        old = rows.history(stateful_input) if self.in_full else rows.old(stateful_input)
+        new = rows.new(stateful_input) if self.is_after else None
         if self.added is not None:
-            old, new = None if gate.number == self.added else old, None if gate.number > self.added else new
-        found = [part for part in (old, new) if part is not None]
+            old, new = (
+                None if stateful_input.number == self.added else old,
+                None if stateful_input.number > self.added else new,
+            )
+        found = [rows for rows in (old, new) if rows is not None]
         return self.run.multiset(
-            gate, [Changes(self._limited(catalyst, gate, part.plan), part.only_appends) for part in found]
+            stateful_input,
+            [Changes(self._limited(catalyst, stateful_input, rows.plan), rows.only_appends) for rows in found],
         )
 
-    def _limited(self, catalyst: Catalyst, gate: Gate, plan: Node) -> Node:
-        if gate.waits:
-            plan = catalyst.filter(settled(gate.due, self.clock), plan)
-        return self._of_touched(self.run.block.keys[gate.number], plan)
+    def _limited(self, catalyst: Catalyst, stateful_input: StatefulInput, plan: Node) -> Node:
+        if stateful_input.waits:
+            plan = catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
+        return self._of_touched(self.run.fragment.keys[stateful_input.number], plan)
 
     def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:
         catalyst = self.run.pull.catalyst

@@ -189,16 +189,21 @@ class _Origins:
         ready = self.ready
         if isinstance(ready, Prepared):
             return None
-        block = next((one for one in ready.steps.blocks if one.source == way.source), None)
-        if block is None:
+        fragment = next((one for one in ready.steps.fragments if one.source == way.source), None)
+        if fragment is None:
             return None
-        names = [str(column.name()) for column in block.part.columns]
+        names = [str(column.name()) for column in fragment.info.columns]
         is_temporal = names[-2:] == [VALID_FROM, VALID_TO]
         at = next(
-            (at for at, one in enumerate(ready.steps.steps) if one.part.traits and one.step.alias == block.alias), None
+            (
+                at
+                for at, one in enumerate(ready.steps.steps)
+                if one.info.requirements and one.step.alias == fragment.alias
+            ),
+            None,
         )
         if is_temporal:
-            return self._of_versions(way, block.part.gates[0].plan, names)
+            return self._of_versions(way, fragment.info.stateful_inputs[0].plan, names)
         if at is None:
             return ()
         return _Plan().ways(self.plans[at], columns(self.plans[at])[way.at])

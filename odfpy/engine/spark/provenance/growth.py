@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS
-from odfpy.engine.spark.provenance.moment import Then
+from odfpy.engine.spark.provenance.inputs_at import Then
 
 _GROUPING: Final = frozenset(("Aggregate", "Distinct"))
 _OTHERS: Final = ROW_OPERATORS | {"Expand"}
@@ -24,9 +24,9 @@ def only_adds(then: Then) -> bool:
     return (
         then.only_appended
         and not then.annotator.has_sessions
-        and then.ready.steps.last.part.unique is not None
+        and then.ready.steps.last.info.unique is not None
         and all(name in _OTHERS or name in _GROUPING for name in names)
         and sum(name in _GROUPING for name in names) == 1
         and all(operator.subquery is None for operator in operators)
-        and len(then.ready.steps.blocks) == 1  # temporal tables are blocks, too
+        and len(then.ready.steps.fragments) == 1  # temporal tables are fragments, too
     )

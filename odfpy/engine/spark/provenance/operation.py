@@ -20,7 +20,7 @@ from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrowed, result_keys
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
-from odfpy.engine.spark.provenance.moment import Then
+from odfpy.engine.spark.provenance.inputs_at import Then
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.traced_rows import Source, Wanted, write_answer

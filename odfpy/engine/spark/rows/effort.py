@@ -1,4 +1,4 @@
-"""How much of Spark a block takes: as much as its rows pay for. Results are the same with any of it.
+"""How much of Spark a fragment takes: as much as its rows pay for. Results are the same with any of it.
 
 A pull is a plan that is put together and a few jobs of Spark: with few rows that is all it costs. So few rows stay in
 one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which would
@@ -67,7 +67,7 @@ class Effort:
 
 
 def is_gathered(spark: SparkSession) -> bool:
-    """Whether the rows of a block are few, and in one partition from the beginning."""
+    """Whether the rows of a fragment are few, and in one partition from the beginning."""
     return spark.conf.get(_GATHERED, "false") == "true"
 
 

@@ -13,9 +13,17 @@ from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_agg
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.analysis.one_result import with_one_result
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.keys import is_window
-from odfpy.engine.spark.incremental.properties.plan_info import Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.properties.plan_info import (
+    CompletenessRule,
+    InputsAt,
+    Key,
+    PlanInfo,
+    StateRequirement,
+    TimeColumn,
+    Values,
+)
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
@@ -43,58 +51,62 @@ class _Grouping:
         return is_session(self.expression)
 
 
-def aggregate(walk: Walk, plan: Node) -> Part:
+def aggregate(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of an aggregate.
 
     Raises:
         UnsupportedQuery: Spark has no groups by a type.
     """
-    child = walk.part(plan.child())
-    plan = with_one_result(Builder(walk.catalyst), plan)
+    child = planner.info_of(plan.child())
+    plan = with_one_result(Builder(planner.catalyst), plan)
     for found in items(plan.groupingExpressions()):
         if not can_be_grouped(found):
             what = f"`{_text(found)}` has the type {found.dataType().sql()}, by which there are no groups"
-            raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by st_asbinary(...) of it.")
+            raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by st_asbinary(...) of it.")
     if (found := unsortable_beside_text(items(plan.groupingExpressions()))) is not None:
         what = f"There are no groups by `{_text(found)}`, an INTERVAL, beside a collated text"
-        raise UnsupportedQuery(f"{what}{place(plan, walk.source)}", hint="Group by CAST(... AS STRING) of it.")
-    groupings = [_Grouping(found, _time_of(walk, found, child)) for found in items(plan.groupingExpressions())]
+        raise UnsupportedQuery(f"{what}{place(plan, planner.source)}", hint="Group by CAST(... AS STRING) of it.")
+    groupings = [_Grouping(found, _time_of(planner, found, child)) for found in items(plan.groupingExpressions())]
     session = next((one for one in groupings if one.is_session), None)
     timed = [one for one in groupings if one.time is not None and not one.is_session]
     if session is not None:
-        return _session(walk, plan, child, groupings, session)
+        return _session(planner, plan, child, groupings, session)
     if timed:
-        return _windowed(walk, plan, child, groupings, timed)
-    return _keyed(walk, plan, child, groupings)
+        return _windowed(planner, plan, child, groupings, timed)
+    return _keyed(planner, plan, child, groupings)
 
 
-def distinct(walk: Walk, plan: Node) -> Part:
+def distinct(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of DISTINCT: a group for each row."""
-    child = walk.part(plan.child())
-    as_groups = walk.catalyst.aggregate(child.columns, child.columns, plan.child())
-    groups = _groups(walk, as_groups)
+    child = planner.info_of(plan.child())
+    as_groups = planner.catalyst.aggregate(child.columns, child.columns, plan.child())
+    groups = _groups(planner, as_groups)
     if groups is not None:
-        child = walk.gate(walk.cut(child), child.columns, groups=groups)
+        child = planner.stateful_input(planner.cut(child), child.columns, groups=groups)
         groupings = [_Grouping(column, None) for column in child.columns]
-        return _grouped(walk, as_groups, child, groupings, Trait(KEYED, "DISTINCT", GROUPS), groups=groups)
-    child = walk.whole(child)
+        return _grouped(
+            planner, as_groups, child, groupings, StateRequirement(KEYED, "DISTINCT", GROUPS), groups=groups
+        )
+    child = planner.whole(child)
     keys = tuple(key for key in child.keys if key.shown.columns)
-    child = replace(child, keys=keys) if keys else walk.cut(child)
+    child = replace(child, keys=keys) if keys else planner.cut(child)
     if child.free is not None:
-        child = walk.gate(child, child.columns)
-    trait = Trait(KEYED, "DISTINCT", "how often each row is there")
+        child = planner.stateful_input(child, child.columns)
+    requirement = StateRequirement(KEYED, "DISTINCT", "how often each row is there")
     return replace(
         child,
-        build=lambda moment: plan.withNewChildren(walk.catalyst.seq([child.built(moment)])),
+        build=lambda inputs_at: plan.withNewChildren(planner.catalyst.seq([child.built(inputs_at)])),
         unique=frozenset(column_id(column) for column in child.columns),
-        traits=(*child.traits, trait),
+        requirements=(*child.requirements, requirement),
     )
 
 
-def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]) -> Part:
-    catalyst = walk.catalyst
-    due = [
-        Due(
+def _windowed(
+    planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], timed: Sequence[_Grouping]
+) -> PlanInfo:
+    catalyst = planner.catalyst
+    complete_when = [
+        CompletenessRule(
             catalyst.field_of(one.expression, "end") if one.time.windows else one.expression,
             one.time.watermark,
             inclusive=True,
@@ -102,19 +114,19 @@ def _windowed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping
         for one in timed
         if one.time is not None
     ]
-    keys, child, groups = [one.expression for one in groupings], walk.cut(child), _groups(walk, plan)
+    keys, child, groups = [one.expression for one in groupings], planner.cut(child), _groups(planner, plan)
     if groups is not None:
-        below = walk.gate(child, keys, due, waits=True, groups=groups)
+        below = planner.stateful_input(child, keys, complete_when, waits=True, groups=groups)
     else:
-        below = walk.gate(child, keys, due, waits=True, forget=due, late=due)
+        below = planner.stateful_input(child, keys, complete_when, waits=True, forget=complete_when, late=complete_when)
     state = GROUPS if groups is not None else "rows of windows that are not closed yet"
-    trait = Trait(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
-    return _grouped(walk, plan, below, groupings, trait, first_open=_first_open(timed[0]), groups=groups)
+    requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
+    return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
 
 
-def _groups(walk: Walk, plan: Node) -> PartialAggregate | None:
+def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
     """How groups are remembered by partial results; None where only all of their rows give the result."""
-    found = partial_aggregate(Builder(walk.catalyst), plan)
+    found = partial_aggregate(Builder(planner.catalyst), plan)
     return found if found.can_be_kept else None
 
 
@@ -143,60 +155,66 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
     return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
 
 
-def _session(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping], session: _Grouping) -> Part:
-    catalyst, column = walk.catalyst, session.expression
+def _session(
+    planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], session: _Grouping
+) -> PlanInfo:
+    catalyst, column = planner.catalyst, session.expression
     others = [one for one in groupings if one is not session]
     if session.time is None:  # of another time than the event time: never complete, so always given
-        below = walk.gate(walk.cut(child), [one.expression for one in others])
-        trait = Trait(KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups")
-        return _grouped(walk, plan, below, groupings, trait)
+        below = planner.stateful_input(planner.cut(child), [one.expression for one in others])
+        requirement = StateRequirement(
+            KEYED, "GROUP BY session_window, not of the event time", "the rows of all groups"
+        )
+        return _grouped(planner, plan, below, groupings, requirement)
     end = catalyst.field_of(column, "end")
-    due = Due(end, session.time.watermark, inclusive=True)
+    complete_when = CompletenessRule(end, session.time.watermark, inclusive=True)
     start = catalyst.field_of(column, "start")
-    late = Due(start, session.time.watermark, inclusive=True)
+    late = CompletenessRule(start, session.time.watermark, inclusive=True)
     # Sessions of several keys that are taken for one are only kept longer.
     keys = [one.expression for one in others if can_be_key(one.expression)]
-    below = walk.gate(walk.cut(child), keys, [due], late=[late], session=(start, end))
+    below = planner.stateful_input(planner.cut(child), keys, [complete_when], late=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
-    trait = Trait(SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet")
-    grouped = _grouped(walk, plan, below, groupings, trait)
+    requirement = StateRequirement(
+        SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet"
+    )
+    grouped = _grouped(planner, plan, below, groupings, requirement)
     shown = catalyst.alias(column, "__odf_session")
 
-    def build(moment: Moment) -> Node:
-        inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(moment))
-        closed = replace(due, value=catalyst.field_of(shown.toAttribute(), "end"))
+    def build(inputs_at: InputsAt) -> Node:
+        inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(inputs_at))
+        closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
         sessions = fenced(catalyst, ordered_aggregate(catalyst, inside))
-        kept = catalyst.filter(closed.condition(moment.clock), sessions)
+        kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
         return catalyst.project(grouped.columns, kept)
 
     return replace(grouped, build=build)
 
 
-def _keyed(walk: Walk, plan: Node, child: Part, groupings: Sequence[_Grouping]) -> Part:
-    groups = _groups(walk, plan)
-    child = walk.whole(child) if groups is None else walk.cut(child)
+def _keyed(planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping]) -> PlanInfo:
+    groups = _groups(planner, plan)
+    child = planner.whole(child) if groups is None else planner.cut(child)
     if child.free is None:
         keys = tuple(key for key in child.keys if any(key.shown.has(one.expression) for one in groupings))
-        child = replace(child, keys=keys) if keys else walk.cut(child)
+        child = replace(child, keys=keys) if keys else planner.cut(child)
     if child.free is not None:
-        child = walk.gate(child, [one.expression for one in groupings], groups=groups)
+        child = planner.stateful_input(child, [one.expression for one in groupings], groups=groups)
     reason = (
         f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
     )
     state = "the rows of all groups" if groups is None else GROUPS
-    return _grouped(walk, plan, child, groupings, Trait(KEYED, reason, state), groups=groups)
+    return _grouped(planner, plan, child, groupings, StateRequirement(KEYED, reason, state), groups=groups)
 
 
 def _grouped(
-    walk: Walk,
+    planner: Planner,
     plan: Node,
-    child: Part,
+    child: PlanInfo,
     groupings: Sequence[_Grouping],
-    trait: Trait,
+    requirement: StateRequirement,
     *,
     first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
-) -> Part:
+) -> PlanInfo:
     """The aggregate over a part that is not free, or over groups."""
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
@@ -210,28 +228,28 @@ def _grouped(
         keys.append(Key(key.at, Values(frozenset(names))))
     times = {}
     for output, column in zip(outputs, columns, strict=True):
-        time = _output_time(walk, output, groupings, child, first_open)
+        time = _output_time(planner, output, groupings, child, first_open)
         if time is not None:
             times[column_id(column)] = time
     can_be_known = all(shown) and all(can_be_key(one.expression) for one in groupings)
     unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
-    def build(moment: Moment) -> Node:
+    def build(inputs_at: InputsAt) -> Node:
         if groups is None:
-            aggregate = plan.withNewChildren(walk.catalyst.seq([child.built(moment)]))
-            made = ordered_aggregate(walk.catalyst, aggregate)
-            return fenced(walk.catalyst, made) if any(one.is_session for one in groupings) else made
-        found = moment.groups(child.gates[0])
+            aggregate = plan.withNewChildren(planner.catalyst.seq([child.built(inputs_at)]))
+            made = ordered_aggregate(planner.catalyst, aggregate)
+            return fenced(planner.catalyst, made) if any(one.is_session for one in groupings) else made
+        found = inputs_at.groups(child.stateful_inputs[0])
         return groups.results(found.plan, by_value=found.by_value, counted=True)
 
-    return Part(
+    return PlanInfo(
         columns,
         build=build,
         keys=tuple(keys),
-        gates=child.gates,
+        stateful_inputs=child.stateful_inputs,
         times=times,
         unique=unique,
-        traits=(*child.traits, trait),
+        requirements=(*child.requirements, requirement),
     )
 
 
@@ -252,7 +270,7 @@ def _shown_as(grouping: Node, outputs: Sequence[Node]) -> frozenset[int]:
 
 
 def _output_time(
-    walk: Walk, output: Node, groupings: Sequence[_Grouping], child: Part, first_open: _FirstOpen | None
+    planner: Planner, output: Node, groupings: Sequence[_Grouping], child: PlanInfo, first_open: _FirstOpen | None
 ) -> TimeColumn | None:
     if expression_name(output) != "Alias":
         return child.times.get(column_id(output))
@@ -262,7 +280,7 @@ def _output_time(
             return one.time
     if expression_name(expression) == "aggregate.AggregateExpression":
         return _aggregate_time(expression.aggregateFunction(), first_open)
-    return time_of(walk.catalyst, output, child)
+    return time_of(planner.catalyst, output, child)
 
 
 def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn | None:
@@ -279,11 +297,11 @@ def _aggregate_time(function: Node, first_open: _FirstOpen | None) -> TimeColumn
     return TimeColumn(first_open.watermark)
 
 
-def _time_of(walk: Walk, grouping: Node, child: Part) -> TimeColumn | None:
+def _time_of(planner: Planner, grouping: Node, child: PlanInfo) -> TimeColumn | None:
     if expression_name(grouping) == "AttributeReference":
         return child.times.get(column_id(grouping))
     read = columns_read(grouping)
-    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(walk.catalyst, grouping):
+    if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(planner.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
     return None if below.windows else TimeColumn(Shifted(Opened(grouping, read[0], below.watermark), -MILLISECOND))

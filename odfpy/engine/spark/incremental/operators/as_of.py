@@ -23,17 +23,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.comparisons import equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.properties.keys import never_null
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    Due,
+    CompletenessRule,
+    InputsAt,
     Key,
-    LookedUp,
-    Moment,
-    Part,
+    Lookup,
+    PlanInfo,
+    StateRequirement,
     TimeColumn,
-    Trait,
     Validity,
     Values,
 )
@@ -48,7 +48,7 @@ _ONE_SIDE: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _InputsAt:
     """The time of a fact for which a version is looked up.
 
     Attributes:
@@ -69,32 +69,34 @@ class _Bounds:
     """How a condition compares the time of a fact with the validity of a version.
 
     Attributes:
-        moment: the time of the fact.
+        inputs_at: the time of the fact.
         begin: column with the beginning.
         end: column with the end, if it is compared with the same time.
         is_exact: whether the condition is that the version is valid, end not included, and says no more of it.
         shows_end: whether the query makes another use of the end.
     """
 
-    moment: _Moment
+    inputs_at: _InputsAt
     begin: Node
     end: Node | None
     is_exact: bool
     shows_end: bool
 
 
-def as_of_join(walk: Walk, plan: Node, kind: str, left: Part, right: Part, conjuncts: Sequence[Node]) -> Part | None:
+def as_of_join(
+    planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo, conjuncts: Sequence[Node]
+) -> PlanInfo | None:
     """What is known of a join with a temporal table, None when it is none."""
     sides = ((left, right, _OF_FACTS_ON_THE_LEFT), (right, left, _OF_FACTS_ON_THE_RIGHT))
     for facts, versions, of_facts in sides:
         if not versions.validity or versions.free is None:
             continue
-        bounds = _bounds(walk, conjuncts, facts, versions)
+        bounds = _bounds(planner, conjuncts, facts, versions)
         if bounds is None or (kind not in of_facts and bounds.end is None):
             continue
         equal = [(mine, other) for mine, other, _ in equal_pairs(conjuncts, left, right)]
         pairs = equal if facts is left else [(mine, other) for other, mine in equal]
-        found = _AsOf(walk, plan, kind, walk.cut(facts), versions, bounds, pairs, facts is left)
+        found = _AsOf(planner, plan, kind, planner.cut(facts), versions, bounds, pairs, facts is left)
         return found.joined() if kind in of_facts else found.joined_with_unused()
     return None
 
@@ -107,11 +109,11 @@ class _AsOf:
         facts_are_left: whether the facts are on the left.
     """
 
-    walk: Walk
+    planner: Planner
     plan: Node
     kind: str
-    facts: Part
-    versions: Part
+    facts: PlanInfo
+    versions: PlanInfo
     bounds: _Bounds
     pairs: Sequence[tuple[Node, Node]]
     facts_are_left: bool
@@ -119,62 +121,66 @@ class _AsOf:
     @property
     def _limit(self) -> Times:
         """Facts at or before it are given."""
-        moment, known = self.bounds.moment, self.versions.validity[column_id(self.bounds.begin)].watermark
-        shifted = moment.column is not None and moment.shift
-        return Least((moment.watermark, Shifted(known, -moment.shift) if shifted else known))
+        inputs_at, known = self.bounds.inputs_at, self.versions.validity[column_id(self.bounds.begin)].watermark
+        shifted = inputs_at.column is not None and inputs_at.shift
+        return Least((inputs_at.watermark, Shifted(known, -inputs_at.shift) if shifted else known))
 
     @property
     def _past(self) -> Times:
         """Versions that have ended at or before it are looked up by no fact that waits or comes in time."""
-        shift = self.bounds.moment.shift
+        shift = self.bounds.inputs_at.shift
         return Shifted(self._limit, shift) if shift else self._limit
 
     @property
-    def _ended(self) -> list[Due]:
+    def _ended(self) -> list[CompletenessRule]:
         end = self.bounds.end
-        return [] if end is None else [Due(end, self._past, inclusive=True)]
+        return [] if end is None else [CompletenessRule(end, self._past, inclusive=True)]
 
-    def joined(self) -> Part:
+    def joined(self) -> PlanInfo:
         """What is known of it, if rows of facts are all that it has."""
-        walk, bounds, moment, limit = self.walk, self.bounds, self.bounds.moment, self._limit
-        given = Due(moment.value, limit, inclusive=True)
-        keys = [*(fact for fact, _ in self.pairs), moment.value]
-        mine = walk.gate(self.facts, keys, [given], waits=True, forget=[given], late=[given])
+        planner, bounds, inputs_at, limit = self.planner, self.bounds, self.bounds.inputs_at, self._limit
+        given = CompletenessRule(inputs_at.value, limit, inclusive=True)
+        keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
+        mine = planner.stateful_input(self.facts, keys, [given], waits=True, forget=[given], late=[given])
         valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
-        looked_up = LookedUp(mine.gates[0].number, self.plan.condition().get(), valid)
-        began = [Due(bounds.begin, self._past, inclusive=True)]
+        looked_up = Lookup(mine.stateful_inputs[0].number, self.plan.condition().get(), valid)
+        began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
         keys = [version for _, version in self.pairs]
-        others = walk.gate(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)
-        shows_time = moment.column is not None and not bounds.shows_end
-        return Part(
+        others = planner.stateful_input(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)
+        shows_time = inputs_at.column is not None and not bounds.shows_end
+        return PlanInfo(
             tuple(columns(self.plan)),
             build=lambda at: self._built(at, mine, others),
-            keys=_keys(self.kind, mine, others, moment, self.pairs),
-            gates=(*mine.gates, *others.gates),
-            times={column_id(moment.column): TimeColumn(limit)} if shows_time else {},
+            keys=_keys(self.kind, mine, others, inputs_at, self.pairs),
+            stateful_inputs=(*mine.stateful_inputs, *others.stateful_inputs),
+            times={column_id(inputs_at.column): TimeColumn(limit)} if shows_time else {},
             unique=_unique(self.kind, self.facts, self.versions, bounds, self.pairs),
-            traits=(*self.facts.traits, *self.versions.traits, _trait(bounds, moment, self.pairs)),
+            requirements=(*self.facts.requirements, *self.versions.requirements, _trait(bounds, inputs_at, self.pairs)),
         )
 
-    def joined_with_unused(self) -> Part:
+    def joined_with_unused(self) -> PlanInfo:
         """What is known of it, if it tells which versions no fact looks up."""
-        walk, (ended,) = self.walk, self._ended
-        given = Due(self.bounds.moment.value, self._limit, inclusive=True)
-        mine = walk.gate(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
-        others = walk.gate(self.versions, [version for _, version in self.pairs], [ended])
-        trait = _trait(self.bounds, self.bounds.moment, self.pairs)
-        return Part(
+        planner, (ended,) = self.planner, self._ended
+        given = CompletenessRule(self.bounds.inputs_at.value, self._limit, inclusive=True)
+        mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
+        others = planner.stateful_input(self.versions, [version for _, version in self.pairs], [ended])
+        requirement = _trait(self.bounds, self.bounds.inputs_at, self.pairs)
+        return PlanInfo(
             tuple(columns(self.plan)),
             build=lambda at: self._built_with_unused(at, mine, others, ended),
             keys=tuple(self._key_of_versions(at, mine, others) for at in range(len(self.pairs))),
-            gates=(*mine.gates, *others.gates),
+            stateful_inputs=(*mine.stateful_inputs, *others.stateful_inputs),
             unique=self._unique_with_unused(),
-            traits=(*self.facts.traits, *self.versions.traits, replace(trait, state="the rows of both sides")),
+            requirements=(
+                *self.facts.requirements,
+                *self.versions.requirements,
+                replace(requirement, state="the rows of both sides"),
+            ),
         )
 
-    def _key_of_versions(self, at: int, mine: Part, others: Part) -> Key:
+    def _key_of_versions(self, at: int, mine: PlanInfo, others: PlanInfo) -> Key:
         shown = [] if self.kind == "FullOuter" else [self.pairs[at][1]]
-        return Key({side.gates[0].number: at for side in (mine, others)}, Values.of(shown))
+        return Key({side.stateful_inputs[0].number: at for side in (mine, others)}, Values.of(shown))
 
     def _unique_with_unused(self) -> frozenset[int] | None:
         facts, versions = self.facts.unique, self.versions.unique
@@ -186,15 +192,15 @@ class _AsOf:
         is_apart = self.kind != "FullOuter" or never_null(self.facts) & facts or never_null(self.versions) & versions
         return facts | versions if is_apart else None
 
-    def _built(self, at: Moment, mine: Part, others: Part) -> Node:
+    def _built(self, at: InputsAt, mine: PlanInfo, others: PlanInfo) -> Node:
         return self._over(mine.built(at), others.built(at))
 
     def _over(self, facts: Node, versions: Node) -> Node:
         sides = (facts, versions) if self.facts_are_left else (versions, facts)
-        return self.plan.withNewChildren(self.walk.catalyst.seq(sides))
+        return self.plan.withNewChildren(self.planner.catalyst.seq(sides))
 
-    def _built_with_unused(self, at: Moment, mine: Part, others: Part, ended: Due) -> Node:
-        catalyst, facts, versions = self.walk.catalyst, mine.built(at), others.built(at)
+    def _built_with_unused(self, at: InputsAt, mine: PlanInfo, others: PlanInfo, ended: CompletenessRule) -> Node:
+        catalyst, facts, versions = self.planner.catalyst, mine.built(at), others.built(at)
         if self.kind == "LeftSemi":
             return self._over(facts, versions)
         if self.kind == "LeftAnti":
@@ -211,19 +217,19 @@ class _AsOf:
 
 
 def _keys(
-    kind: str, facts: Part, versions: Part, moment: _Moment, pairs: Sequence[tuple[Node, Node]]
+    kind: str, facts: PlanInfo, versions: PlanInfo, inputs_at: _InputsAt, pairs: Sequence[tuple[Node, Node]]
 ) -> tuple[Key, ...]:
     """Equal columns, and the time of the fact, which versions do not have."""
-    (mine,), (other,) = facts.gates, versions.gates
+    (mine,), (other,) = facts.stateful_inputs, versions.stateful_inputs
     found = []
     for at, pair in enumerate(pairs):
         shown = pair if kind in ("Inner", "Cross") else pair[:1]
         found.append(Key({mine.number: at, other.number: at}, Values.of(shown)))
-    return (*found, Key({mine.number: len(pairs)}, Values.of([moment.value])))
+    return (*found, Key({mine.number: len(pairs)}, Values.of([inputs_at.value])))
 
 
 def _unique(
-    kind: str, facts: Part, versions: Part, bounds: _Bounds, pairs: Sequence[tuple[Node, Node]]
+    kind: str, facts: PlanInfo, versions: PlanInfo, bounds: _Bounds, pairs: Sequence[tuple[Node, Node]]
 ) -> frozenset[int] | None:
     """A fact is one row if only one version can be in force for it."""
     if kind in _ONE_SIDE:
@@ -236,17 +242,17 @@ def _unique(
     return facts.unique | versions.unique if kind in ("Inner", "Cross") else None
 
 
-def _trait(bounds: _Bounds, moment: _Moment, pairs: Sequence[tuple[Node, Node]]) -> Trait:
+def _trait(bounds: _Bounds, inputs_at: _InputsAt, pairs: Sequence[tuple[Node, Node]]) -> StateRequirement:
     by = " and ".join(f"{fact.sql()} = {version.sql()}" for fact, version in pairs)
-    reason = f"joined as of {moment.value.sql()}" + (f" by {by}" if by else "")
+    reason = f"joined as of {inputs_at.value.sql()}" + (f" by {by}" if by else "")
     ending = "versions that end after all rows that have been given" if bounds.end is not None else "all versions"
-    return Trait(TEMPORAL, reason, f"rows that the watermarks have not passed, and {ending}")
+    return StateRequirement(TEMPORAL, reason, f"rows that the watermarks have not passed, and {ending}")
 
 
 # --- What a condition says -------------------------------------------------------------------------------------------
 
 
-def _bounds(walk: Walk, conjuncts: Sequence[Node], facts: Part, versions: Part) -> _Bounds | None:
+def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versions: PlanInfo) -> _Bounds | None:
     ours = {column_id(column) for column in facts.columns}
     compared: list[tuple[Node, Node, bool, bool]] = []  # column of validity, time, whether it is the end, strictness
     for conjunct in conjuncts:
@@ -257,8 +263,8 @@ def _bounds(walk: Walk, conjuncts: Sequence[Node], facts: Part, versions: Part) 
                 if known is not None and known.is_end == is_end and len(read) == 1 and read <= ours:
                     compared.append((column, time, is_end, strict))
     begin = next((one for one in compared if not one[2]), None)
-    moment = None if begin is None else _moment(walk, begin[1], facts)
-    if begin is None or moment is None:
+    inputs_at = None if begin is None else _moment(planner, begin[1], facts)
+    if begin is None or inputs_at is None:
         return None
     end = next((one for one in compared if one[2] and one[1].semanticEquals(begin[1])), None)
     mentions = sum(
@@ -270,21 +276,25 @@ def _bounds(walk: Walk, conjuncts: Sequence[Node], facts: Part, versions: Part) 
     ends = [key for key, valid in versions.validity.items() if valid.is_end]
     is_exact = end is not None and mentions == 2 and not begin[3] and end[3]
     return _Bounds(
-        moment, begin[0], None if end is None else end[0], is_exact, any(_shows(walk, key, compared) for key in ends)
+        inputs_at,
+        begin[0],
+        None if end is None else end[0],
+        is_exact,
+        any(_shows(planner, key, compared) for key in ends),
     )
 
 
-def _shows(walk: Walk, end: int, compared: Sequence[tuple[Node, Node, bool, bool]]) -> bool:
+def _shows(planner: Planner, end: int, compared: Sequence[tuple[Node, Node, bool, bool]]) -> bool:
     """Whether a query makes more of the end of versions than to compare it here."""
     here = sum(1 for column, _, _, _ in compared if column_id(column) == end)
-    return end in walk.used.used or walk.used.compared.get(end, 0) != here
+    return end in planner.used.used or planner.used.compared.get(end, 0) != here
 
 
-def _validity(column: Node, versions: Part) -> Validity | None:
+def _validity(column: Node, versions: PlanInfo) -> Validity | None:
     return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
 
 
-def _moment(walk: Walk, expression: Node, facts: Part) -> _Moment | None:
+def _moment(planner: Planner, expression: Node, facts: PlanInfo) -> _InputsAt | None:
     """The time of a fact, if it has a watermark."""
     value = expression
     while expression_name(value) == "Cast" and children(value)[0].dataType().typeName() == "date":
@@ -294,10 +304,10 @@ def _moment(walk: Walk, expression: Node, facts: Part) -> _Moment | None:
     if time is None or time.windows:
         return None
     if expression_name(value) == "AttributeReference":
-        return _Moment(value, time.watermark, value)
-    shift = shift_of(walk.catalyst, value, read)
+        return _InputsAt(value, time.watermark, value)
+    shift = shift_of(planner.catalyst, value, read)
     if shift is not None:
-        return _Moment(read, time.watermark, read, shift)
-    if never_decreases(walk.catalyst, value):
-        return _Moment(value, Shifted(Opened(value, read, time.watermark), -MILLISECOND), None)
+        return _InputsAt(read, time.watermark, read, shift)
+    if never_decreases(planner.catalyst, value):
+        return _InputsAt(value, Shifted(Opened(value, read, time.watermark), -MILLISECOND), None)
     return None

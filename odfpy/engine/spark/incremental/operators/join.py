@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.incremental.operators.as_of import as_of_join
-from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.comparisons import conjuncts_of, equal_pairs, ordered_pairs
 from odfpy.engine.spark.incremental.properties.keys import key_of, key_unless_null, never_null, null_of_nulls
-from odfpy.engine.spark.incremental.properties.plan_info import Build, Due, Key, Moment, Part, TimeColumn, Trait, Values
+from odfpy.engine.spark.incremental.properties.plan_info import (
+    Build,
+    CompletenessRule,
+    InputsAt,
+    Key,
+    PlanInfo,
+    StateRequirement,
+    TimeColumn,
+    Values,
+)
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import shift_of
 from odfpy.engine.spark.plan.times import Clock, Least, Shifted
@@ -42,22 +51,22 @@ class _Interval:
     greatest: int | None = None
 
 
-def join(walk: Walk, plan: Node) -> Part:
+def join(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of a join."""
-    left, right = (walk.part(child) for child in children(plan))
+    left, right = (planner.info_of(child) for child in children(plan))
     kind = _kind_of(plan)
-    beside = _beside_constants(walk, plan, kind, left, right)
+    beside = _beside_constants(planner, plan, kind, left, right)
     if beside is not None:
         return beside
     condition = plan.condition()
     conjuncts = list(conjuncts_of(condition.get())) if condition.isDefined() else []
-    temporal = as_of_join(walk, plan, kind, left, right, conjuncts)
+    temporal = as_of_join(planner, plan, kind, left, right, conjuncts)
     if temporal is not None:
         return temporal
     pairs = equal_pairs(conjuncts, left, right)
-    interval = _interval(walk, conjuncts, left, right)
-    sides = _Sides(walk, plan, kind, left, right, pairs, interval)
-    return sides.part()
+    interval = _interval(planner, conjuncts, left, right)
+    sides = _Sides(planner, plan, kind, left, right, pairs, interval)
+    return sides.info_of()
 
 
 def _kind_of(plan: Node) -> str:
@@ -69,7 +78,7 @@ def _kind_of(plan: Node) -> str:
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
-def _beside_constants(walk: Walk, plan: Node, kind: str, left: Part, right: Part) -> Part | None:
+def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
     """What is known of a join of rows with constants, which looks at one row at a time; None when it looks at more."""
     stays = left if kind in _LEFT_ONLY else None
     if left.free is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
@@ -78,9 +87,9 @@ def _beside_constants(walk: Walk, plan: Node, kind: str, left: Part, right: Part
         sides, times = [left.built(None), right.free], right.times
     else:
         return None
-    return Part(
+    return PlanInfo(
         tuple(columns(plan)),
-        plan.withNewChildren(walk.catalyst.seq(sides)),
+        plan.withNewChildren(planner.catalyst.seq(sides)),
         times=times,
         unique=None if stays is None else stays.unique,
         validity={} if stays is None else stays.validity,
@@ -90,15 +99,15 @@ def _beside_constants(walk: Walk, plan: Node, kind: str, left: Part, right: Part
 class _Sides:
     def __init__(
         self,
-        walk: Walk,
+        planner: Planner,
         plan: Node,
         kind: str,
-        left: Part,
-        right: Part,
+        left: PlanInfo,
+        right: PlanInfo,
         pairs: list[tuple[Node, Node, bool]],
         interval: _Interval | None,
     ) -> None:
-        self._walk = walk
+        self._walk = planner
         self._plan = plan
         self._kind = kind
         self._pairs = pairs
@@ -107,23 +116,30 @@ class _Sides:
         self._right_times = right.times.get(column_id(interval.right)) if interval else None
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
-        settles = self._left_due is not None or self._right_due is not None
-        self._left = self._gated(left, 0, self._left_due, settles, self._left_rules())
-        self._right = self._gated(right, 1, self._right_due, settles, self._right_rules())
+        becomes_complete = self._left_due is not None or self._right_due is not None
+        self._left = self._gated(left, 0, self._left_due, becomes_complete, self._left_rules())
+        self._right = self._gated(right, 1, self._right_due, becomes_complete, self._right_rules())
 
-    def _gated(self, side: Part, at: int, due: Due | None, settles: bool, rules: tuple[list[Due], list[Due]]) -> Part:
+    def _gated(
+        self,
+        side: PlanInfo,
+        at: int,
+        complete_when: CompletenessRule | None,
+        becomes_complete: bool,
+        rules: tuple[list[CompletenessRule], list[CompletenessRule]],
+    ) -> PlanInfo:
         if side.is_constant:
             return side
         side = self._walk.whole(side)
-        if side.free is None and (settles or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
+        if side.free is None and (becomes_complete or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
             side = self._walk.cut(side)
         if side.free is None:
             return side
         forget, late = rules
         keys = [pair[at] for pair in self._pairs]
-        return self._walk.gate(side, keys, [due] if due else [], forget=forget, late=late)
+        return self._walk.stateful_input(side, keys, [complete_when] if complete_when else [], forget=forget, late=late)
 
-    def _left_rules(self) -> tuple[list[Due], list[Due]]:
+    def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
         """When rows on the left are needed no more; and when new ones may have partners that are forgotten."""
         interval, times = self._interval, self._left_times
         if interval is None or times is None:
@@ -131,9 +147,9 @@ class _Sides:
         forget = self._due_left()
         if forget is not None and self._kind in _RIGHT_KEPT:
             forget = _no_sooner(forget, self._due_right(), interval.greatest, less=True)
-        return [forget] if forget else [], [Due(interval.left, times.watermark, inclusive=True)]
+        return [forget] if forget else [], [CompletenessRule(interval.left, times.watermark, inclusive=True)]
 
-    def _right_rules(self) -> tuple[list[Due], list[Due]]:
+    def _right_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
         """The same of rows on the right."""
         interval, times = self._interval, self._right_times
         if interval is None or times is None:
@@ -141,22 +157,22 @@ class _Sides:
         forget = self._due_right()
         if forget is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
             forget = _no_sooner(forget, self._due_left(), interval.least)
-        return [forget] if forget else [], [Due(interval.right, times.watermark, inclusive=True)]
+        return [forget] if forget else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
 
-    def _due_left(self) -> Due | None:
+    def _due_left(self) -> CompletenessRule | None:
         """When a row on the left has no partner to expect any more."""
         interval, times = self._interval, self._right_times
         if interval is None or interval.greatest is None or times is None:
             return None
-        return Due(interval.left, Shifted(times.watermark, -interval.greatest), inclusive=True)
+        return CompletenessRule(interval.left, Shifted(times.watermark, -interval.greatest), inclusive=True)
 
-    def _due_right(self) -> Due | None:
+    def _due_right(self) -> CompletenessRule | None:
         interval, times = self._interval, self._left_times
         if interval is None or interval.least is None or times is None:
             return None
-        return Due(interval.right, Shifted(times.watermark, interval.least), inclusive=True)
+        return CompletenessRule(interval.right, Shifted(times.watermark, interval.least), inclusive=True)
 
-    def part(self) -> Part:
+    def info_of(self) -> PlanInfo:
         """The join of the two sides."""
         left, right = self._left, self._right
         keys = []
@@ -165,15 +181,15 @@ class _Sides:
             if one is not None and two is not None:
                 keys.append(self._joined(one, two))
         build: Build = self._build
-        return Part(
+        return PlanInfo(
             tuple(columns(self._plan)),
             build=build,
             product=build if self._is_product() else None,
             keys=tuple(keys),
-            gates=left.gates + right.gates,
+            stateful_inputs=left.stateful_inputs + right.stateful_inputs,
             times=self._times(),
             unique=self._unique(),
-            traits=(*left.traits, *right.traits, self._trait()),
+            requirements=(*left.requirements, *right.requirements, self._trait()),
         )
 
     def _is_product(self) -> bool:
@@ -193,26 +209,26 @@ class _Sides:
         """A key of a side that some rows of the result lack."""
         return Key(key.at, Values(), null_of_nulls(key.shown) | key.or_null)
 
-    def _build(self, moment: Moment) -> Node:
+    def _build(self, inputs_at: InputsAt) -> Node:
         catalyst, plan = self._walk.catalyst, self._plan
-        left, right = self._left.built(moment), self._right.built(moment)
+        left, right = self._left.built(inputs_at), self._right.built(inputs_at)
         if self._left_due is None and self._right_due is None:
             return plan.withNewChildren(catalyst.seq([left, right]))
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
-            return catalyst.filter(_settled(self._left_due, moment.clock), joined)
+            return catalyst.filter(_settled(self._left_due, inputs_at.clock), joined)
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)
             for side, mark, built in zip((self._left, self._right), marks, (left, right), strict=True)
         ]
         joined = plan.withNewChildren(catalyst.seq(marked))
-        for due, mark in ((self._left_due, marks[1]), (self._right_due, marks[0])):
-            if due is not None:
+        for complete_when, mark in ((self._left_due, marks[1]), (self._right_due, marks[0])):
+            if complete_when is not None:
                 has_partner = catalyst.expression("IsNotNull", mark.toAttribute())
                 absent = catalyst.expression("IsNull", marks[0 if mark is marks[1] else 1].toAttribute())
                 kept = catalyst.expression(
-                    "Or", has_partner, catalyst.expression("Or", absent, due.condition(moment.clock))
+                    "Or", has_partner, catalyst.expression("Or", absent, complete_when.condition(inputs_at.clock))
                 )
                 joined = catalyst.filter(kept, joined)
         return catalyst.project(self._columns(), joined)
@@ -258,23 +274,27 @@ class _Sides:
         is_apart = self._kind != "FullOuter" or never_null(self._left) & left or never_null(self._right) & right
         return left | right if is_apart else None
 
-    def _trait(self) -> Trait:
+    def _trait(self) -> StateRequirement:
         interval = self._interval
         if interval is not None and (interval.least is not None or interval.greatest is not None):
             state = "rows whose interval the watermark has not passed"
-            return Trait(INTERVAL, f"{interval.left.name()} and {interval.right.name()} lie within an interval", state)
+            return StateRequirement(
+                INTERVAL, f"{interval.left.name()} and {interval.right.name()} lie within an interval", state
+            )
         if self._pairs:
             by = ", ".join(f"{a.sql()} = {b.sql()}" for a, b, _ in self._pairs)
-            return Trait(KEYED, f"joined by {by}", "the rows of both sides")
-        return Trait("recompute", "every row is compared with every row", "nothing; all rows are read again")
+            return StateRequirement(KEYED, f"joined by {by}", "the rows of both sides")
+        return StateRequirement("recompute", "every row is compared with every row", "nothing; all rows are read again")
 
 
-def _key(side: Part, expression: Node, is_null_safe: bool) -> Key | None:
+def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
     """The key of a side by which rows find partners: one that is not NULL in them, where NULL does not equal NULL."""
     return key_of(side, expression) if is_null_safe else key_unless_null(side, expression)
 
 
-def _no_sooner(forget: Due, other: Due | None, shift: int | None, *, less: bool = False) -> Due | None:
+def _no_sooner(
+    forget: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
+) -> CompletenessRule | None:
     """When rows may be forgotten that rows of the other side need, to know that they have a partner.
 
     Args:
@@ -285,20 +305,20 @@ def _no_sooner(forget: Due, other: Due | None, shift: int | None, *, less: bool 
     """
     if other is None or shift is None:
         return None
-    settled = Shifted(other.limit, -shift if less else shift)
-    return Due(forget.value, Least((forget.limit, settled)), forget.inclusive)
+    is_complete = Shifted(other.limit, -shift if less else shift)
+    return CompletenessRule(forget.value, Least((forget.limit, is_complete)), forget.inclusive)
 
 
-def _settled(due: Due | None, clock: Clock) -> Node:
-    return clock.catalyst.boolean(True) if due is None else due.condition(clock)
+def _settled(complete_when: CompletenessRule | None, clock: Clock) -> Node:
+    return clock.catalyst.boolean(True) if complete_when is None else complete_when.condition(clock)
 
 
-def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _Interval | None:
+def _interval(planner: Planner, conjuncts: list[Node], left: PlanInfo, right: PlanInfo) -> _Interval | None:
     """The bounds on right time minus left time that a condition sets; between one pair of times."""
     found: _Interval | None = None
     for conjunct in conjuncts:
         for smaller, greater, _ in ordered_pairs(conjunct):
-            bound = _bound(walk, smaller, greater, left, right)
+            bound = _bound(planner, smaller, greater, left, right)
             if bound is None:
                 continue
             if found is None:
@@ -312,7 +332,7 @@ def _interval(walk: Walk, conjuncts: list[Node], left: Part, right: Part) -> _In
     return found
 
 
-def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) -> _Interval | None:
+def _bound(planner: Planner, smaller: Node, greater: Node, left: PlanInfo, right: PlanInfo) -> _Interval | None:
     read = columns_read(smaller), columns_read(greater)
     if len(read[0]) != 1 or len(read[1]) != 1:
         return None
@@ -320,13 +340,13 @@ def _bound(walk: Walk, smaller: Node, greater: Node, left: Part, right: Part) ->
     from_left = _has_time(left, a) and _has_time(right, b)
     if not from_left and not (_has_time(right, a) and _has_time(left, b)):
         return None
-    shifts = shift_of(walk.catalyst, smaller, a), shift_of(walk.catalyst, greater, b)
+    shifts = shift_of(planner.catalyst, smaller, a), shift_of(planner.catalyst, greater, b)
     if shifts[0] is None or shifts[1] is None:
         return None
     difference = shifts[0] - shifts[1]  # smaller time + its shift <= greater time + its shift
     return _Interval(a, b, least=difference) if from_left else _Interval(b, a, greatest=-difference)
 
 
-def _has_time(side: Part, column: Node) -> bool:
+def _has_time(side: PlanInfo, column: Node) -> bool:
     time = side.times.get(column_id(column))
     return time is not None and not time.windows

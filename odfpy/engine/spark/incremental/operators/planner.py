@@ -1,4 +1,4 @@
-"""From an analyzed plan to parts and blocks: the operators that look at one row at a time, and the way to all others.
+"""Planning: from an analyzed plan to plan infos and fragments; operators that look at one row at a time are here.
 
 A plan is walked from the sources up. Views, aliases and common table expressions are put in place on the way, so that
 the parts consist of operators only.
@@ -25,19 +25,19 @@ from odfpy.engine.spark.incremental.properties.keys import (
 )
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Best,
-    Block,
-    Due,
-    Gate,
+    CompletenessRule,
+    Fragment,
+    InputsAt,
     Key,
-    LookedUp,
-    Moment,
-    Part,
+    Lookup,
+    PlanInfo,
     Retention,
+    StatefulInput,
+    StateRequirement,
     TimeColumn,
-    Trait,
     Values,
-    block_of,
     constant,
+    fragment_of,
     rows_of,
 )
 from odfpy.engine.spark.incremental.properties.refusals import misplaced_subquery, not_incremental
@@ -61,7 +61,7 @@ from odfpy.engine.sql.source_text import SourceText
 _SCALAR: Final = "ScalarSubquery"
 
 
-class Walk:
+class Planner:
     """The walk through the plan of one step."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Walk:
         catalyst: Catalyst,
         source: SourceText,
         sources: list[Source],
-        blocks: list[Block],
+        fragments: list[Fragment],
         operators: Mapping[str, Operator],
     ) -> None:
         """Begin a walk.
@@ -77,53 +77,53 @@ class Walk:
         Args:
             catalyst: the session.
             source: the text of the step.
-            sources: inputs and blocks so far; what the walk cuts off is added.
-            blocks: blocks so far; what the walk cuts off is added.
+            sources: inputs and fragments so far; what the walk cuts off is added.
+            fragments: fragments so far; what the walk cuts off is added.
             operators: how to go on at operators that look at several rows.
         """
         self.catalyst = catalyst
         self.source = source
-        self._blocks = blocks
+        self._fragments = fragments
         self._sources = sources
-        self._num_inputs = len(sources) - len(blocks)
+        self._num_inputs = len(sources) - len(fragments)
         self._operators = operators
         self._definitions: dict[int, Node] = {}
-        self._gates = 0
+        self._stateful_inputs = 0
         self._at: Node = None
         self.row_numbers: set[int] = set()
 
-    def start(self, plan: Node) -> Part:
-        """What is known of the plan of the step; errors as for `part`."""
+    def start(self, plan: Node) -> PlanInfo:
+        """What is known of the plan of the step; errors as for `info`."""
         self._plan = plan
-        return self.part(plan)
+        return self.info_of(plan)
 
     @cached_property
     def used(self) -> Uses:
         """What the step does with columns."""
         return uses_of(self._plan)
 
-    def part(self, plan: Node) -> Part:
+    def info_of(self, plan: Node) -> PlanInfo:
         """What is known of a plan.
 
         Raises:
             UnsupportedQuery: an operator that cannot be processed incrementally, or rows that cannot be known again.
         """
         outer, self._at = self._at, plan
-        part = self._part(plan)
+        info = self._info(plan)
         self._at = outer
-        return part
+        return info
 
-    def _part(self, plan: Node) -> Part:
+    def _info(self, plan: Node) -> PlanInfo:
         name = operator_name(plan)
         if name in self._operators:
             return self._operators[name](self, plan)
         match name:
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
-                return self.part(plan.child())
+                return self.info_of(plan.child())
             case "WithCTE":
                 for definition in items(plan.cteDefs()):
                     self._definitions[definition.id()] = definition.child()
-                return self.part(plan.plan())
+                return self.info_of(plan.plan())
             case "CTERelationRef":
                 return self._reference(plan)
             case "Project":
@@ -142,37 +142,37 @@ class Walk:
         """Where the operator stands that looks at rows together."""
         return place(self._at, self.source)
 
-    # --- Gates and blocks ---
+    # --- Gates and fragments ---
 
-    def gate(
+    def stateful_input(
         self,
-        part: Part,
+        info: PlanInfo,
         keys: Sequence[Node],
-        due: Sequence[Due] = (),
+        complete_when: Sequence[CompletenessRule] = (),
         *,
         waits: bool = False,
-        forget: Sequence[Due] = (),
-        late: Sequence[Due] = (),
+        forget: Sequence[CompletenessRule] = (),
+        late: Sequence[CompletenessRule] = (),
         session: tuple[Node, Node] | None = None,
-        looked_up: LookedUp | None = None,
+        looked_up: Lookup | None = None,
         groups: PartialAggregate | None = None,
         best: Best | None = None,
-    ) -> Part:
-        """A free part as a gate: what stands on it falls apart by some keys. Arguments as the attributes of `Gate`."""
+    ) -> PlanInfo:
+        """Return a free plan as a stateful input of the operator above it; arguments as in `StatefulInput`."""
         if groups is not None:
             retention = Retention.GROUPS
         elif forget or session:
             retention = Retention.OPEN
-        elif self._reads_block(part.free):
+        elif self._reads_block(info.free):
             retention = Retention.ALL
         else:
             retention = Retention.NOTHING if best is None else Retention.BEST
-        gate = Gate(
-            self._gates,
-            part.free,
-            part.columns,
+        stateful_input = StatefulInput(
+            self._stateful_inputs,
+            info.free,
+            info.columns,
             tuple(keys),
-            tuple(due),
+            tuple(complete_when),
             waits,
             retention,
             tuple(forget),
@@ -182,50 +182,56 @@ class Walk:
             groups=groups,
             best=best if retention is Retention.BEST else None,
         )
-        self._gates += 1
+        self._stateful_inputs += 1
         if groups is None:
-            check_rows(part.columns, self._place, are_kept=gate.retention is not Retention.NOTHING)
-        found = tuple(Key({gate.number: at}, Values.of([key])) for at, key in enumerate(keys))
-        build = partial(rows_of, gate)
-        return replace(part, free=None, build=build, product=build, keys=found, gates=(gate,), validity={})
+            check_rows(info.columns, self._place, are_kept=stateful_input.retention is not Retention.NOTHING)
+        found = tuple(Key({stateful_input.number: at}, Values.of([key])) for at, key in enumerate(keys))
+        build = partial(rows_of, stateful_input)
+        return replace(
+            info, free=None, build=build, product=build, keys=found, stateful_inputs=(stateful_input,), validity={}
+        )
 
     def _reads_block(self, plan: Node) -> bool:
-        """Whether a free part reads the changes of a block, of which there is no history at hand."""
+        """Whether a free part reads the changes of a fragment, of which there is no history at hand."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
-    def cut(self, part: Part) -> Part:
-        """A part that is not free as a block of its own; what comes back is free, and reads the block's changes."""
-        if part.free is not None:
-            return part
-        check_rows(part.columns, self._place, are_kept=True)
+    def cut(self, info: PlanInfo) -> PlanInfo:
+        """Make a stateful plan a fragment of its own; return the free plan that reads the changes of the fragment."""
+        if info.free is not None:
+            return info
+        check_rows(info.columns, self._place, are_kept=True)
         number = len(self._sources)
-        self._blocks.append(block_of(part, number))
-        self._sources.append(source_of(part))
-        plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
-        return replace(part, free=plan, build=None, keys=(), gates=(), validity={})
+        self._fragments.append(fragment_of(info, number))
+        self._sources.append(source_of(info))
+        plan = self.catalyst.project(info.columns, source_plan(self.catalyst, info.columns, number))
+        return replace(info, free=plan, build=None, keys=(), stateful_inputs=(), validity={})
 
-    def whole(self, part: Part) -> Part:
+    def whole(self, info: PlanInfo) -> PlanInfo:
         """A part of which all rows can be made again, for an operator that looks at several of them.
 
-        Where gates keep only rows that can still change what is made of each of them, that is a block's result.
+        Where stateful inputs keep only rows that can still change what is made of each of them, that is a fragment's
+        result.
         """
-        is_open = any(gate.retention is Retention.OPEN or (gate.groups and gate.waits) for gate in part.gates)
-        return self.cut(part) if is_open else part
+        is_open = any(
+            stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.waits)
+            for stateful_input in info.stateful_inputs
+        )
+        return self.cut(info) if is_open else info
 
     # --- Row by row ---
 
-    def _project(self, plan: Node) -> Part:
+    def _project(self, plan: Node) -> PlanInfo:
         selected = items(plan.projectList())
         marker = next((column for column in selected if column.name() == "__odf_input"), None)
         if marker is not None and expression_name(marker) == "Alias":
             return self._leaf(plan, selected, int(marker.child().value()))
-        child = self.part(plan.child())
+        child = self.info_of(plan.child())
         subqueries = self._subqueries(selected)
         if subqueries:
             child = self._with_subqueries(child, [found for _, found in subqueries])
         return self.projected(child, selected, subqueries)
 
-    def projected(self, child: Part, selected: Sequence[Node], subqueries: Subqueries = ()) -> Part:
+    def projected(self, child: PlanInfo, selected: Sequence[Node], subqueries: Subqueries = ()) -> PlanInfo:
         """SELECT some columns FROM a part."""
         outputs = tuple(column.toAttribute() for column in selected)
         passed = passed_as(selected)
@@ -241,24 +247,24 @@ class Walk:
         catalyst = self.catalyst
         if child.free is not None:
             valid = {new: known for old, known in child.validity.items() for new in passed.get(old, ())}
-            return Part(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
+            return PlanInfo(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
 
-        def build(moment: Moment) -> Node:
-            return catalyst.project(bound(catalyst, selected, subqueries, moment), child.built(moment))
+        def build(inputs_at: InputsAt) -> Node:
+            return catalyst.project(bound(catalyst, selected, subqueries, inputs_at), child.built(inputs_at))
 
         return child.over(build, columns=outputs, keys=keys, times=times, unique=unique)
 
-    def _leaf(self, plan: Node, selected: list[Node], number: int) -> Part:
+    def _leaf(self, plan: Node, selected: list[Node], number: int) -> PlanInfo:
         outputs = tuple(column.toAttribute() for column in selected)
         source = self._sources[number]
         unique = frozenset(column_id(outputs[at]) for at in source.unique) if source.unique is not None else None
         times = {column_id(outputs[at]): time for at, time in source.times.items()}
         validity = {column_id(outputs[at]): valid for at, valid in source.validity.items()}
-        return Part(outputs, plan, times=times, unique=unique, validity=validity)
+        return PlanInfo(outputs, plan, times=times, unique=unique, validity=validity)
 
-    def _filter(self, plan: Node) -> Part:
+    def _filter(self, plan: Node) -> PlanInfo:
         catalyst = self.catalyst
-        child = self.part(plan.child())
+        child = self.info_of(plan.child())
         subqueries = self._subqueries([plan.condition()])
         if subqueries:
             child = self._with_subqueries(child, [found for _, found in subqueries])
@@ -267,16 +273,16 @@ class Walk:
         if child.free is not None:
             return replace(child, free=catalyst.filter(plan.condition(), child.free))
 
-        def build(moment: Moment) -> Node:
-            (condition,) = bound(catalyst, [plan.condition()], subqueries, moment)
-            return catalyst.filter(condition, child.built(moment))
+        def build(inputs_at: InputsAt) -> Node:
+            (condition,) = bound(catalyst, [plan.condition()], subqueries, inputs_at)
+            return catalyst.filter(condition, child.built(inputs_at))
 
         return child.over(build)
 
-    def _made(self, plan: Node) -> Part:
+    def _made(self, plan: Node) -> PlanInfo:
         """Generate and Expand: several rows may be made of one."""
         self._refuse_subqueries(plan)
-        child = self.part(plan.child())
+        child = self.info_of(plan.child())
         outputs = tuple(columns(plan))
         passed = {key: [key] for key in unchanged_columns(plan)}
         times = {key: time for key, time in child.times.items() if key in passed}
@@ -288,45 +294,45 @@ class Walk:
         made = replace(child, columns=outputs, keys=keys, times=times, unique=None, validity=valid)
         if child.free is not None:
             return replace(made, free=plan.withNewChildren(seq([child.free])))
-        return replace(made, build=lambda moment: plan.withNewChildren(seq([child.built(moment)])))
+        return replace(made, build=lambda inputs_at: plan.withNewChildren(seq([child.built(inputs_at)])))
 
-    def _union(self, plan: Node) -> Part:
-        parts = [self.part(child) for child in children(plan)]
+    def _union(self, plan: Node) -> PlanInfo:
+        parts = [self.info_of(child) for child in children(plan)]
         outputs = tuple(columns(plan))
         self.row_numbers.difference_update(map(column_id, outputs))  # they have the ids of the first part's
         times = {}
         for at, column in enumerate(outputs):
-            found = [part.times.get(column_id(part.columns[at])) for part in parts]
+            found = [info.times.get(column_id(info.columns[at])) for info in parts]
             known = [time for time in found if time is not None and not time.windows]
-            if known and len(known) == sum(not part.is_constant for part in parts):  # constants never come later
+            if known and len(known) == sum(not info.is_constant for info in parts):  # constants never come later
                 times[column_id(column)] = TimeColumn(Least(tuple(time.watermark for time in known)))
         seq = self.catalyst.seq
-        if all(part.is_constant for part in parts):
-            return constant(outputs, plan.withNewChildren(seq([part.built(None) for part in parts])))
-        if all(part.free is not None or part.is_constant for part in parts):
-            parts = [self.cut(part) for part in parts]
-            return Part(outputs, plan.withNewChildren(seq([part.free for part in parts])), times=times)
-        parts = [part if part.free is None else self.gate(part, part.columns) for part in parts]
+        if all(info.is_constant for info in parts):
+            return constant(outputs, plan.withNewChildren(seq([info.built(None) for info in parts])))
+        if all(info.free is not None or info.is_constant for info in parts):
+            parts = [self.cut(info) for info in parts]
+            return PlanInfo(outputs, plan.withNewChildren(seq([info.free for info in parts])), times=times)
+        parts = [info if info.free is None else self.stateful_input(info, info.columns) for info in parts]
         keys = []
         for at, column in enumerate(outputs):
             key = united_key(parts, at, column)
             if key is not None:
                 keys.append(key)
-        return Part(
+        return PlanInfo(
             outputs,
-            build=lambda moment: plan.withNewChildren(seq([part.built(moment) for part in parts])),
+            build=lambda inputs_at: plan.withNewChildren(seq([info.built(inputs_at) for info in parts])),
             keys=tuple(keys),
-            gates=tuple(gate for part in parts for gate in part.gates),
+            stateful_inputs=tuple(stateful_input for info in parts for stateful_input in info.stateful_inputs),
             times=times,
-            traits=tuple(trait for part in parts for trait in part.traits),
+            requirements=tuple(requirement for info in parts for requirement in info.requirements),
         )
 
-    def _reference(self, plan: Node) -> Part:
+    def _reference(self, plan: Node) -> PlanInfo:
         """A use of a common table expression: its definition in place, under the names this use gave its columns."""
-        part = self.part(self._definitions[plan.cteId()])
-        pairs = zip(part.columns, columns(plan), strict=True)
+        info = self.info_of(self._definitions[plan.cteId()])
+        pairs = zip(info.columns, columns(plan), strict=True)
         return self.projected(
-            part, [self.catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
+            info, [self.catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
         )
 
     # --- Subqueries ---
@@ -339,23 +345,32 @@ class Walk:
                     continue
                 if name != _SCALAR or items(node.children()):
                     raise misplaced_subquery(node, self.source)
-                part = self.whole(self.part(node.plan()))
-                found.append((node, part if part.free is None else self.gate(part, ())))
+                info = self.whole(self.info_of(node.plan()))
+                found.append((node, info if info.free is None else self.stateful_input(info, ())))
         return tuple(found)
 
-    def _with_subqueries(self, child: Part, subqueries: Sequence[Part]) -> Part:
+    def _with_subqueries(self, child: PlanInfo, subqueries: Sequence[PlanInfo]) -> PlanInfo:
         """A part that is looked at together with whole tables: everything is touched."""
         child = self.whole(child)
-        part = child if child.free is None else self.gate(child, ())
-        gates = tuple(gate for sub in subqueries for gate in sub.gates)
-        traits = tuple(trait for sub in subqueries for trait in sub.traits)
-        mine = Trait("recompute", "a subquery is compared with every row", "nothing; all rows are read again")
-        traits = (*part.traits, *traits, mine)
-        return replace(part, product=None, keys=(), gates=part.gates + gates, times={}, traits=traits)
+        info = child if child.free is None else self.stateful_input(child, ())
+        stateful_inputs = tuple(stateful_input for sub in subqueries for stateful_input in sub.stateful_inputs)
+        requirements = tuple(requirement for sub in subqueries for requirement in sub.requirements)
+        mine = StateRequirement(
+            "recompute", "a subquery is compared with every row", "nothing; all rows are read again"
+        )
+        requirements = (*info.requirements, *requirements, mine)
+        return replace(
+            info,
+            product=None,
+            keys=(),
+            stateful_inputs=info.stateful_inputs + stateful_inputs,
+            times={},
+            requirements=requirements,
+        )
 
     def _refuse_subqueries(self, plan: Node) -> None:
         if self._subqueries(items(plan.expressions())):
             raise misplaced_subquery(plan, self.source)
 
 
-Operator = Callable[[Walk, Node], Part]
+Operator = Callable[[Planner, Node], PlanInfo]

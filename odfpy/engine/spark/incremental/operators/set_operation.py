@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.keys import united_key
-from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn, Trait
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, StateRequirement, TimeColumn
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, operator_name
 from odfpy.engine.spark.plan.times import Least
 
 
-def set_operation(walk: Walk, plan: Node) -> Part:
+def set_operation(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of EXCEPT or INTERSECT, with or without ALL."""
-    parts = [walk.whole(walk.part(child)) for child in children(plan)]
-    parts = [part if part.free is None else walk.gate(part, part.columns) for part in parts]
+    parts = [planner.whole(planner.info_of(child)) for child in children(plan)]
+    parts = [info if info.free is None else planner.stateful_input(info, info.columns) for info in parts]
     outputs = tuple(columns(plan))
     keys = []
     times = {}
@@ -20,18 +20,18 @@ def set_operation(walk: Walk, plan: Node) -> Part:
         key = united_key(parts, at, column)
         if key is not None:
             keys.append(key)
-        found = [part.times.get(column_id(part.columns[at])) for part in parts]
+        found = [info.times.get(column_id(info.columns[at])) for info in parts]
         known = [time.watermark for time in found if time is not None and not time.windows]
         if len(known) == len(parts):
             times[column_id(column)] = TimeColumn(Least(tuple(known)))
     word = operator_name(plan).upper()
-    trait = Trait("set operation", f"{word} compares whole rows", "the rows of both sides")
-    return Part(
+    requirement = StateRequirement("set operation", f"{word} compares whole rows", "the rows of both sides")
+    return PlanInfo(
         outputs,
-        build=lambda moment: plan.withNewChildren(walk.catalyst.seq([part.built(moment) for part in parts])),
+        build=lambda inputs_at: plan.withNewChildren(planner.catalyst.seq([info.built(inputs_at) for info in parts])),
         keys=tuple(keys),
-        gates=tuple(gate for part in parts for gate in part.gates),
+        stateful_inputs=tuple(stateful_input for info in parts for stateful_input in info.stateful_inputs),
         times=times,
         unique=None if plan.isAll() else frozenset(column_id(column) for column in outputs),
-        traits=(*(trait for part in parts for trait in part.traits), trait),
+        requirements=(*(requirement for info in parts for requirement in info.requirements), requirement),
     )

@@ -1,11 +1,11 @@
-"""Sources as queries see them: inputs, temporal tables, and blocks before."""
+"""Sources as queries see them: inputs, temporal tables, and fragments before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn, Validity
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, TimeColumn, Validity
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
@@ -25,11 +25,11 @@ class Source:
     validity: Mapping[int, Validity] = field(default_factory=dict)
 
 
-def source_of(part: Part) -> Source:
-    """A part as a source of later blocks."""
-    positions = {column_id(column): at for at, column in enumerate(part.columns)}
-    times = {positions[key]: time for key, time in part.times.items() if key in positions}
-    unique = frozenset(positions[key] for key in part.unique) if part.unique is not None else None
+def source_of(info: PlanInfo) -> Source:
+    """A part as a source of later fragments."""
+    positions = {column_id(column): at for at, column in enumerate(info.columns)}
+    times = {positions[key]: time for key, time in info.times.items() if key in positions}
+    unique = frozenset(positions[key] for key in info.unique) if info.unique is not None else None
     return Source(times, unique)
 
 

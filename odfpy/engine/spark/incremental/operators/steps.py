@@ -1,4 +1,4 @@
-"""The steps of a transform as blocks, in the order in which they are processed."""
+"""The steps of a transform as fragments, in the order in which they are processed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, c
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
-from odfpy.engine.spark.incremental.operators.planner import Walk
+from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
 from odfpy.engine.spark.incremental.operators.sources import Source, source_of, source_plan
 from odfpy.engine.spark.incremental.operators.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Part, TimeColumn, block_of
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, TimeColumn, fragment_of
 from odfpy.engine.spark.incremental.properties.refusals import hidden_columns_told, not_of_inputs
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.failures import spark_errors
@@ -34,7 +34,7 @@ class StepPart:
     """A step, and what is known of it."""
 
     step: Step
-    part: Part
+    info: PlanInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Steps:
 
     Attributes:
         steps: what its queries are.
-        blocks: what is processed by itself, each before those that read its changes.
+        fragments: what is processed by itself, each before those that read its changes.
     """
 
     steps: tuple[StepPart, ...]
-    blocks: tuple[Block, ...]
+    fragments: tuple[Fragment, ...]
 
     @property
     def last(self) -> StepPart:
@@ -55,9 +55,9 @@ class Steps:
         return self.steps[-1]
 
     @property
-    def output(self) -> Block | None:
-        """The block whose changes are the output; None when the last step is row by row."""
-        return None if self.last.part.free is not None else self.blocks[-1]
+    def output(self) -> Fragment | None:
+        """The fragment whose changes are the output; None when the last step is row by row."""
+        return None if self.last.info.free is not None else self.fragments[-1]
 
 
 def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str) -> Steps:
@@ -77,8 +77,8 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
     known = _Known(catalyst, declared_tables(transform.temporal_tables or (), names, transform.steps), len(tables))
     parts = [_input(catalyst, table, number) for number, table in enumerate(tables)]
     known.sources += [_source_of_input(table, number) for number, table in enumerate(tables)]
-    for table, part in zip(tables, parts, strict=True):
-        known.name(table.name, part, table.vocab.event_time_column)
+    for table, info in zip(tables, parts, strict=True):
+        known.name(table.name, info, table.vocab.event_time_column)
     hidden = {name for table in tables for name in _hidden(table.vocab)}
     found: list[StepPart] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
@@ -86,29 +86,29 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
             step = analyzed_step(catalyst, query.alias, text, known.names)
             is_last = query is transform.steps[-1]
             check_step(catalyst, step, is_last=is_last)
-            walk = Walk(catalyst, text, known.sources, known.blocks, OPERATORS)
-            part = walk.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
-            if is_last and part.unique == frozenset():
-                part = _while_it_has_a_time(catalyst, part, event_time)
-            found.append(StepPart(step, part))
-            if part.is_constant and not is_last:
-                catalyst.name_view(str(query.alias), part.built(None))
+            planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
+            info = planner.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
+            if is_last and info.unique == frozenset():
+                info = _while_it_has_a_time(catalyst, info, event_time)
+            found.append(StepPart(step, info))
+            if info.is_constant and not is_last:
+                catalyst.name_view(str(query.alias), info.built(None))
                 known.names.append(str(query.alias))
                 continue
-            if part.free is None:
+            if info.free is None:
                 if not is_last:
-                    check_rows(part.columns, partial(_place_of, step), are_kept=True)
-                part = known.add(part, block_of(part, len(known.sources), query.alias), source_of(part))
+                    check_rows(info.columns, partial(_place_of, step), are_kept=True)
+                info = known.add(info, fragment_of(info, len(known.sources), query.alias), source_of(info))
             if not is_last and query.alias is not None:
-                known.name(query.alias, part, event_time)
-    if not _reads_input(found[-1].part, known):
+                known.name(query.alias, info, event_time)
+    if not _reads_input(found[-1].info, known):
         raise not_of_inputs(found[-1].step)
-    return Steps(tuple(found), tuple(known.blocks))
+    return Steps(tuple(found), tuple(known.fragments))
 
 
 @dataclass(slots=True)
 class _Known:
-    """What the queries of a transform can name so far, and the blocks that make it.
+    """What the queries of a transform can name so far, and the fragments that make it.
 
     Attributes:
         temporal: temporal tables by name.
@@ -119,36 +119,36 @@ class _Known:
     temporal: Mapping[str, TemporalTable]
     num_inputs: int
     sources: list[Source] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    fragments: list[Fragment] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
-    def name(self, name: str, part: Part, event_time: str) -> None:
+    def name(self, name: str, info: PlanInfo, event_time: str) -> None:
         """Let queries see a free part under a name, as a temporal table if it is one."""
         if name in self.temporal:
             number = len(self.sources)
-            table = temporal_table(self.catalyst, self.temporal[name], part, event_time, number, self.num_inputs)
-            part = self.add(table.block.part, table.block, table.source)
-        self.catalyst.name_view(name, self.catalyst.project(part.columns, part.free))
+            table = temporal_table(self.catalyst, self.temporal[name], info, event_time, number, self.num_inputs)
+            info = self.add(table.fragment.info, table.fragment, table.source)
+        self.catalyst.name_view(name, self.catalyst.project(info.columns, info.free))
         self.names.append(name)
 
-    def add(self, part: Part, block: Block, source: Source) -> Part:
-        """A block, and its part as one that reads its changes."""
+    def add(self, info: PlanInfo, fragment: Fragment, source: Source) -> PlanInfo:
+        """A fragment, and its part as one that reads its changes."""
         number = len(self.sources)
-        self.blocks.append(block)
+        self.fragments.append(fragment)
         self.sources.append(source)
-        plan = self.catalyst.project(part.columns, source_plan(self.catalyst, part.columns, number))
-        return replace(part, free=plan, build=None, keys=(), gates=())
+        plan = self.catalyst.project(info.columns, source_plan(self.catalyst, info.columns, number))
+        return replace(info, free=plan, build=None, keys=(), stateful_inputs=())
 
 
-def _while_it_has_a_time(catalyst: Catalyst, part: Part, event_time: str) -> Part:
+def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) -> PlanInfo:
     """A result of one row: SQL has it also where there was nothing to count, then without an event time."""
-    column = next((column for column in part.columns if column.name() == event_time), None)
+    column = next((column for column in info.columns if column.name() == event_time), None)
     if column is None:
-        return part
+        return info
     has_time = catalyst.expression("IsNotNull", column)
-    if part.free is not None:
-        return replace(part, free=catalyst.filter(has_time, part.free))
-    return replace(part, build=lambda moment: catalyst.filter(has_time, part.built(moment)))
+    if info.free is not None:
+        return replace(info, free=catalyst.filter(has_time, info.free))
+    return replace(info, build=lambda inputs_at: catalyst.filter(has_time, info.built(inputs_at)))
 
 
 def _place_of(step: Step, column: Node) -> str:
@@ -158,11 +158,11 @@ def _place_of(step: Step, column: Node) -> str:
     return step.source.whole() if found is None else place(found, step.source)
 
 
-def _reads_input(part: Part, known: _Known) -> bool:
-    """Whether a part reads an input, itself or through blocks."""
-    plans = [gate.plan for gate in part.gates] if part.free is None else [part.free]
+def _reads_input(info: PlanInfo, known: _Known) -> bool:
+    """Whether a part reads an input, itself or through fragments."""
+    plans = [stateful_input.plan for stateful_input in info.stateful_inputs] if info.free is None else [info.free]
     read = {number for plan in plans for number in sources_read(plan)}
-    below = (block.part for block in known.blocks if block.source in read)
+    below = (fragment.info for fragment in known.fragments if fragment.source in read)
     return any(number < known.num_inputs for number in read) or any(_reads_input(one, known) for one in below)
 
 
@@ -170,7 +170,7 @@ def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:
     return vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
 
 
-def _input(catalyst: Catalyst, table: Table, number: int) -> Part:
+def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
     """An input: its data columns, since state has neither offsets nor operation types."""
     schema = table.schema()
     empty = columns(catalyst.empty(spark_schema(schema, table.name)))
@@ -181,7 +181,7 @@ def _input(catalyst: Catalyst, table: Table, number: int) -> Part:
     plan = source_plan(catalyst, [column.toAttribute() for column in seen], number)
     outputs = tuple(columns(plan)[: len(seen)])
     time = next(column for column in outputs if column.name() == table.vocab.event_time_column)
-    return Part(outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(Of(number))})
+    return PlanInfo(outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(Of(number))})
 
 
 def _source_of_input(table: Table, number: int) -> Source:

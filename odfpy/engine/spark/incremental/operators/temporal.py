@@ -42,17 +42,17 @@ from odfpy.dataset.transform import SqlQueryStep, TemporalTable
 from odfpy.engine.spark.incremental.operators.sources import Source
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    Block,
-    Gate,
+    Fragment,
+    InputsAt,
     Key,
-    Moment,
-    Part,
+    PlanInfo,
     Retention,
+    StatefulInput,
+    StateRequirement,
     TimeColumn,
-    Trait,
     Validity,
     Values,
-    block_of,
+    fragment_of,
 )
 from odfpy.engine.spark.incremental.state.changes import renamed
 from odfpy.engine.spark.incremental.state.difference import sortable
@@ -100,21 +100,21 @@ def declared_tables(
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """A temporal table, ready to be seen by queries: the block that makes it, and what it is as a source."""
+    """A temporal table, ready to be seen by queries: the fragment that makes it, and what it is as a source."""
 
-    block: Block
+    fragment: Fragment
     source: Source
 
 
 def temporal_table(
-    catalyst: Catalyst, table: TemporalTable, part: Part, event_time: str, number: int, num_inputs: int
+    catalyst: Catalyst, table: TemporalTable, info: PlanInfo, event_time: str, number: int, num_inputs: int
 ) -> Versions:
     """A part as a temporal table.
 
     Args:
         catalyst: the session.
         table: what is declared.
-        part: the part, which is free.
+        info: the part, which is free.
         event_time: name of the column with the event time.
         number: of the source that the temporal table is.
         num_inputs: numbers below it are those of inputs.
@@ -122,23 +122,25 @@ def temporal_table(
     Raises:
         InvalidQuery: a column is not there, or there is one too many.
     """
-    keys = _keys(table, part, event_time)
-    time = next(column for column in part.columns if column.name() == event_time)
-    is_log = all(source < num_inputs for source in sources_read(part.free))
-    kept = (*part.columns, *marks(catalyst)) if is_log else part.columns
-    known = part.times.get(column_id(time))
+    keys = _keys(table, info, event_time)
+    time = next(column for column in info.columns if column.name() == event_time)
+    is_log = all(source < num_inputs for source in sources_read(info.free))
+    kept = (*info.columns, *marks(catalyst)) if is_log else info.columns
+    known = info.times.get(column_id(time))
     latest = partial(_latest, kept, keys, known.watermark) if is_log and known and type(known.watermark) is Of else None
-    gate = Gate(0, part.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest)
-    outputs = _outputs(catalyst, part)
-    made = Part(
-        outputs,
-        build=lambda moment: _built(moment, gate, outputs, time),
-        keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
-        gates=(gate,),
-        unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
-        traits=(trait_of(table),),
+    stateful_input = StatefulInput(
+        0, info.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest
     )
-    return Versions(block_of(made, number, table.name), _source(table, part, outputs, time))
+    outputs = _outputs(catalyst, info)
+    made = PlanInfo(
+        outputs,
+        build=lambda inputs_at: _built(inputs_at, stateful_input, outputs, time),
+        keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
+        stateful_inputs=(stateful_input,),
+        unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
+        requirements=(trait_of(table),),
+    )
+    return Versions(fragment_of(made, number, table.name), _source(table, info, outputs, time))
 
 
 def _latest(kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: Times, rows: Node, clock: Clock) -> Node:
@@ -159,14 +161,14 @@ def _latest(kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: Times, ro
     return renamed(catalyst, catalyst.plan(found), kept)
 
 
-def trait_of(table: TemporalTable) -> Trait:
+def trait_of(table: TemporalTable) -> StateRequirement:
     """What a temporal table keeps, for `odf inspect query`."""
     by = ", ".join(table.primary_key)
-    return Trait("temporal table", f"`{table.name}` has versions by {by}", f"all versions of `{table.name}`")
+    return StateRequirement("temporal table", f"`{table.name}` has versions by {by}", f"all versions of `{table.name}`")
 
 
-def _keys(table: TemporalTable, part: Part, event_time: str) -> tuple[Node, ...]:
-    by_name = {str(column.name()): column for column in part.columns}
+def _keys(table: TemporalTable, info: PlanInfo, event_time: str) -> tuple[Node, ...]:
+    by_name = {str(column.name()): column for column in info.columns}
     for name in (VALID_FROM, VALID_TO):
         if name in by_name:
             raise InvalidQuery(
@@ -195,23 +197,23 @@ def _keys(table: TemporalTable, part: Part, event_time: str) -> tuple[Node, ...]
                 f"{by_name[name].dataType().sql()}, and rows cannot be looked up by it",
                 hint="Put a text or a number in its place, in a step before.",
             )
-    check_rows(part.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
+    check_rows(info.columns, lambda _: f" (in the temporal table `{table.name}`)", are_kept=True)
     return tuple(by_name[name] for name in table.primary_key)
 
 
-def _outputs(catalyst: Catalyst, part: Part) -> tuple[Node, ...]:
+def _outputs(catalyst: Catalyst, info: PlanInfo) -> tuple[Node, ...]:
     from pyspark.sql.types import StructField, StructType, TimestampType
 
     fields = [StructField(name, TimestampType(), nullable=False) for name in (VALID_FROM, VALID_TO)]
-    return (*part.columns, *columns(catalyst.empty(StructType(fields))))
+    return (*info.columns, *columns(catalyst.empty(StructType(fields))))
 
 
-def _source(table: TemporalTable, part: Part, outputs: Sequence[Node], time: Node) -> Source:
+def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time: Node) -> Source:
     positions = {column_id(column): at for at, column in enumerate(outputs)}
     begin, end = len(outputs) - 2, len(outputs) - 1
-    by_name = {str(column.name()): at for at, column in enumerate(part.columns)}
+    by_name = {str(column.name()): at for at, column in enumerate(info.columns)}
     unique = frozenset([*(by_name[name] for name in table.primary_key), begin])
-    known = part.times.get(column_id(outputs[positions[column_id(time)]]))
+    known = info.times.get(column_id(outputs[positions[column_id(time)]]))
     if known is None or known.windows:
         raise InvalidQuery(
             f"The event time of the temporal table `{table.name}` has no watermark",
@@ -222,15 +224,15 @@ def _source(table: TemporalTable, part: Part, outputs: Sequence[Node], time: Nod
     return Source({end: TimeColumn(watermark)}, unique, validity)
 
 
-def _built(moment: Moment, gate: Gate, outputs: Sequence[Node], time: Node) -> Node:
-    catalyst = moment.clock.catalyst
-    ids = [column_id(column) for column in gate.columns]
+def _built(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence[Node], time: Node) -> Node:
+    catalyst = inputs_at.clock.catalyst
+    ids = [column_id(column) for column in stateful_input.columns]
     data = [f"c{at}" for at in range(len(outputs) - 2)]
-    keys = [data[ids.index(column_id(key))] for key in gate.keys]
-    frame = catalyst.dataframe(moment.rows(gate))
-    if gate.log is None:
+    keys = [data[ids.index(column_id(key))] for key in stateful_input.keys]
+    frame = catalyst.dataframe(inputs_at.rows(stateful_input))
+    if stateful_input.log is None:
         found = versions_of_state(frame.toDF(*data), data, keys, data[ids.index(column_id(time))])
-    elif moment.only_grew(gate):
+    elif inputs_at.only_grew(stateful_input):
         found = versions_of_growing_log(frame.toDF(*data, *MARKS), data, keys)
     else:
         found = versions_of_log(frame.toDF(*data, *MARKS), data, keys)

@@ -9,8 +9,8 @@ from typing import Final
 
 from odfpy.engine.spark.analysis.canonical import ordered_limit, ordered_window
 from odfpy.engine.spark.analysis.determinism import place
-from odfpy.engine.spark.incremental.operators.planner import Walk
-from odfpy.engine.spark.incremental.properties.plan_info import Best, Part, TimeColumn, Trait
+from odfpy.engine.spark.incremental.operators.planner import Planner
+from odfpy.engine.spark.incremental.properties.plan_info import Best, PlanInfo, StateRequirement, TimeColumn
 from odfpy.engine.spark.incremental.properties.refusals import unordered_limit
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns, expression_name, items, operator_name
@@ -24,33 +24,33 @@ _PLACES: Final = ("RowNumber", "Rank", "DenseRank")
 _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
-def window(walk: Walk, plan: Node) -> Part:
+def window(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of a window operator: rows of one partition are looked at together."""
     made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
     if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
-        plan = Builder(walk.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
+        plan = Builder(planner.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
     if plan.orderSpec().isEmpty() and _numbers_rows(plan):
-        raise unordered_limit(plan, walk.source)
-    child = walk.whole(walk.part(plan.child()))
+        raise unordered_limit(plan, planner.source)
+    child = planner.whole(planner.info_of(plan.child()))
     partition = items(plan.partitionSpec())
     if child.free is None:
         keys = tuple(key for key in child.keys if any(key.shown.has(one) for one in partition))
-        child = replace(child, keys=keys) if keys else walk.cut(child)
+        child = replace(child, keys=keys) if keys else planner.cut(child)
     first = None
     if child.free is not None:
-        first = _first(walk, plan)
-        child = walk.gate(child, partition, best=first)
+        first = _first(planner, plan)
+        child = planner.stateful_input(child, partition, best=first)
     by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
     state = "the rows of all partitions" if first is None else "the first rows of all partitions"
-    trait = Trait(RUNNING, f"window functions over PARTITION BY {by}", state)
+    requirement = StateRequirement(RUNNING, f"window functions over PARTITION BY {by}", state)
     return replace(
         child,
         columns=tuple(columns(plan)),
-        build=lambda moment: _ordered(walk, plan, child.built(moment)),
+        build=lambda inputs_at: _ordered(planner, plan, child.built(inputs_at)),
         times=_final_times(plan, child),
-        unique=_numbered(walk, plan, partition) or child.unique,
-        traits=(*child.traits, trait),
+        unique=_numbered(planner, plan, partition) or child.unique,
+        requirements=(*child.requirements, requirement),
     )
 
 
@@ -59,38 +59,38 @@ def _numbers_rows(plan: Node) -> bool:
     return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
 
 
-def _first(walk: Walk, plan: Node) -> Best | None:
+def _first(planner: Planner, plan: Node) -> Best | None:
     """Of the rows below a window operator, the first of each partition, if the query looks at no others."""
     made = items(plan.windowExpressions())
     if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
         return None
-    limits = [(one, walk.used.limits[column_id(one)]) for one in made if column_id(one) in walk.used.limits]
+    limits = [(one, planner.used.limits[column_id(one)]) for one in made if column_id(one) in planner.used.limits]
     if not limits:
         return None
-    catalyst, (place, limit) = walk.catalyst, limits[0]
+    catalyst, (place, limit) = planner.catalyst, limits[0]
     is_first = catalyst.expression("LessThanOrEqual", place.toAttribute(), catalyst.integer(limit))
 
     def first(rows: Node, _: Clock) -> Node:
-        return catalyst.filter(is_first, _ordered(walk, plan, rows))
+        return catalyst.filter(is_first, _ordered(planner, plan, rows))
 
     return first
 
 
-def _ordered(walk: Walk, plan: Node, rows: Node) -> Node:
-    with _placed(walk, plan):
-        return ordered_window(walk.catalyst, plan.withNewChildren(walk.catalyst.seq([rows])))
+def _ordered(planner: Planner, plan: Node, rows: Node) -> Node:
+    with _placed(planner, plan):
+        return ordered_window(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
 
 
 @contextmanager
-def _placed(walk: Walk, plan: Node) -> Iterator[None]:
+def _placed(planner: Planner, plan: Node) -> Iterator[None]:
     """Say where rows stand in a query that cannot be put into an order."""
     try:
         yield
     except UnsupportedQuery as error:
-        raise UnsupportedQuery(f"{error.message}{place(plan, walk.source)}", hint=error.hint) from error
+        raise UnsupportedQuery(f"{error.message}{place(plan, planner.source)}", hint=error.hint) from error
 
 
-def _final_times(plan: Node, child: Part) -> dict[int, TimeColumn]:
+def _final_times(plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
     """The time that rows are ordered by, if no later row changes what an earlier one gets.
 
     Any other function takes back rows with old times, so that no watermark holds.
@@ -119,20 +119,20 @@ def _looks_back(window: Node) -> bool:
     return False
 
 
-def _numbered(walk: Walk, plan: Node, partition: list[Node]) -> frozenset[int] | None:
+def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[int] | None:
     """The columns by which rows are known: those of the partition and a row number in it."""
     numbers = [
         column_id(made)
         for made in items(plan.windowExpressions())
         if expression_name(made) == "Alias" and expression_name(made.child().children().apply(0)) == "RowNumber"
     ]
-    walk.row_numbers.update(numbers)
+    planner.row_numbers.update(numbers)
     if not numbers or any(expression_name(one) != "AttributeReference" for one in partition):
         return None
     return frozenset([numbers[0], *(column_id(one) for one in partition)])
 
 
-def limit(walk: Walk, plan: Node) -> Part:
+def limit(planner: Planner, plan: Node) -> PlanInfo:
     """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
     below, operators = plan, []
     while operator_name(below) != "Sort":
@@ -141,25 +141,25 @@ def limit(walk: Walk, plan: Node) -> Part:
         below = below.child()  # others only give names
     limits = [operator for operator in operators if operator_name(operator) in _LIMITS]
     is_top = not any(operator_name(operator) == "Offset" for operator in limits)
-    seq = walk.catalyst.seq
+    seq = planner.catalyst.seq
 
     def first(rows: Node, over: Sequence[Node]) -> Node:
         node = below.withNewChildren(seq([rows]))
         for operator in reversed(over):
             node = operator.withNewChildren(seq([node]))
-        with _placed(walk, plan):
-            return ordered_limit(walk.catalyst, node)
+        with _placed(planner, plan):
+            return ordered_limit(planner.catalyst, node)
 
     best = (lambda rows, _: first(rows, limits)) if is_top else None
-    child = walk.gate(walk.cut(walk.part(below.child())), (), best=best)
+    child = planner.stateful_input(planner.cut(planner.info_of(below.child())), (), best=best)
     state = "the first rows" if is_top else "all rows"
-    trait = Trait("top-N", "ORDER BY with LIMIT looks at all rows", state)
+    requirement = StateRequirement("top-N", "ORDER BY with LIMIT looks at all rows", state)
     outputs = tuple(columns(plan))
     return replace(
         child,
         columns=outputs,
-        build=lambda moment: first(child.built(moment), operators),
+        build=lambda inputs_at: first(child.built(inputs_at), operators),
         times={},
         unique=child.unique if child.unique is not None and child.unique <= {*map(column_id, outputs)} else None,
-        traits=(*child.traits, trait),
+        requirements=(*child.requirements, requirement),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from odfpy.engine.spark.incremental.properties.plan_info import Part
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns_read, expression_name, items
 
 
@@ -17,7 +17,7 @@ def conjuncts_of(condition: Node) -> Iterator[Node]:
         yield condition
 
 
-def _sides_of(expression: Node, left: Part, right: Part) -> str:
+def _sides_of(expression: Node, left: PlanInfo, right: PlanInfo) -> str:
     ids = {column_id(column) for column in columns_read(expression)}
     if not ids:
         return "none"
@@ -26,7 +26,7 @@ def _sides_of(expression: Node, left: Part, right: Part) -> str:
     return "right" if ids <= {column_id(column) for column in right.columns} else "both"
 
 
-def equal_pairs(conjuncts: Sequence[Node], left: Part, right: Part) -> list[tuple[Node, Node, bool]]:
+def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> list[tuple[Node, Node, bool]]:
     """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL."""
     found = []
     for conjunct in conjuncts:

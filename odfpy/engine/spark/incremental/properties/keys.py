@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from odfpy.engine.spark.incremental.properties.plan_info import Key, Part, Values
+from odfpy.engine.spark.incremental.properties.plan_info import Key, PlanInfo, Values
 from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
@@ -77,27 +77,27 @@ def _has_mark(column: Node, mark: str) -> bool:
     return is_named and bool(column.metadata().contains(mark))
 
 
-def never_null(part: Part) -> frozenset[int]:
+def never_null(info: PlanInfo) -> frozenset[int]:
     """Ids of the columns of a part that are NULL in no row."""
-    return frozenset(column_id(column) for column in part.columns if not column.nullable())
+    return frozenset(column_id(column) for column in info.columns if not column.nullable())
 
 
-def key_of(part: Part, expression: Node) -> Key | None:
+def key_of(info: PlanInfo, expression: Node) -> Key | None:
     """The key of a part that an expression has in all rows, if there is one.
 
     Constants fall apart by whatever the rows beside them do.
     """
-    if part.is_constant:
+    if info.is_constant:
         return Key({}, Values.of([expression]))
-    return next((key for key in part.keys if key.shown.has(expression)), None)
+    return next((key for key in info.keys if key.shown.has(expression)), None)
 
 
-def key_unless_null(part: Part, expression: Node) -> Key | None:
+def key_unless_null(info: PlanInfo, expression: Node) -> Key | None:
     """The key of a part that an expression has in all rows in which it is not NULL, if there is one."""
-    return key_of(part, expression) or next((key for key in part.keys if key.or_null.has(expression)), None)
+    return key_of(info, expression) or next((key for key in info.keys if key.or_null.has(expression)), None)
 
 
-def united_key(parts: Sequence[Part], at: int, column: Node) -> Key | None:
+def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
     """The key that a column has of which several parts have the rows, if it has one in all of them.
 
     Args:
@@ -105,11 +105,13 @@ def united_key(parts: Sequence[Part], at: int, column: Node) -> Key | None:
         at: the position of the column in each of them.
         column: the column above, which may have the identity of one below that is another.
     """
-    keys = [key_of(part, part.columns[at]) for part in parts]
+    keys = [key_of(info, info.columns[at]) for info in parts]
     found = [key for key in keys if key is not None]
     if len(found) < len(keys):
         return None
-    return Key({gate: number for key in found for gate, number in key.at.items()}, Values.of([column]))
+    return Key(
+        {stateful_input: number for key in found for stateful_input, number in key.at.items()}, Values.of([column])
+    )
 
 
 def null_of_nulls(values: Values) -> Values:

@@ -1,13 +1,14 @@
-"""What is known of a part of a plan, and of a block: a part that is processed with one set of keys.
+"""What the plan alone says of a query: its keys, its times, and the stateful inputs that it stands on.
 
-A part is *free* as long as it is row by row: then its rows can be made from any rows of its sources, new ones or old
-ones. Where an operator looks at several rows at once (an aggregate, a join...), it stands on *gates*: a gate is a free
-part whose rows are kept, or found again, between pulls. The operators above the gates are run over the gates' rows as
-they were before a pull and as they are after it.
+A plan is *free* as long as it is row by row: its rows can be made from any rows of its sources, new or old. An operator
+that looks at several rows at once (an aggregate, a join...) stands on *stateful inputs*. A stateful input is a free
+plan whose rows the engine keeps between pulls, or finds again. The operators above are run over its rows as they were
+before a pull and as they are after it; the difference is what the pull emits.
 
-A *key* is a value by which a part falls apart: what rows with one value give does not depend on rows with another.
-So it is enough to look at rows whose keys are touched. Rows of other keys do no harm: they give the same before and
-after, and cancel out.
+A *key* is a value that divides a plan: the result for one value does not depend on rows with another. So a pull looks
+at rows of touched keys only. Rows of other keys do no harm: their results before and after are equal, and cancel out.
+
+A *fragment* is a plan that is processed by itself. Its changes are a source of later fragments.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Trait:
-    """Something that an operator needs, as `odf inspect query` says it.
+class StateRequirement:
+    """State that an operator needs, as `odf inspect query` shows it.
 
     Attributes:
         name: class of query, for example `event-time window`.
@@ -60,13 +61,13 @@ class TimeColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """When rows of a gate are settled: as soon as `value` is at or before (or only before) the limit.
+class CompletenessRule:
+    """A rule that says when rows of a stateful input are complete: when `value` is at or before a limit.
 
     Attributes:
-        value: an expression over the gate's columns.
+        value: an expression over the stateful input's columns.
         limit: moves with the watermarks.
-        inclusive: whether a value at the limit is settled.
+        inclusive: whether a row with a value at the limit is complete.
     """
 
     value: Node
@@ -74,7 +75,7 @@ class Due:
     inclusive: bool
 
     def condition(self, clock: Clock) -> Node:
-        """Whether a row is settled, as an expression; FALSE as long as the limit is not known."""
+        """Return the condition that a row is complete; FALSE as long as the limit is not known."""
         catalyst, limit = clock.catalyst, self.limit.at(clock)
         if limit is None:
             return catalyst.boolean(False)
@@ -83,7 +84,7 @@ class Due:
 
 
 class Retention(Enum):
-    """Which rows of a gate are kept between pulls."""
+    """Which rows of a stateful input the engine keeps between pulls."""
 
     NOTHING = "nothing: they are read again from the history of the inputs"
     OPEN = "those that can still matter"
@@ -93,11 +94,11 @@ class Retention(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LookedUp:
-    """How rows of a gate are found by rows of another one, without which they give nothing.
+class Lookup:
+    """How rows of a stateful input are found by rows of another one, without which they give nothing.
 
     Attributes:
-        by: number of the other gate, whose rows wait.
+        by: number of the other stateful input, whose rows wait.
         condition: which rows belong together, an expression over the columns of both.
         valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
             a difference; None where every change counts for as long as the row is valid.
@@ -112,21 +113,21 @@ Best = Callable[[Node, Clock], Node]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A free part on which an operator of another kind stands.
+class StatefulInput:
+    """A free plan whose rows an operator needs together: a side of a join, what an aggregate groups.
 
     Attributes:
-        number: position among the gates of its block.
+        number: position among the stateful inputs of its fragment, from 0.
         plan: the free part.
         columns: its output.
         keys: expressions over its columns, by which what stands on it falls apart.
-        due: when its rows are settled, as far as that matters.
-        waits: whether rows are let through only when they are settled; else settling only changes what they give.
+        complete_when: the rules of which one makes a row complete, where the operator asks for that.
+        waits: whether only complete rows count; else completeness only changes what they give.
         retention: which rows are kept.
         forget: when rows are kept no more.
         late: changes that come when this holds may have to do with rows that are kept no more.
         session: where rows are kept by the sessions they belong to, start and end of a session of a single row.
-        looked_up: where rows of another gate look up those of this one.
+        looked_up: where rows of another stateful input look up those of this one.
         log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
             its last columns are then those of `odfpy.engine.spark.incremental.state.log`.
         groups: where not rows are kept but partial results of groups; `keys` are what it groups by.
@@ -138,13 +139,13 @@ class Gate:
     plan: Node
     columns: tuple[Node, ...]
     keys: tuple[Node, ...]
-    due: tuple[Due, ...] = ()
+    complete_when: tuple[CompletenessRule, ...] = ()
     waits: bool = False
     retention: Retention = Retention.NOTHING
-    forget: tuple[Due, ...] = ()
-    late: tuple[Due, ...] = ()
+    forget: tuple[CompletenessRule, ...] = ()
+    late: tuple[CompletenessRule, ...] = ()
     session: tuple[Node, Node] | None = None
-    looked_up: LookedUp | None = None
+    looked_up: Lookup | None = None
     log: Node | None = None
     groups: PartialAggregate | None = None
     best: Best | None = None
@@ -184,12 +185,13 @@ class Values:
 class Key:
     """A key of a part.
 
-    Each row of the result is made of rows of gates that have its key. What an operator says of `shown` and of `or_null`
-    holds for the rows that it makes itself, too: an outer join makes rows whose columns of one side are NULL, whatever
-    the key.
+    Each row of the result is made of rows of stateful inputs that have its key. What an operator says of `shown` and of
+    `or_null` holds for the rows that it makes itself, too: an outer join makes rows whose columns of one side are NULL,
+    whatever the key.
 
     Attributes:
-        at: which of its keys it is at each gate, by number of the gate; gates that are looked up may lack it.
+        at: which of its keys it is at each stateful input, by number of the stateful input; stateful inputs that are
+            looked up may lack it.
         shown: what has its value in all rows.
         or_null: what has its value in some rows, and is NULL in all others.
     """
@@ -212,45 +214,45 @@ class Validity:
     watermark: Times
 
 
-class Moment(Protocol):
-    """The rows of gates and the watermarks, before a pull or after it."""
+class InputsAt(Protocol):
+    """The rows of stateful inputs and the watermarks, before a pull or after it."""
 
     @property
     def clock(self) -> Clock:
         """The watermarks."""
         ...
 
-    def rows(self, gate: Gate) -> Node:
-        """The rows of a gate, with its columns (of which unused ones may be missing)."""
+    def rows(self, stateful_input: StatefulInput) -> Node:
+        """The rows of a stateful input, with its columns (of which unused ones may be missing)."""
         ...
 
-    def groups(self, gate: Gate) -> Groups:
-        """The partial results of a gate that has them."""
+    def groups(self, stateful_input: StatefulInput) -> Groups:
+        """The partial results of a stateful input that has them."""
         ...
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         """Whether all rows of a log that there ever were are known to be appended."""
         ...
 
 
 Build = Callable[[Any], Node]
-"""Makes a plan for a `Moment`."""
+"""Makes a plan for a `InputsAt`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What is known of a part of a plan.
+class PlanInfo:
+    """What is known of a plan, or of a part of it.
 
     Attributes:
         columns: its output.
         free: the plan itself, while it is row by row.
         build: makes the plan for a moment; of no use while the part is free.
-        product: `build` itself, where each row of the result is made of one row of every gate; else anything.
+        product: `build` itself, where each row of the result is made of one row of every stateful input; else anything.
         keys: keys it falls apart by, once it is not free.
-        gates: what it stands on.
+        stateful inputs: what it stands on.
         times: columns that have times, by id.
         unique: ids of columns by which a row is known among all others, or None.
-        traits: what its operators need, from the sources up.
+        requirements: what its operators need, from the sources up.
         validity: columns of a temporal table that say when its rows are valid, by id, while the part is free.
     """
 
@@ -259,69 +261,69 @@ class Part:
     build: Build | None = None
     product: Build | None = None
     keys: tuple[Key, ...] = ()
-    gates: tuple[Gate, ...] = ()
+    stateful_inputs: tuple[StatefulInput, ...] = ()
     times: Mapping[int, TimeColumn] = field(default_factory=dict)
     unique: frozenset[int] | None = None
-    traits: tuple[Trait, ...] = ()
+    requirements: tuple[StateRequirement, ...] = ()
     validity: Mapping[int, Validity] = field(default_factory=dict)
 
     @property
     def is_constant(self) -> bool:
         """Whether the part reads no source: its rows are the same at all moments."""
-        return self.free is None and not self.gates
+        return self.free is None and not self.stateful_inputs
 
     @property
     def is_product(self) -> bool:
-        """Whether each row of the result is made of one row of every gate, so that new rows only add to it."""
+        """Whether each row is made of one row of every stateful input, so that new rows only add to the result."""
         return self.product is not None and self.product is self.build
 
-    def over(self, build: Build, **changes: Any) -> Part:
+    def over(self, build: Build, **changes: Any) -> PlanInfo:
         """The part with another plan, which makes rows of single rows; changes are attributes."""
         return replace(self, build=build, product=build if self.is_product else None, **changes)
 
-    def built(self, moment: Moment | None) -> Node:
+    def built(self, inputs_at: InputsAt | None) -> Node:
         """The plan for a moment; that of a constant part is the same without any."""
         if self.build is None:
             return self.free
-        return self.build(moment)
+        return self.build(inputs_at)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A part that is processed by itself, and whose changes are a source of later blocks.
+class Fragment:
+    """A plan that is processed by itself, and whose changes are a source of later fragments.
 
     Attributes:
         source: number of the source that its changes are.
-        part: the part; never free.
-        keys: for each gate, the expressions by which its rows are found, None for a key that it lacks; empty where
-            everything is touched.
+        info: the part; never free.
+        keys: for each stateful input, the expressions by which its rows are found, None for a key that it lacks; empty
+            where everything is touched.
         alias: name of the step that it is, None for a part of one.
     """
 
     source: int
-    part: Part
+    info: PlanInfo
     keys: Mapping[int, tuple[Node | None, ...]]
     alias: str | None = None
 
 
-def constant(outputs: tuple[Node, ...], plan: Node) -> Part:
+def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
     """What is known of a plan that reads no source. One row without columns is known by none."""
 
-    def build(_: Moment | None) -> Node:
+    def build(_: InputsAt | None) -> Node:
         return plan
 
-    return Part(outputs, build=build, product=build, unique=None if outputs else frozenset())
+    return PlanInfo(outputs, build=build, product=build, unique=None if outputs else frozenset())
 
 
-def settled(dues: Sequence[Due], clock: Clock) -> Node:
-    """Whether a row is settled by any of several rules."""
-    return any_of(clock.catalyst, [due.condition(clock) for due in dues])
+def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:
+    """Return the condition that one of several rules makes a row complete."""
+    return any_of(clock.catalyst, [complete_when.condition(clock) for complete_when in rules])
 
 
-def settles(dues: Sequence[Due], was: Clock, now: Clock) -> Node:
-    """Whether a row is settled now and was not then."""
+def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) -> Node:
+    """Return the condition that a row is complete now and was not then."""
     catalyst = now.catalyst
-    return catalyst.expression("And", settled(dues, now), catalyst.expression("Not", settled(dues, was)))
+    return catalyst.expression("And", is_complete(rules, now), catalyst.expression("Not", is_complete(rules, was)))
 
 
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
@@ -329,24 +331,28 @@ def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
 
 
-def rows_of(gate: Gate, moment: Moment) -> Node:
-    """The plan of a part that is a gate."""
-    return moment.rows(gate)
+def rows_of(stateful_input: StatefulInput, inputs_at: InputsAt) -> Node:
+    """The plan of a part that is a stateful input."""
+    return inputs_at.rows(stateful_input)
 
 
-def block_of(part: Part, source: int, alias: str | None = None) -> Block:
-    """The block of a part, looked up by all keys that the part has, and that rows can be looked up by."""
+def fragment_of(info: PlanInfo, source: int, alias: str | None = None) -> Fragment:
+    """The fragment of a part, looked up by all keys that the part has, and that rows can be looked up by."""
     keys = {
-        gate.number: tuple(_key_at(key, gate) for key in part.keys if _is_of_use(key, part.gates))
-        for gate in part.gates
+        stateful_input.number: tuple(
+            _key_at(key, stateful_input) for key in info.keys if _is_of_use(key, info.stateful_inputs)
+        )
+        for stateful_input in info.stateful_inputs
     }
-    return Block(source, part, keys, alias)
+    return Fragment(source, info, keys, alias)
 
 
-def _key_at(key: Key, gate: Gate) -> Node | None:
-    return gate.keys[key.at[gate.number]] if gate.number in key.at else None
+def _key_at(key: Key, stateful_input: StatefulInput) -> Node | None:
+    return stateful_input.keys[key.at[stateful_input.number]] if stateful_input.number in key.at else None
 
 
-def _is_of_use(key: Key, gates: Sequence[Gate]) -> bool:
+def _is_of_use(key: Key, stateful_inputs: Sequence[StatefulInput]) -> bool:
     """Whether rows can be looked up by a key; without it, more rows than needed are looked at."""
-    return all(can_be_key(found) for gate in gates if (found := _key_at(key, gate)) is not None)
+    return all(
+        can_be_key(found) for stateful_input in stateful_inputs if (found := _key_at(key, stateful_input)) is not None
+    )

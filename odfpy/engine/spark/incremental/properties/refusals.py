@@ -72,7 +72,7 @@ def hidden_columns_told(hidden: Collection[str]) -> Iterator[None]:
         hidden: their names.
 
     Raises:
-        InvalidQuery: what the block raises, with a better message.
+        InvalidQuery: what the fragment raises, with a better message.
     """
     try:
         yield

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from odfpy.engine.spark.incremental.properties.plan_info import Moment, Part
+from odfpy.engine.spark.incremental.properties.plan_info import InputsAt, PlanInfo
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children
 
 SUBQUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "InSubquery", "LateralSubquery"))
-Subqueries: TypeAlias = Sequence[tuple[Node, Part]]
+Subqueries: TypeAlias = Sequence[tuple[Node, PlanInfo]]
 """Subqueries as they stand in expressions, each with what is known of it."""
 
 
-def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, moment: Moment) -> list[Node]:
+def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, inputs_at: InputsAt) -> list[Node]:
     """Expressions whose subqueries read the rows of a moment."""
     if not subqueries:
         return list(expressions)
-    plans = [(node, part.built(moment)) for node, part in subqueries]
+    plans = [(node, info.built(inputs_at)) for node, info in subqueries]
 
     def renewed(expression: Node) -> Node:
         for node, plan in plans:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from odfpy.engine.spark.incremental.properties.keys import WINDOW_MARK, is_window
-from odfpy.engine.spark.incremental.properties.plan_info import Part, TimeColumn
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, TimeColumn
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -34,7 +34,7 @@ _CONVERSION: Final = "PreciseTimestampConversion"
 """How Spark counts the microseconds of a time, to find its window."""
 
 
-def time_of(catalyst: Catalyst, column: Node, child: Part) -> TimeColumn | None:
+def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | None:
     """The time that a selected column has, given those of the columns below."""
     if expression_name(column) != "Alias":
         return child.times.get(column_id(column))
@@ -63,7 +63,7 @@ def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) ->
     return TimeColumn(Shifted(below.watermark, shift))
 
 
-def expanded_windows(catalyst: Catalyst, plan: Node, child: Part) -> dict[int, TimeColumn]:
+def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
     """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
 
     Grouping sets make copies too: a column of theirs that some of them leave out is no time.
@@ -80,7 +80,7 @@ def expanded_windows(catalyst: Catalyst, plan: Node, child: Part) -> dict[int, T
     return found
 
 
-def _windows(catalyst: Catalyst, windows: Sequence[Node], child: Part, *, in_session: bool) -> TimeColumn | None:
+def _windows(catalyst: Catalyst, windows: Sequence[Node], child: PlanInfo, *, in_session: bool) -> TimeColumn | None:
     """Windows that one time falls into: a column, or computed of one, and as well known as if it were selected."""
     first = windows[0]  # all are of one time
     # The gap of a session may read other columns; its start does not.
@@ -95,7 +95,7 @@ def _windows(catalyst: Catalyst, windows: Sequence[Node], child: Part, *, in_ses
     reads = read[0]
     if expression_name(time) != "AttributeReference":
         reads, build = catalyst.alias(time, "time").toAttribute(), Builder(catalyst)
-        windows = [build.substitute(one, lambda part: reads if part.semanticEquals(time) else None) for one in windows]
+        windows = [build.substitute(one, lambda info: reads if info.semanticEquals(time) else None) for one in windows]
     # What a late row does to sessions is seen from its time on, so theirs stays as it is.
     watermark = known.watermark if in_session else complete_before(known.watermark)
     return TimeColumn(watermark, tuple(windows), reads, in_session)

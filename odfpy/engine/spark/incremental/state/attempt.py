@@ -1,6 +1,6 @@
 """What a pull has found out before it turned out that rows of the past are needed.
 
-The same request comes again with them. The blocks that were done by then are not run a second time: what changes in
+The same request comes again with them. The fragments that were done by then are not run a second time: what changes in
 them is the same, whether rows of before come from what was kept or from history.
 """
 
@@ -22,7 +22,7 @@ _last: list[Unfinished] = []
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What changes in a block: a Parquet file, its schema, and how many rows it has."""
+    """What changes in a fragment: a Parquet file, its schema, and how many rows it has."""
 
     content: bytes
     schema: StructType
@@ -35,7 +35,7 @@ class Unfinished:
 
     Attributes:
         request: the request, without history.
-        done: the blocks that are done, by number of the source that they are.
+        done: the fragments that are done, by number of the source that they are.
     """
 
     request: TransformRequest
@@ -49,7 +49,7 @@ class Unfinished:
         return before if before is not None and before.request == plain else cls(plain)
 
     def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
-        """Remember a block, if that takes little memory; it has no file where it has no rows."""
+        """Remember a fragment, if that takes little memory; it has no file where it has no rows."""
         if source not in self.done and (count == 0 or path.stat().st_size <= _MOST_BYTES):
             self.done[source] = Done(path.read_bytes() if count else b"", schema, count)
 

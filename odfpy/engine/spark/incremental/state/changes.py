@@ -48,8 +48,8 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     """The sum of several changelogs."""
     if len(parts) == 1:
         return parts[0]
-    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(part.plan) for part in parts))
-    return Changes(gathered(catalyst, catalyst.plan(frame)), all(part.only_appends for part in parts))
+    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(info.plan) for info in parts))
+    return Changes(gathered(catalyst, catalyst.plan(frame)), all(info.only_appends for info in parts))
 
 
 def net(catalyst: Catalyst, changes: Changes) -> DataFrame:

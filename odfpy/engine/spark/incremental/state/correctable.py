@@ -23,7 +23,7 @@ from odfpy.engine.lateness.slices import late_slices
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.incremental.operators.steps import Steps
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import (
     MILLISECOND,
@@ -62,60 +62,66 @@ class Correctable:
         """The limit that a policy sets, None if it sets none."""
         return None if policy.correctable is None else cls(catalyst, policy.correctable, sources, scratch)
 
-    def limited(self, gate: Gate, delta: Delta) -> Delta:
-        """The rows at a gate that count; its carried columns say where they come from."""
-        return replace(delta, plan=self._split(gate, delta.plan, late=False))
+    def limited(self, stateful_input: StatefulInput, delta: Delta) -> Delta:
+        """The rows at a stateful input that count; its carried columns say where they come from."""
+        return replace(delta, plan=self._split(stateful_input, delta.plan, late=False))
 
-    def dropped(self, gate: Gate, delta: Delta) -> Node | None:
-        """The rows at a gate that do not count; None where the files tell that there are none."""
-        return self._split(gate, delta.plan, late=True)
+    def dropped(self, stateful_input: StatefulInput, delta: Delta) -> Node | None:
+        """The rows at a stateful input that do not count; None where the files tell that there are none."""
+        return self._split(stateful_input, delta.plan, late=True)
 
-    def over(self, gate: Gate, clock: Clock) -> Clock | None:
-        """Watermarks by which those windows of a gate are over that no entry counts for any more; None for none.
+    def over(self, stateful_input: StatefulInput, clock: Clock) -> Clock | None:
+        """Return the watermarks by which windows of a stateful input are closed for corrections, too; None for none.
 
         Args:
-            gate: the gate.
+            stateful_input: the stateful input.
             clock: the watermarks before the entries that are still to come.
         """
-        if not has_windows(gate, len(self.sources)):
+        if not has_windows(stateful_input, len(self.sources)):
             return None
-        reached = [clock.watermarks[number] for number in sources_read(gate.plan)]
+        reached = [clock.watermarks[number] for number in sources_read(stateful_input.plan)]
         known = [micros for micros in reached if micros is not None]
         limit = self.length.before(Timestamp.from_millis(min(known) // MILLISECOND)) if known else None
         if limit is None or len(known) < len(reached):
             return None
         return Clock(self.catalyst, [limit.millis * MILLISECOND] * len(self.sources))
 
-    def _split(self, gate: Gate, plan: Node, *, late: bool) -> Node | None:
-        ranges = list(self._ranges(gate)) if has_windows(gate, len(self.sources)) else []
+    def _split(self, stateful_input: StatefulInput, plan: Node, *, late: bool) -> Node | None:
+        ranges = list(self._ranges(stateful_input)) if has_windows(stateful_input, len(self.sources)) else []
         if not ranges:
             return None if late else plan
-        by_name = {column.name(): column for column in columns(plan)[len(gate.columns) :]}
+        by_name = {column.name(): column for column in columns(plan)[len(stateful_input.columns) :]}
         table = LateTable.of(self.catalyst, ranges, self.scratch)
-        times = [due.value for due in gate.due]
+        times = [complete_when.value for complete_when in stateful_input.complete_when]
         return table.split(plan, times, by_name["__odf_offset"], by_name["__odf_input"], late=late)
 
-    def _ranges(self, gate: Gate) -> Iterator[LateRange]:
+    def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
         """Up to when windows are no longer correctable, for those slices that may have rows of such windows."""
 
         @cache
         def limits(micros: int) -> tuple[int | None, ...]:
             clock = Clock(self.catalyst, [micros // MILLISECOND * MILLISECOND] * len(self.sources))
-            return tuple(due.limit.at(clock) for due in gate.due)
+            return tuple(complete_when.limit.at(clock) for complete_when in stateful_input.complete_when)
 
-        for number in sorted(sources_read(gate.plan)):
+        for number in sorted(sources_read(stateful_input.plan)):
             source = self.sources[number]
             paths = {*source.data_paths, *(source.history_paths or ())}
             for found in late_slices(source.arrivals, paths, source.vocab, behind=self.length):
                 yield LateRange(number, found.rows.start, found.rows.end, limits(found.limit))
 
 
-def has_windows(gate: Gate, num_inputs: int) -> bool:
-    """Whether rows of inputs fall into windows of their event time at a gate."""
-    if gate.log is not None or not gate.due or not (gate.waits or gate.session is not None):
+def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
+    """Whether rows of inputs fall into windows of their event time at a stateful input."""
+    if (
+        stateful_input.log is not None
+        or not stateful_input.complete_when
+        or not (stateful_input.waits or stateful_input.session is not None)
+    ):
         return False
-    read = sources_read(gate.plan)
-    return all(number < num_inputs for number in read) and all(read >= _sources_of(due.limit) for due in gate.due)
+    read = sources_read(stateful_input.plan)
+    return all(number < num_inputs for number in read) and all(
+        read >= _sources_of(complete_when.limit) for complete_when in stateful_input.complete_when
+    )
 
 
 def _sources_of(times: Times) -> frozenset[int]:
@@ -125,8 +131,8 @@ def _sources_of(times: Times) -> frozenset[int]:
             return frozenset([source])
         case Least(parts):
             return frozenset[int]().union(*map(_sources_of, parts))
-        case Shifted(part, _) | Opened(_, _, part) | FirstOpenWindow(_, _, part):
-            return _sources_of(part)
+        case Shifted(info, _) | Opened(_, _, info) | FirstOpenWindow(_, _, info):
+            return _sources_of(info)
     return frozenset()
 
 
@@ -136,8 +142,12 @@ def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None
     Raises:
         InvalidQuery: there are none.
     """
-    gates = (gate for block in steps.blocks for gate in block.part.gates)
-    if policy.correctable is not None and not any(has_windows(gate, num_inputs) for gate in gates):
+    stateful_inputs = (
+        stateful_input for fragment in steps.fragments for stateful_input in fragment.info.stateful_inputs
+    )
+    if policy.correctable is not None and not any(
+        has_windows(stateful_input, num_inputs) for stateful_input in stateful_inputs
+    ):
         raise no_windows()
 
 

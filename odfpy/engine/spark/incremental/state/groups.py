@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.properties.plan_info import Due, settled, settles
+from odfpy.engine.spark.incremental.properties.plan_info import CompletenessRule, becomes_complete, is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
@@ -22,13 +22,13 @@ from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gathered, read_plan
 
 if TYPE_CHECKING:
-    from odfpy.engine.spark.incremental.properties.plan_info import Gate
-    from odfpy.engine.spark.incremental.state.stateful_inputs import GateRows
+    from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
+    from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Partial results of a gate's rows.
+    """Partial results of a stateful input's rows.
 
     Attributes:
         plan: what `PartialAggregate.of_rows` gives, each once.
@@ -41,15 +41,15 @@ class Groups:
 
 @dataclass
 class GroupRows:
-    """The partial results of one gate during a pull.
+    """The partial results of one stateful input during a pull.
 
     Attributes:
-        rows: the rows of the gates of its block.
-        gate: the gate, of which `groups` is not None.
+        rows: the rows of the stateful inputs of its fragment.
+        stateful_input: the stateful input, of which `groups` is not None.
     """
 
-    rows: GateRows
-    gate: Gate
+    rows: StatefulRows
+    stateful_input: StatefulInput
 
     @property
     def _catalyst(self) -> Catalyst:
@@ -57,13 +57,13 @@ class GroupRows:
 
     @property
     def _groups(self) -> PartialAggregate:
-        if self.gate.groups is None:
+        if self.stateful_input.groups is None:
             raise TypeError("rows of this gate are no groups")
-        return self.gate.groups
+        return self.stateful_input.groups
 
     @property
     def _name(self) -> str:
-        return self.rows.name(self.gate)
+        return self.rows.name(self.stateful_input)
 
     @cached_property
     def _kept(self) -> tuple[Path, KeptRows] | None:
@@ -72,14 +72,14 @@ class GroupRows:
     @cached_property
     def _only_appended_before(self) -> bool:
         if self.rows.pull.kept is None:
-            history = self.rows.history(self.gate)
+            history = self.rows.history(self.stateful_input)
             return history is None or history.only_appends
         return self._kept is None or self._kept[1].only_appends
 
     @cached_property
     def only_appended(self) -> bool:
         """Whether all rows that there ever were are known to be appended."""
-        new = self.rows.new(self.gate)
+        new = self.rows.new(self.stateful_input)
         return (new is None or new.only_appends) and self._only_appended_before
 
     @property
@@ -92,7 +92,7 @@ class GroupRows:
     @cached_property
     def new(self) -> Node | None:
         """Those of the rows of this pull, which are in a file by now."""
-        changes = self.rows.new(self.gate)
+        changes = self.rows.new(self.stateful_input)
         return None if changes is None else self._written(f"new-{self._name}", self._of(changes))
 
     @cached_property
@@ -115,7 +115,7 @@ class GroupRows:
 
     @cached_property
     def _of_history(self) -> Node | None:
-        history = self.rows.history(self.gate)
+        history = self.rows.history(self.stateful_input)
         return None if history is None else self._written(f"old-{self._name}", self._of(history))
 
     @property
@@ -130,13 +130,13 @@ class GroupRows:
     @cached_property
     def _over(self) -> Clock | None:
         pull = self.rows.pull
-        return None if pull.correctable is None else pull.correctable.over(self.gate, pull.before)
+        return None if pull.correctable is None else pull.correctable.over(self.stateful_input, pull.before)
 
     def _correctable(self, plan: Node) -> Node:
         """Those that rows may still count for: others are not kept any longer."""
         if self._over is None:
             return plan
-        return self._catalyst.filter(self._catalyst.expression("Not", settled(self._due, self._over)), plan)
+        return self._catalyst.filter(self._catalyst.expression("Not", is_complete(self._due, self._over)), plan)
 
     @cached_property
     def after(self) -> Node | None:
@@ -160,22 +160,25 @@ class GroupRows:
     def of(self, plan: Node | None) -> Groups:
         """Some of these, or none."""
         if plan is None:
-            rows = no_rows(self._catalyst, self.gate.columns)
+            rows = no_rows(self._catalyst, self.stateful_input.columns)
             plan = self._groups.with_group_columns(self._groups.of_rows(rows, by_value=self.by_value))
         return Groups(plan, self.by_value)
 
     def over_groups(self, expression: Node) -> Node:
-        """An expression over the gate's keys, as one over partial results."""
+        """An expression over the stateful input's keys, as one over partial results."""
         return self._groups.over_groups(expression)
 
-    def settled(self, plan: Node, now: Clock, was: Clock | None) -> Node:
+    def is_complete(self, plan: Node, now: Clock, was: Clock | None) -> Node:
         """Those that are settled by now; only if they had not been by then, where a clock of then is given."""
-        condition = settled(self._due, now) if was is None else settles(self._due, was, now)
+        condition = is_complete(self._due, now) if was is None else becomes_complete(self._due, was, now)
         return self._catalyst.filter(condition, plan)
 
     @property
-    def _due(self) -> list[Due]:
-        return [replace(due, value=self.over_groups(due.value)) for due in self.gate.due]
+    def _due(self) -> list[CompletenessRule]:
+        return [
+            replace(complete_when, value=self.over_groups(complete_when.value))
+            for complete_when in self.stateful_input.complete_when
+        ]
 
     # --- Files ---
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
-from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
@@ -79,23 +79,23 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
     return leaf_over(catalyst, leaf, Rows(plan, only_appends=False, count=0))
 
 
-def log_of(catalyst: Catalyst, gate: Gate, delta: Node, latest: int | None) -> Changes:
+def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, latest: int | None) -> Changes:
     """The rows of a log, with all marks.
 
     Args:
         catalyst: the session.
-        gate: a gate with a log.
+        stateful_input: a stateful input with a log.
         delta: its rows, with the carried columns.
         latest: the greatest event time of the log up to these rows, in microseconds.
     """
-    return _with_clock(catalyst, _in_log(catalyst, gate, delta), gate.columns, latest)
+    return _with_clock(catalyst, _in_log(catalyst, stateful_input, delta), stateful_input.columns, latest)
 
 
-def _in_log(catalyst: Catalyst, gate: Gate, delta: Node) -> DataFrame:
+def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> DataFrame:
     """The rows of a log: columns `c0`, `c1`... and all marks but the last two."""
     from pyspark.sql import functions
 
-    columns_of_data, time = gate.columns[: -len(MARKS)], gate.log
+    columns_of_data, time = stateful_input.columns[: -len(MARKS)], stateful_input.log
 
     carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
     plan = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
@@ -147,8 +147,8 @@ def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tu
     return pa.table(arrays, names=[COMMIT, CLOCK, ENDS]), latest
 
 
-def latest_of(paths: Iterable[str], gate: Gate) -> int | None:
+def latest_of(paths: Iterable[str], stateful_input: StatefulInput) -> int | None:
     """The greatest event time of a log that was kept in files, in microseconds."""
-    column = f"c{len(gate.columns) - len(MARKS) + MARKS.index(CLOCK)}"
+    column = f"c{len(stateful_input.columns) - len(MARKS) + MARKS.index(CLOCK)}"
     found = (pc.max(pq.read_table(path, columns=[column]).column(0).cast(pa.int64())).as_py() for path in paths)
     return max((time for time in found if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""Which rows of a gate belong to sessions that are not closed yet."""
+"""Which rows of a stateful input belong to sessions that are not closed yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.times import Clock
@@ -17,33 +17,35 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def open_sessions(catalyst: Catalyst, gate: Gate, parts: Sequence[Changes], clock: Clock) -> DataFrame:
+def open_sessions(
+    catalyst: Catalyst, stateful_input: StatefulInput, parts: Sequence[Changes], clock: Clock
+) -> DataFrame:
     """The rows of sessions that end after the watermark, columns `c0`, `c1`... and their weights.
 
     A row spans the time from its own to the end of the gap after it. Rows of one key whose spans touch are one session.
 
     Args:
         catalyst: the session of Spark.
-        gate: a gate with `session`, and one rule in `due` with the watermark.
+        stateful_input: a stateful input with `session`, and one rule in `complete_when` with the watermark.
         parts: its rows.
         clock: the watermarks of now.
     """
     from pyspark.sql import Window, functions
 
-    if gate.session is None:
+    if stateful_input.session is None:
         raise InternalError("The gate keeps no sessions")
-    start, end = gate.session
+    start, end = stateful_input.session
     spans = [catalyst.alias(start, "start"), catalyst.alias(end, "end")]
-    keys = [catalyst.alias(key, f"k{at}") for at, key in enumerate(gate.keys)]
-    names = [f"c{at}" for at in range(len(gate.columns))]
+    keys = [catalyst.alias(key, f"k{at}") for at, key in enumerate(stateful_input.keys)]
+    names = [f"c{at}" for at in range(len(stateful_input.columns))]
     frames = [
-        catalyst.dataframe(catalyst.project([*gate.columns, columns(part.plan)[-1], *spans, *keys], part.plan)).toDF(
-            *names, WEIGHT, "start", "end", *(key.name() for key in keys)
-        )
-        for part in parts
+        catalyst.dataframe(
+            catalyst.project([*stateful_input.columns, columns(rows.plan)[-1], *spans, *keys], rows.plan)
+        ).toDF(*names, WEIGHT, "start", "end", *(key.name() for key in keys))
+        for rows in parts
     ]
     rows = gathered_rows(reduce(lambda one, other: one.union(other), frames))
-    limit = gate.due[0].limit.at(clock)
+    limit = stateful_input.complete_when[0].limit.at(clock)
     by_key = Window.partitionBy(*(key.name() for key in keys)) if keys else Window.partitionBy(functions.lit(0))
     ordered = by_key.orderBy("start", "end")
     before = ordered.rowsBetween(Window.unboundedPreceding, -1)

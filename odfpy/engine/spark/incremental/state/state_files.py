@@ -1,4 +1,4 @@
-"""The rows of a gate that are kept between pulls, in a few files.
+"""The rows of a stateful input that are kept between pulls, in a few files.
 
 A pull writes its new rows, together with the last files as long as these are not much larger, and leaves the others as
 they are: so each row is written again a few times only, files are few, and each is larger than all after it. When all
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.incremental.properties.plan_info import Gate
+from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, net, positional
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.effort import gathered_rows
@@ -31,10 +31,10 @@ _ROWS_IN_ONE_PARTITION: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of a gate.
+    """What is kept of a stateful input.
 
     Attributes:
-        name: of what is kept of the gate; its files have a number more.
+        name: of what is kept of the stateful input; its files have a number more.
         files: those that stay as they are.
         frame: rows to be added in another one.
         only_appends: whether all of these have the weight 1.
@@ -62,7 +62,7 @@ class Kept:
 
 
 def files_of(kept: Mapping[str, KeptFile] | None, name: str) -> tuple[KeptFile, ...]:
-    """The files of a gate, in the order in which they have come."""
+    """The files of a stateful input, in the order in which they have come."""
     return tuple(file for found, file in (kept or {}).items() if found.rpartition("-")[0] == Path(name).stem)
 
 
@@ -75,8 +75,8 @@ def num_staying(files: Sequence[KeptFile]) -> int:
     return staying
 
 
-def best(clock: Clock, gate: Gate, rows: Changes) -> DataFrame:
-    """Those rows of a gate that can still be looked at: columns `c0`, `c1`... and a weight.
+def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> DataFrame:
+    """Those rows of a stateful input that can still be looked at: columns `c0`, `c1`... and a weight.
 
     They are known where a row that comes takes nothing away from those before it, as among the first of a partition.
     So one that is not among them never will be, unless rows are taken away. What has been taken away without being
@@ -85,10 +85,12 @@ def best(clock: Clock, gate: Gate, rows: Changes) -> DataFrame:
     from pyspark.sql import functions
 
     catalyst = clock.catalyst
-    if gate.best is None:
+    if stateful_input.best is None:
         return net(catalyst, rows)
-    first = catalyst.project([*gate.columns], gate.best(multiset(catalyst, rows, gate.columns), clock))
-    names = [f"c{at}" for at in range(len(gate.columns))]
+    first = catalyst.project(
+        [*stateful_input.columns], stateful_input.best(multiset(catalyst, rows, stateful_input.columns), clock)
+    )
+    names = [f"c{at}" for at in range(len(stateful_input.columns))]
     found = catalyst.dataframe(first).toDF(*names).withColumn(WEIGHT, functions.lit(1).cast("long"))
     if rows.only_appends:
         return found

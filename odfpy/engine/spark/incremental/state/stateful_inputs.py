@@ -1,4 +1,4 @@
-"""The rows of a block's gates: those of this pull, those of before, and which of them are kept for the next.
+"""The rows of the stateful inputs of a fragment: new ones, earlier ones, and those that the next pull needs.
 
 Rows of before come from two places: what the last pull has kept, or the history of the inputs. Kept are rows that can
 matter as long as nothing comes late; when something does, and for queries where all rows matter for ever, history is
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Block, Gate, Retention, any_of, settled
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput, any_of, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import GroupRows
@@ -77,11 +77,11 @@ class Pull:
 
 
 @dataclass
-class GateRows:
-    """The rows of the gates of one block during a pull."""
+class StatefulRows:
+    """The rows of the stateful inputs of one fragment during a pull."""
 
     pull: Pull
-    block: Block
+    fragment: Fragment
     _new: dict[int, Changes | None] = field(default_factory=dict)
     _old: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
@@ -95,131 +95,137 @@ class GateRows:
         """The session."""
         return self.pull.catalyst
 
-    def new(self, gate: Gate) -> Changes | None:
-        """The changes of a gate in this pull."""
-        if gate.number not in self._new:
-            before = self.old(gate) if gate.log is not None else None
-            self._new[gate.number] = self._through(gate, self._new_rows, before.latest if before else None)
-        return self._new[gate.number]
+    def new(self, stateful_input: StatefulInput) -> Changes | None:
+        """The changes of a stateful input in this pull."""
+        if stateful_input.number not in self._new:
+            before = self.old(stateful_input) if stateful_input.log is not None else None
+            self._new[stateful_input.number] = self._through(
+                stateful_input, self._new_rows, before.latest if before else None
+            )
+        return self._new[stateful_input.number]
 
-    def old(self, gate: Gate) -> Changes | None:
-        """The rows of a gate before this pull: all that can matter in it."""
+    def old(self, stateful_input: StatefulInput) -> Changes | None:
+        """The rows of a stateful input before this pull: all that can matter in it."""
         if self.pull.is_first:
             return None
-        if gate.retention is Retention.NOTHING or self.needs_history():
-            return self.history(gate)
-        if gate.number not in self._old:
-            self._old[gate.number] = self._kept(gate, self._files(gate))
-        return self._old[gate.number]
+        if stateful_input.retention is Retention.NOTHING or self.needs_history():
+            return self.history(stateful_input)
+        if stateful_input.number not in self._old:
+            self._old[stateful_input.number] = self._kept(stateful_input, self._files(stateful_input))
+        return self._old[stateful_input.number]
 
-    def groups(self, gate: Gate) -> GroupRows:
-        """The partial results of a gate that has them."""
-        if gate.number not in self._groups:
-            self._groups[gate.number] = GroupRows(self, gate)
-        return self._groups[gate.number]
+    def groups(self, stateful_input: StatefulInput) -> GroupRows:
+        """The partial results of a stateful input that has them."""
+        if stateful_input.number not in self._groups:
+            self._groups[stateful_input.number] = GroupRows(self, stateful_input)
+        return self._groups[stateful_input.number]
 
-    def history(self, gate: Gate) -> Changes | None:
-        """All rows of a gate before this pull."""
+    def history(self, stateful_input: StatefulInput) -> Changes | None:
+        """All rows of a stateful input before this pull."""
         if self.pull.is_first:
             return None
-        if gate.number not in self._history:
-            self._history[gate.number] = self._through(gate, lambda number: self.pull.streams[number].old())
-        return self._history[gate.number]
+        if stateful_input.number not in self._history:
+            self._history[stateful_input.number] = self._through(
+                stateful_input, lambda number: self.pull.streams[number].old()
+            )
+        return self._history[stateful_input.number]
 
     # --- What is kept ---
 
-    def name(self, gate: Gate) -> str:
-        """Name of what is kept of a gate."""
-        return f"block-{self.block.source}-gate-{gate.number}.parquet"
+    def name(self, stateful_input: StatefulInput) -> str:
+        """Name of what is kept of a stateful input."""
+        return f"block-{self.fragment.source}-gate-{stateful_input.number}.parquet"
 
-    def _files(self, gate: Gate) -> tuple[KeptFile, ...]:
-        """The files with the kept rows of a gate."""
-        return files_of(self.pull.kept, self.name(gate))
+    def _files(self, stateful_input: StatefulInput) -> tuple[KeptFile, ...]:
+        """The files with the kept rows of a stateful input."""
+        return files_of(self.pull.kept, self.name(stateful_input))
 
-    def _kept(self, gate: Gate, files: Sequence[KeptFile]) -> Changes | None:
+    def _kept(self, stateful_input: StatefulInput, files: Sequence[KeptFile]) -> Changes | None:
         if not files:
             return None
-        plan = read_plan(self.catalyst, self._kept_schema(gate), [path for path, _ in files])
+        plan = read_plan(self.catalyst, self._kept_schema(stateful_input), [path for path, _ in files])
         named = [
-            same_nulls(self.catalyst, below, column) for below, column in zip(columns(plan), gate.columns, strict=False)
+            same_nulls(self.catalyst, below, column)
+            for below, column in zip(columns(plan), stateful_input.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
         # Rows of a log have the weight 1, whatever they say.
-        only_appends = gate.log is not None or all(rows.only_appends for _, rows in files)
-        latest = latest_of((str(path) for path, _ in files), gate) if gate.log is not None else None
+        only_appends = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
+        latest = latest_of((str(path) for path, _ in files), stateful_input) if stateful_input.log is not None else None
         kept = Changes(self.catalyst.project([*named, weight], plan), only_appends, latest)
-        return self._not_forgotten(gate, kept, self.pull.before)
+        return self._not_forgotten(stateful_input, kept, self.pull.before)
 
-    def _kept_schema(self, gate: Gate) -> StructType:
+    def _kept_schema(self, stateful_input: StatefulInput) -> StructType:
         from pyspark.sql.types import LongType
 
-        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(gate.columns)]
+        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(stateful_input.columns)]
         return struct_of([*fields, (WEIGHT, LongType())])
 
     def needs_history(self) -> bool:
         """Whether rows that are not kept can matter: nothing has been kept, or something comes late."""
         if self._from_history is None:
             self._from_history = not self.pull.is_first and (
-                self.pull.kept is None or any(self._is_late(gate) for gate in self.block.part.gates)
+                self.pull.kept is None
+                or any(self._is_late(stateful_input) for stateful_input in self.fragment.info.stateful_inputs)
             )
         return self._from_history
 
-    def counted(self, gate: Gate) -> Changes | None:
-        """The changes of a gate in this pull, as far as they can make a difference to what looks them up."""
-        new = self.new(gate)
-        if new is None or gate.looked_up is None or gate.looked_up.valid is None:
+    def counted(self, stateful_input: StatefulInput) -> Changes | None:
+        """The changes of a stateful input in this pull, as far as they can make a difference to what looks them up."""
+        new = self.new(stateful_input)
+        if new is None or stateful_input.looked_up is None or stateful_input.looked_up.valid is None:
             return new
-        if gate.number not in self._counted:
-            plan = differing(self.catalyst, gate.columns, new.plan, gate.looked_up.valid)
-            self._counted[gate.number] = Changes(plan, only_appends=False)
-        return self._counted[gate.number]
+        if stateful_input.number not in self._counted:
+            plan = differing(self.catalyst, stateful_input.columns, new.plan, stateful_input.looked_up.valid)
+            self._counted[stateful_input.number] = Changes(plan, only_appends=False)
+        return self._counted[stateful_input.number]
 
-    def _is_late(self, gate: Gate) -> bool:
-        """Whether a gate has a change that rows which are kept no more have to do with."""
-        if gate.log is not None:
-            return self._is_late_in_log(gate)
-        if gate.best is not None:
-            new = self.new(gate)
+    def _is_late(self, stateful_input: StatefulInput) -> bool:
+        """Whether a stateful input has a change that rows which are kept no more have to do with."""
+        if stateful_input.log is not None:
+            return self._is_late_in_log(stateful_input)
+        if stateful_input.best is not None:
+            new = self.new(stateful_input)
             return new is not None and not new.only_appends
-        if not (gate.late or gate.forget):
+        if not (stateful_input.late or stateful_input.forget):
             return False
-        new = self.counted(gate)
-        if new is None or self.on_time(gate):
+        new = self.counted(stateful_input)
+        if new is None or self.on_time(stateful_input):
             return False
         catalyst, clock = self.catalyst, self.pull.before
-        conditions = [due.condition(clock) for due in gate.late]
-        if gate.forget and not new.only_appends:
+        conditions = [complete_when.condition(clock) for complete_when in stateful_input.late]
+        if stateful_input.forget and not new.only_appends:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
-            conditions += [catalyst.expression("And", less, settled(gate.forget, clock))]
+            conditions += [catalyst.expression("And", less, is_complete(stateful_input.forget, clock))]
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         return not catalyst.dataframe(late).isEmpty()
 
-    def _is_late_in_log(self, gate: Gate) -> bool:
+    def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
         """Whether rows of a log have to do with some that are kept no more, which are rows of the past."""
-        is_whole = gate.best is None or not all(rows.only_appends for _, rows in self._files(gate))
-        return not is_whole and not (self._appended(gate) and self._after_watermarks(gate))
+        is_whole = stateful_input.best is None or not all(rows.only_appends for _, rows in self._files(stateful_input))
+        return not is_whole and not (self._appended(stateful_input) and self._after_watermarks(stateful_input))
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         """Whether all rows of a log that there ever were are known to be appended."""
         if self.needs_history():
-            return self._appended(gate, ever=True)
-        return self._appended(gate) and all(rows.only_appends for _, rows in self._files(gate))
+            return self._appended(stateful_input, ever=True)
+        return self._appended(stateful_input) and all(rows.only_appends for _, rows in self._files(stateful_input))
 
-    def _appended(self, gate: Gate, *, ever: bool = False) -> bool:
+    def _appended(self, stateful_input: StatefulInput, *, ever: bool = False) -> bool:
         """Whether all rows of this pull, or all that there ever were, are known to be appended."""
-        numbers = sources_read(gate.plan)
+        numbers = sources_read(stateful_input.plan)
         found = [self._new_rows(number) for number in numbers]
         found += [self.pull.streams[number].old() for number in numbers if ever]
         return all(rows is None or rows.only_appends for rows in found)
 
-    def on_time(self, gate: Gate) -> bool:
+    def on_time(self, stateful_input: StatefulInput) -> bool:
         """Whether files tell that all rows of this pull are appended, and later than what was known to be complete."""
-        new = self.new(gate)
-        return new is None or (new.only_appends and self._after_watermarks(gate))
+        new = self.new(stateful_input)
+        return new is None or (new.only_appends and self._after_watermarks(stateful_input))
 
-    def _after_watermarks(self, gate: Gate) -> bool:
+    def _after_watermarks(self, stateful_input: StatefulInput) -> bool:
         """Whether files tell that all rows of this pull are later than what was known to be complete."""
-        for number in sources_read(gate.plan):
+        for number in sources_read(stateful_input.plan):
             watermark, rows = self._watermark(number), self._new_rows(number)
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:
                 return False
@@ -231,63 +237,76 @@ class GateRows:
         return self._sources[number]
 
     def _watermark(self, number: int) -> int | None:
-        """The watermark of a source before; that of a block is not known here, but greater than any time."""
+        """The watermark of a source before; that of a fragment is not known here, but greater than any time."""
         known = self.pull.before.watermarks
         return known[number] if number < len(known) else _NEVER
 
-    def keep(self, gate: Gate) -> Kept | None:
-        """The rows of a gate that the next pull may need."""
-        if gate.retention is Retention.NOTHING:
+    def keep(self, stateful_input: StatefulInput) -> Kept | None:
+        """The rows of a stateful input that the next pull may need."""
+        if stateful_input.retention is Retention.NOTHING:
             return None
-        files = () if self.pull.is_first or self.needs_history() or gate.session is not None else self._files(gate)
-        staying = num_staying(files) if self.new(gate) is not None else len(files)
-        old, new = self._kept(gate, files[staying:]) if files else self.old(gate), self.new(gate)
-        parts = [self._not_forgotten(gate, part, self.pull.after) for part in (old, new) if part is not None]
-        name, kept = self.name(gate), files[:staying]
+        files = (
+            ()
+            if self.pull.is_first or self.needs_history() or stateful_input.session is not None
+            else self._files(stateful_input)
+        )
+        staying = num_staying(files) if self.new(stateful_input) is not None else len(files)
+        old, new = (
+            self._kept(stateful_input, files[staying:]) if files else self.old(stateful_input),
+            self.new(stateful_input),
+        )
+        parts = [self._not_forgotten(stateful_input, info, self.pull.after) for info in (old, new) if info is not None]
+        name, kept = self.name(stateful_input), files[:staying]
         if not parts:
             return Kept(name, kept)
-        if gate.session is not None:
-            return Kept(name, kept, open_sessions(self.catalyst, gate, parts, self.pull.after), only_appends=False)
+        if stateful_input.session is not None:
+            return Kept(
+                name, kept, open_sessions(self.catalyst, stateful_input, parts, self.pull.after), only_appends=False
+            )
         everything = together(self.catalyst, parts)
         only_appends = everything.only_appends
-        if gate.log is not None:
-            only_appends = self.only_grew(gate)
+        if stateful_input.log is not None:
+            only_appends = self.only_grew(stateful_input)
         # Of some of the rows it is known which are the best of them only if none is taken away by others.
         pays = old is not None or not kept
-        is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or gate.log)
-        frame = best(self.pull.after, gate, everything) if pays and is_known else net(self.catalyst, everything)
+        is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or stateful_input.log)
+        frame = (
+            best(self.pull.after, stateful_input, everything) if pays and is_known else net(self.catalyst, everything)
+        )
         return Kept(name, kept, frame, only_appends, sum(rows.count for _, rows in files[staying:]))
 
-    def _not_forgotten(self, gate: Gate, rows: Changes, clock: Clock) -> Changes:
-        if not gate.forget:
+    def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
+        if not stateful_input.forget:
             return rows
-        stays = self.catalyst.expression("Not", settled(gate.forget, clock))
+        stays = self.catalyst.expression("Not", is_complete(stateful_input.forget, clock))
         return replace(rows, plan=self.catalyst.filter(stays, rows.plan))
 
     # --- Through the free part ---
 
-    def _through(self, gate: Gate, take: Callable[[int], Rows | None], latest: int | None = None) -> Changes | None:
-        """Rows of the sources, taken through the free part below a gate; of a log, after those up to a time."""
+    def _through(
+        self, stateful_input: StatefulInput, take: Callable[[int], Rows | None], latest: int | None = None
+    ) -> Changes | None:
+        """Return rows of the sources as the plan of a stateful input makes them; of a log, those after a time."""
         found: dict[int, Rows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:
                 found[number] = take(number)
-            return (leaf_over if gate.log is None else log_over)(self.catalyst, plan, found[number])
+            return (leaf_over if stateful_input.log is None else log_over)(self.catalyst, plan, found[number])
 
-        delta = carried(self.catalyst, gate.plan, leaf)
+        delta = carried(self.catalyst, stateful_input.plan, leaf)
         if self.pull.correctable is not None:
-            delta = self.pull.correctable.limited(gate, delta)
+            delta = self.pull.correctable.limited(stateful_input, delta)
         rows = [one for one in found.values() if one is not None]
         if not rows:
             return None
-        if gate.log is not None:
-            return log_of(self.catalyst, gate, delta.plan, latest)
-        by_name = {column.name(): column for column in columns(delta.plan)[len(gate.columns) :]}
+        if stateful_input.log is not None:
+            return log_of(self.catalyst, stateful_input, delta.plan, latest)
+        by_name = {column.name(): column for column in columns(delta.plan)[len(stateful_input.columns) :]}
         only_appends = all(one.only_appends for one in rows)
         weight = (
             self.catalyst.alias(self.catalyst.integer(1), WEIGHT)
             if only_appends
             else weight_of(self.catalyst, by_name["__odf_op"])
         )
-        return Changes(self.catalyst.project([*gate.columns, weight], delta.plan), only_appends)
+        return Changes(self.catalyst.project([*stateful_input.columns, weight], delta.plan), only_appends)

@@ -1,4 +1,4 @@
-"""The sources of a pull: inputs, read from their slices, and blocks, whose changes are kept in the scratch folder."""
+"""The sources of a pull: inputs, read from their slices, and fragments, whose changes are in the scratch folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
-from odfpy.engine.spark.incremental.run import BlockRun
+from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.attempt import Done
 from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import Rows
@@ -72,31 +72,31 @@ class InputStream:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockStream:
-    """A block, once its changes are known.
+class FragmentStream:
+    """A fragment, once its changes are known.
 
     Attributes:
-        run: the block.
+        run: the fragment.
         path: file with the changes, if there are any.
         schema: of the file.
         count: how many changes there are.
     """
 
-    run: BlockRun
+    run: FragmentRun
     path: Path
     schema: StructType
     count: int
 
     @classmethod
-    def again(cls, run: BlockRun, path: Path, done: Done) -> BlockStream:
-        """The changes of a block that was done before."""
+    def again(cls, run: FragmentRun, path: Path, done: Done) -> FragmentStream:
+        """The changes of a fragment that was done before."""
         if done.count:
             path.write_bytes(done.content)
         return cls(run, path, done.schema, done.count)
 
     @classmethod
-    def of(cls, run: BlockRun, path: Path, changed: DataFrame) -> BlockStream:
-        """Keep the changes of a block, which come in order, in one partition."""
+    def of(cls, run: FragmentRun, path: Path, changed: DataFrame) -> FragmentStream:
+        """Keep the changes of a fragment, which come in order, in one partition."""
         from pyspark.sql import functions
 
         numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
@@ -114,7 +114,7 @@ class BlockStream:
         return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
 
     def old(self) -> Rows | None:
-        """The result of the block before this pull, which goes into a file: others look at it several times."""
+        """The result of the fragment before this pull, which goes into a file: others look at it several times."""
         before = self.run.before()
         if before is None:
             return None

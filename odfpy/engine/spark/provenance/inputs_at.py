@@ -1,8 +1,8 @@
-"""The rows of a transform's gates as they were at a block, with their identifiers; and the result as it was.
+"""The rows of stateful inputs as they were at a metadata block, with their identifiers; and the result as it was.
 
 The parts of a transform (`incremental.properties.plan_info`) are built over all rows that there were, as in a first
-pull that has all of them; what waits for the watermark waits here, too. Blocks stand in the place of their changes, so
-that what is looked for in the result is looked for in the inputs at once, and nothing is written down in between.
+pull that has all of them; what waits for the watermark waits here, too. Fragments stand in the place of their changes,
+so that what is looked for in the result is looked for in the inputs at once, and nothing is written down in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.classes.row_by_row import carried
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Gate, Moment, Part, settled
+from odfpy.engine.spark.incremental.properties.plan_info import InputsAt, PlanInfo, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import Groups
@@ -34,18 +34,18 @@ from odfpy.errors import UnsupportedQuery
 
 @dataclass
 class Then:
-    """A transform as it was at a block: a `Moment` whose rows have identifiers.
+    """A transform as it was at a metadata block: `InputsAt` whose rows have identifiers.
 
     Attributes:
         ready: the transform.
-        sources: the inputs, all rows of which up to the block are given.
+        sources: the inputs, all rows of which up to that block are given.
         scratch: a folder for temporary files.
     """
 
     ready: Stateful
     sources: Sequence[TransformRequestInput]
     scratch: Path
-    _blocks: dict[int, Node] = field(default_factory=dict)
+    _fragments: dict[int, Node] = field(default_factory=dict)
 
     @property
     def catalyst(self) -> Catalyst:
@@ -65,48 +65,48 @@ class Then:
 
     def result(self) -> Node:
         """The rows of the result, with its columns and the identifiers."""
-        for block in self.ready.steps.blocks:
-            self._blocks[block.source] = self._annotated(block.part)
+        for fragment in self.ready.steps.fragments:
+            self._fragments[fragment.source] = self._annotated(fragment.info)
         output = self.ready.steps.output
-        return self._annotated(self.ready.steps.last.part) if output is None else self._blocks[output.source]
+        return self._annotated(self.ready.steps.last.info) if output is None else self._fragments[output.source]
 
-    def _annotated(self, part: Part) -> Node:
-        plan = self._over_sources(part.free) if part.free is not None else self._built(part)
+    def _annotated(self, info: PlanInfo) -> Node:
+        plan = self._over_sources(info.free) if info.free is not None else self._built(info)
         found = self.annotator.annotate(plan)
-        return self.catalyst.project([*part.columns, self.annotator.ids.of(found)], found)
+        return self.catalyst.project([*info.columns, self.annotator.ids.of(found)], found)
 
-    def _built(self, part: Part) -> Node:
-        moment: Moment = self
-        return part.built(moment)
+    def _built(self, info: PlanInfo) -> Node:
+        inputs_at: InputsAt = self
+        return info.built(inputs_at)
 
     # --- A moment ---
 
-    def rows(self, gate: Gate) -> Node:
-        """The rows of a gate."""
-        inputs = all(number < len(self.sources) for number in sources_read(gate.plan))
-        if gate.log is not None:
+    def rows(self, stateful_input: StatefulInput) -> Node:
+        """The rows of a stateful input."""
+        inputs = all(number < len(self.sources) for number in sources_read(stateful_input.plan))
+        if stateful_input.log is not None:
             if not inputs:
                 raise UnsupportedQuery("Rows are not traced through the log of a step")
-            plan = self._of_log(gate)
+            plan = self._of_log(stateful_input)
         elif inputs:
-            plan = self._of_inputs(gate)
+            plan = self._of_inputs(stateful_input)
         else:
-            below = self.annotator.annotate(self._over_sources(gate.plan))
-            plan = self.catalyst.project([*gate.columns, self.annotator.ids.of(below)], below)
-        if gate.waits:
-            plan = self.catalyst.filter(settled(gate.due, self.clock), plan)
-        return leaf(self.catalyst, gate.columns, plan)
+            below = self.annotator.annotate(self._over_sources(stateful_input.plan))
+            plan = self.catalyst.project([*stateful_input.columns, self.annotator.ids.of(below)], below)
+        if stateful_input.waits:
+            plan = self.catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
+        return leaf(self.catalyst, stateful_input.columns, plan)
 
-    def groups(self, gate: Gate) -> Groups:
-        """Partial results of a gate's rows."""
-        if gate.groups is None:
+    def groups(self, stateful_input: StatefulInput) -> Groups:
+        """Partial results of a stateful input's rows."""
+        if stateful_input.groups is None:
             raise TypeError("rows of this gate are no groups")
-        made = gate.groups.of_rows(self.rows(gate))
-        return Groups(gate.groups.with_group_columns(made), by_value=False)
+        made = stateful_input.groups.of_rows(self.rows(stateful_input))
+        return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
 
-    def only_grew(self, gate: Gate) -> bool:
+    def only_grew(self, stateful_input: StatefulInput) -> bool:
         """Whether all rows of a log that there ever were are known to be appended."""
-        return all(rows is None or rows.only_appends for rows in map(self._rows_of, sources_read(gate.plan)))
+        return all(rows is None or rows.only_appends for rows in map(self._rows_of, sources_read(stateful_input.plan)))
 
     # --- Inputs ---
 
@@ -121,33 +121,33 @@ class Then:
         return {number: _all(self.catalyst, stream.old(), stream.new()) for number, stream in enumerate(streams)}
 
     def _rows_of(self, number: int) -> Rows | None:
-        """All rows of an input; of a block it is known that it only grows, since it is what it amounts to."""
+        """All rows of an input; of a fragment it is known that it only grows, since it is what it amounts to."""
         return self._known.get(number)
 
-    def _of_log(self, gate: Gate) -> Node:
+    def _of_log(self, stateful_input: StatefulInput) -> Node:
         def over(number: int, plan: Node) -> Node:
             return log_over(self.catalyst, plan, self._rows_of(number))
 
-        delta = carried(self.catalyst, gate.plan, over)
-        plan = log_of(self.catalyst, gate, delta.plan, None).plan
+        delta = carried(self.catalyst, stateful_input.plan, over)
+        plan = log_of(self.catalyst, stateful_input, delta.plan, None).plan
         from pyspark.sql import functions
 
-        names = [f"c{at}" for at in range(len(gate.columns) - len(MARKS))]
-        frame = self.catalyst.dataframe(self.catalyst.project(gate.columns, plan)).toDF(*names, *MARKS)
+        names = [f"c{at}" for at in range(len(stateful_input.columns) - len(MARKS))]
+        frame = self.catalyst.dataframe(self.catalyst.project(stateful_input.columns, plan)).toDF(*names, *MARKS)
         number = identifier(functions.col(OFFSET), functions.col(SOURCE))
-        return self._named(gate.columns, self.catalyst.plan(frame.withColumn(IDS, functions.array(number))))
+        return self._named(stateful_input.columns, self.catalyst.plan(frame.withColumn(IDS, functions.array(number))))
 
-    def _of_inputs(self, gate: Gate) -> Node:
-        """The rows of a gate over inputs that its entries amount to."""
+    def _of_inputs(self, stateful_input: StatefulInput) -> Node:
+        """The rows of a stateful input over inputs that its entries amount to."""
 
         def over(number: int, plan: Node) -> Node:
             return leaf_over(self.catalyst, plan, self._rows_of(number))
 
-        delta = carried(self.catalyst, gate.plan, over)
+        delta = carried(self.catalyst, stateful_input.plan, over)
         limit = Correctable.of(self.catalyst, self.ready.late, self.sources, self.scratch)
         if limit is not None:
-            delta = limit.limited(gate, delta)
-        return self._net(gate.columns, delta, self.only_grew(gate))
+            delta = limit.limited(stateful_input, delta)
+        return self._net(stateful_input.columns, delta, self.only_grew(stateful_input))
 
     def _net(self, wanted: Sequence[Node], delta: Delta, only_appends: bool) -> Node:
         """What entries amount to: of rows that are the same, those that came last are there."""
@@ -192,13 +192,13 @@ class Then:
             made = carried(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
             rows = self._rows_of(number)
             return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.only_appends))
-        return self._over_block(plan, data, self._blocks[number])
+        return self._over_fragment(plan, data, self._fragments[number])
 
-    def _over_block(self, plan: Node, data: Sequence[Node], block: Node) -> Node:
+    def _over_fragment(self, plan: Node, data: Sequence[Node], fragment: Node) -> Node:
         catalyst, ids = self.catalyst, self.annotator.ids
-        *found, known = columns(block)
+        *found, known = columns(fragment)
         marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
-        rows = Rows(catalyst.project([*found, known, *marks], block), only_appends=True, count=0)
+        rows = Rows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
         over = leaf_over(catalyst, plan, rows)
         named = items(over.projectList())[: len(data)]
         shown = [column.toAttribute() for column in data]
