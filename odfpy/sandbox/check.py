@@ -39,11 +39,11 @@ def main() -> int:
     """The program."""
     with TemporaryDirectory(prefix="odf-sandbox-") as folder:
         try:
-            cell = confined(lambda: 0, view_of_python(folder=Path(folder)), Limits(memory=memory_of_machine()))
+            sandbox = confined(lambda: 0, view_of_python(folder=Path(folder)), Limits(memory=memory_of_machine()))
         except SandboxError as error:
             print(error)  # noqa: T201
             return 1
-        return cell.exit_code(_PATIENCE) or 0
+        return sandbox.exit_code(_PATIENCE) or 0
 
 
 if __name__ == "__main__":

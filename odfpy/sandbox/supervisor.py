@@ -1,11 +1,11 @@
 """Running a function where it can do no harm: in processes that see, reach and use only what they are given.
 
-    keeper    who asks for it; starts the warden and is outside of everything
-    warden    holds the namespaces, shows files for a request and takes them away again
-    init      the first process inside; starts the function's and waits for whatever that leaves behind
-    inmate    runs the function, and starts what it likes
+    owner       starts the supervisor, and is outside of everything
+    supervisor  holds the namespaces, shows files for a request and takes them away again
+    init        the first process inside; starts the sandboxed process and reaps what that leaves behind
+    sandboxed process   runs the function, and starts what it likes
 
-All of them end with the warden, and the warden ends with the keeper.
+All of them end with the supervisor, and the supervisor ends with the owner.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ class SandboxError(OSError):
     """The kernel does not let us build the sandbox, or show a file in it."""
 
 
-class Cell:
+class Sandbox:
     """Confined processes, seen from outside.
 
     Attributes:
         pid: the process to kill so that all of them end.
     """
 
-    def __init__(self, child: int, pid: int, warden: socket.socket | None) -> None:
+    def __init__(self, child: int, pid: int, supervisor: socket.socket | None) -> None:
         self.pid = pid
         self._child = child
         self._ended = os.pidfd_open(child)
-        self._warden = warden
+        self._supervisor = supervisor
         self._code: int | None = None
         self._waiting = threading.Lock()
 
@@ -80,11 +80,11 @@ class Cell:
             self._tell({})
 
     def _tell(self, what: dict[str, list[str]]) -> None:
-        if self._warden is None:
+        if self._supervisor is None:
             return
         try:
-            _send(self._warden, what)
-            answer = _receive(self._warden)
+            _send(self._supervisor, what)
+            answer = _receive(self._supervisor)
         except (OSError, ValueError) as error:
             raise SandboxError("the sandbox has ended") from error
         if answer:
@@ -106,7 +106,7 @@ class Cell:
             self.exit_code(None)
 
 
-def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable[int] = ()) -> Cell:
+def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable[int] = ()) -> Sandbox:
     """Run a function in a sandbox of its own; call it while this process has one thread.
 
     Args:
@@ -119,7 +119,7 @@ def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable
         SandboxError: the kernel refuses; nothing has been run.
     """
     ours, theirs = socket.socketpair()
-    child = _fork(lambda: _warden(theirs, work, view, limits), (*keep, theirs.fileno()))
+    child = _fork(lambda: _supervise(theirs, work, view, limits), (*keep, theirs.fileno()))
     theirs.close()
     ours.settimeout(_SETUP_SECONDS)
     try:
@@ -132,12 +132,12 @@ def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise SandboxError(pid)
-    return Cell(child, pid, ours)
+    return Sandbox(child, pid, ours)
 
 
 def restricted(
     work: Callable[[], int], reads: Iterable[str], folders: Iterable[str], limits: Limits, keep: Iterable[int] = ()
-) -> Cell:
+) -> Sandbox:
     """Run a function in a process that gives up rights on files, by Landlock alone: where namespaces are refused.
 
     It sees other processes and has the network of the machine.
@@ -159,7 +159,7 @@ def restricted(
     return unconfined(run, keep)
 
 
-def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Cell:
+def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
     """Run a function in a process of its own that may do what this one may."""
 
     def run() -> int:
@@ -167,13 +167,13 @@ def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Cell:
         return work()
 
     child = _fork(run, keep)
-    return Cell(child, child, None)
+    return Sandbox(child, child, None)
 
 
-# --- The warden ------------------------------------------------------------------------------------------------------
+# --- The supervisor --------------------------------------------------------------------------------------------------
 
 
-def _warden(keeper: socket.socket, work: Callable[[], int], view: View, limits: Limits) -> int:
+def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits: Limits) -> int:
     user, group = os.getuid(), os.getgid()
     try:
         _leave_namespaces()
@@ -184,14 +184,14 @@ def _warden(keeper: socket.socket, work: Callable[[], int], view: View, limits: 
             syscalls.forget_keyring()
         tree = Tree(view)
         ready, told = os.pipe()
-        init = _fork(lambda: _init(told, work, tree, limits), closing=(keeper.fileno(), ready))
+        init = _fork(lambda: _init(told, work, tree, limits), closing=(owner.fileno(), ready))
         os.close(told)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
     except OSError as error:
         trouble = _words(error)
-    _send(keeper, trouble or init)
-    return 1 if trouble else _serve(keeper, tree, init)
+    _send(owner, trouble or init)
+    return 1 if trouble else _serve(owner, tree, init)
 
 
 def _leave_namespaces() -> None:
@@ -217,18 +217,18 @@ def _connect_to_oneself() -> None:
         ioctl(any_socket, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _IS_UP))
 
 
-def _serve(keeper: socket.socket, tree: Tree, init: int) -> int:
-    """Show files as the keeper says, until init ends; how it ended."""
+def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
+    """Show files as the owner says, until init ends; how it ended."""
     end = os.pidfd_open(init)
     while True:
-        if end in select.select([keeper.fileno(), end], [], [])[0]:
+        if end in select.select([owner.fileno(), end], [], [])[0]:
             code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
             if code < 0:
                 signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
                 os.kill(os.getpid(), -code)
             return code
         try:
-            asked = _receive(keeper)
+            asked = _receive(owner)
         except (OSError, ValueError):
             os.kill(init, signal.SIGKILL)
             continue
@@ -240,7 +240,7 @@ def _serve(keeper: socket.socket, tree: Tree, init: int) -> int:
             except OSError as error:
                 tree.revoke()
                 trouble = _words(error)
-        _send(keeper, trouble)
+        _send(owner, trouble)
 
 
 # --- Inside ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The file system of a sandbox: an empty one, into which parts of the real one are mounted under their own names.
 
-It exists twice. The warden's copy can be changed; that of the confined processes is read-only and follows it, so that
-files for one request appear there and vanish again while they run.
+It exists twice. The supervisor's copy can be changed; that of the confined processes is read-only and follows it, so
+that files for one request appear there and vanish again while they run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WRITABLE: Final = ATTR_NOSUID | ATTR_NODEV
 
 
 class Tree:
-    """The warden's copy; the process has a mount namespace of its own, and may mount.
+    """The supervisor's copy; the process has a mount namespace of its own, and may mount.
 
     Attributes:
         view: what is always there.
@@ -63,7 +63,7 @@ class Tree:
             self._hide(view.hidden)
         for name in _DEVICES:
             self._show(f"/dev/{name}", ATTR_RDONLY | ATTR_NOSUID)
-        # The folder of one's own, without the places of the warden.
+        # The folder of one's own, without the places of the supervisor.
         self._show(view.folder, _WRITABLE, recursive=False)
         os.makedirs(self._in_root("/proc"), exist_ok=True)  # noqa: PTH103
         os.makedirs(self._in_root("/etc"), exist_ok=True)  # noqa: PTH103

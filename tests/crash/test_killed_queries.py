@@ -87,7 +87,7 @@ def test_a_coordinator_that_is_killed_while_it_commits(story: Story, place: str)
     goes_on(story, LAST, {})
 
 
-@pytest.mark.parametrize("what", ["java", "worker", "host", "warden"] if MORE else ["java"])
+@pytest.mark.parametrize("what", ["java", "worker", "host", "supervisor"] if MORE else ["java"])
 def test_an_engine_that_is_killed_at_work(story: Story, what: str) -> None:
     status, family = struck(story, what)
     assert status == FAILED
@@ -101,7 +101,7 @@ def test_a_coordinator_that_is_killed_while_the_engine_works(story: Story) -> No
 
 if MORE:
 
-    @pytest.mark.parametrize("what", ["coordinator", "java", "worker", "host", "warden"])
+    @pytest.mark.parametrize("what", ["coordinator", "java", "worker", "host", "supervisor"])
     def test_kills_at_any_moment(story: Story, what: str) -> None:
         chance = random.Random(what)
         for _ in range(MORE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.processes.sandbox_probe import Prison
+from support.processes.sandbox_probe import SandboxProbe
 
 from odfpy.sandbox.check import what_there_is
 from odfpy.sandbox.landlock import landlock_version
@@ -17,27 +17,27 @@ def test_landlock_alone_confines_files(tmp_path: Path):
     for folder in (own, other):
         folder.mkdir()
         (folder / "file").write_text("text")
-    prison = Prison(own, way="restricted")
+    probe = SandboxProbe(own, way="restricted")
     try:
         if not landlock_version():
-            assert prison.trouble == "this kernel has no Landlock"
+            assert probe.trouble == "this kernel has no Landlock"
             return
-        assert prison.tells(f"open({str(own / 'file')!r}).read()") == "text"
-        assert prison.tells(f"open({str(own / 'new')!r}, 'w').write('x')") == 1
+        assert probe.tells(f"open({str(own / 'file')!r}).read()") == "text"
+        assert probe.tells(f"open({str(own / 'new')!r}, 'w').write('x')") == 1
         for path in (other / "file", Path("/etc/passwd")):
-            assert prison.tells(f"open({str(path)!r}).read()").startswith("PermissionError")
-        assert prison.tells(f"open({str(other / 'new')!r}, 'w')").startswith("PermissionError")
-        assert prison.tells(f"os.unlink({str(other / 'file')!r})").startswith("PermissionError")
+            assert probe.tells(f"open({str(path)!r}).read()").startswith("PermissionError")
+        assert probe.tells(f"open({str(other / 'new')!r}, 'w')").startswith("PermissionError")
+        assert probe.tells(f"os.unlink({str(other / 'file')!r})").startswith("PermissionError")
     finally:
-        prison.close()
+        probe.close()
 
 
 def test_a_sandbox_that_cannot_be_built_says_why_and_runs_nothing(tmp_path: Path):
     missing = tmp_path / "missing"
-    prison = Prison(missing)
-    assert prison.trouble
-    prison.keeper.communicate()
-    assert prison.keeper.returncode == 0
+    probe = SandboxProbe(missing)
+    assert probe.trouble
+    probe.owner.communicate()
+    assert probe.owner.returncode == 0
 
 
 @pytest.mark.parametrize(

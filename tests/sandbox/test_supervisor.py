@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.processes.sandbox_probe import Prison
+from support.processes.sandbox_probe import SandboxProbe
 from support.servers.serving import wait_until
 
 PATIENCE = 300.0
@@ -20,7 +20,7 @@ READ_ONLY = "OSError: [Errno 30] Read-only file system"
 
 
 class World:
-    """A prison in a small workspace."""
+    """A probe in a small workspace."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -29,20 +29,20 @@ class World:
         (root / "key").write_text("secret")
         for place in ("data/granted", "data/neighbour", "other/slice"):
             (root / place).write_text(place)
-        self.prison = Prison(root / "own")
+        self.probe = SandboxProbe(root / "own")
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(tmp_path_factory.mktemp("world"))
     yield made
-    made.prison.close()
+    made.probe.close()
 
 
 @pytest.fixture
-def prison(tmp_path: Path) -> Iterator[Prison]:
+def probe(tmp_path: Path) -> Iterator[SandboxProbe]:
     """One that may be destroyed."""
-    made = Prison(tmp_path, memory=256 << 20)
+    made = SandboxProbe(tmp_path, memory=256 << 20)
     yield made
     made.close()
 
@@ -67,17 +67,17 @@ def inside(path: Path) -> str:
 
 def test_files_are_seen_only_as_long_as_they_are_granted(world: World):
     granted, root = world.root / "data" / "granted", world.root
-    assert world.prison.tells(inside(granted)).startswith(MISSING)
-    world.prison.grant([granted], [root / "out"])
-    assert world.prison.tells(inside(granted)) == "data/granted"
-    assert world.prison.tells(f"open({str(granted)!r}, 'w')") == f"{READ_ONLY}: '{granted}'"
-    assert world.prison.tells(f"sorted(os.listdir({str(granted.parent)!r}))") == ["granted"]
-    assert world.prison.tells(f"open({str(root / 'out/made')!r}, 'w').write('x')") == 1
+    assert world.probe.tells(inside(granted)).startswith(MISSING)
+    world.probe.grant([granted], [root / "out"])
+    assert world.probe.tells(inside(granted)) == "data/granted"
+    assert world.probe.tells(f"open({str(granted)!r}, 'w')") == f"{READ_ONLY}: '{granted}'"
+    assert world.probe.tells(f"sorted(os.listdir({str(granted.parent)!r}))") == ["granted"]
+    assert world.probe.tells(f"open({str(root / 'out/made')!r}, 'w').write('x')") == 1
     for hidden in ("data/neighbour", "other/slice", "key"):
-        assert world.prison.tells(inside(root / hidden)).startswith(MISSING)
-    world.prison.revoke()
-    assert world.prison.tells(inside(granted)).startswith(MISSING)
-    assert world.prison.tells(f"os.listdir({str(root / 'out')!r})") == []
+        assert world.probe.tells(inside(root / hidden)).startswith(MISSING)
+    world.probe.revoke()
+    assert world.probe.tells(inside(granted)).startswith(MISSING)
+    assert world.probe.tells(f"os.listdir({str(root / 'out')!r})") == []
     assert (root / "out" / "made").read_text() == "x"
 
 
@@ -87,25 +87,25 @@ def test_a_thousand_files_are_granted_at_once_and_those_beside_what_is_always_se
         file.write_text(file.name)
     beside_own = world.root / "beside"
     beside_own.write_text("beside")
-    world.prison.grant([*files, beside_own], [])
-    assert world.prison.tells(inside(files[-1])) == "999"
-    assert world.prison.tells(inside(beside_own)) == "beside"
-    assert world.prison.tells(f"os.path.exists({str(world.root / 'own')!r})") is True
-    world.prison.revoke()
+    world.probe.grant([*files, beside_own], [])
+    assert world.probe.tells(inside(files[-1])) == "999"
+    assert world.probe.tells(inside(beside_own)) == "beside"
+    assert world.probe.tells(f"os.path.exists({str(world.root / 'own')!r})") is True
+    world.probe.revoke()
 
 
 def test_a_folder_around_its_own_can_be_granted_and_taken_away(world: World):
-    world.prison.grant([], [world.root])
-    assert world.prison.tells(inside(world.root / "key")) == "secret"
-    world.prison.revoke()
-    assert world.prison.tells(inside(world.root / "key")).startswith(MISSING)
-    assert world.prison.tells("os.path.isdir('/usr/bin') and open('/dev/null', 'w').write('x')") == 1
+    world.probe.grant([], [world.root])
+    assert world.probe.tells(inside(world.root / "key")) == "secret"
+    world.probe.revoke()
+    assert world.probe.tells(inside(world.root / "key")).startswith(MISSING)
+    assert world.probe.tells("os.path.isdir('/usr/bin') and open('/dev/null', 'w').write('x')") == 1
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", str(Path.home()), "/proc/1/root/etc/passwd"])
 def test_nothing_of_the_machine_is_there(world: World, path: str):
-    assert world.prison.tells(f"os.path.isfile({path!r})") is False
-    assert ".ssh" not in str(world.prison.tells(f"os.path.isdir({path!r}) and os.listdir({path!r})"))
+    assert world.probe.tells(f"os.path.isfile({path!r})") is False
+    assert ".ssh" not in str(world.probe.tells(f"os.path.isdir({path!r}) and os.listdir({path!r})"))
 
 
 @pytest.mark.parametrize(
@@ -113,50 +113,50 @@ def test_nothing_of_the_machine_is_there(world: World, path: str):
 )
 def test_nothing_can_be_written_but_its_own_folder(world: World, path: str):
     assert re.match(
-        r"OSError: \[Errno 30\]|FileNotFoundError|PermissionError", world.prison.tells(f"open({path!r}, 'w')")
+        r"OSError: \[Errno 30\]|FileNotFoundError|PermissionError", world.probe.tells(f"open({path!r}, 'w')")
     )
-    assert world.prison.tells(f"open({str(world.root / 'own/x')!r}, 'w').write('x')") == 1
-    assert "PermissionError" in world.prison.tells(f"os.mknod({str(world.root / 'own/disk')!r}, 0o60600, 0x0800)")
+    assert world.probe.tells(f"open({str(world.root / 'own/x')!r}, 'w').write('x')") == 1
+    assert "PermissionError" in world.probe.tells(f"os.mknod({str(world.root / 'own/disk')!r}, 0o60600, 0x0800)")
 
 
 def test_no_other_process_can_be_seen_or_ended(world: World):
-    assert world.prison.tells("[int(name) for name in os.listdir('/proc') if name.isdigit()]") == [1, 2]
-    assert world.prison.tells(f"os.kill({os.getpid()}, 0)").startswith("ProcessLookupError")
+    assert world.probe.tells("[int(name) for name in os.listdir('/proc') if name.isdigit()]") == [1, 2]
+    assert world.probe.tells(f"os.kill({os.getpid()}, 0)").startswith("ProcessLookupError")
 
 
 def test_there_is_no_network_but_its_own(world: World):
     own = (
         "(lambda s: socket.create_connection(s.getsockname()).getpeername()[0])(socket.create_server(('127.0.0.1', 0)))"
     )
-    assert world.prison.tells(own) == "127.0.0.1"
-    assert "unreachable" in world.prison.tells("socket.create_connection(('192.0.2.1', 80), 5)")
+    assert world.probe.tells(own) == "127.0.0.1"
+    assert "unreachable" in world.probe.tells("socket.create_connection(('192.0.2.1', 80), 5)")
     with socket.create_server(("127.0.0.1", 0)) as outside:
         address = outside.getsockname()
-        assert world.prison.tells(f"socket.create_connection({address}, 5)").startswith("ConnectionRefusedError")
+        assert world.probe.tells(f"socket.create_connection({address}, 5)").startswith("ConnectionRefusedError")
     with socket.socket(socket.AF_UNIX) as abstract:
         abstract.bind("\0odf-test-outside")
         abstract.listen()
         connect = "socket.socket(socket.AF_UNIX).connect('\\0odf-test-outside')"
-        assert world.prison.tells(connect).startswith("ConnectionRefusedError")
+        assert world.probe.tells(connect).startswith("ConnectionRefusedError")
 
 
 def test_nothing_is_inherited(world: World):
     links = "[f'/proc/self/fd/{name}' for name in os.listdir('/proc/self/fd') if int(name) > 2]"
-    found = world.prison.tells(f"[os.readlink(link) for link in {links} if os.path.islink(link)]")
+    found = world.probe.tells(f"[os.readlink(link) for link in {links} if os.path.islink(link)]")
     assert [link for link in found if not link.startswith("socket:")] == []
 
 
 def test_there_is_no_way_back_to_rights(world: World):
-    status = world.prison.tells("open('/proc/self/status').read()")
+    status = world.probe.tells("open('/proc/self/status').read()")
     assert re.search(r"CapEff:\s+0+\nCapBnd:\s+0+\n", status)
     assert "NoNewPrivs:\t1" in status
     libc = "ctypes.CDLL(None, use_errno=True)"
-    assert world.prison.tells(f"{libc}.unshare(0x10000000)") == -1
-    assert world.prison.tells(f"{libc}.mount(b'tmpfs', {str(world.root / 'own').encode()!r}, b'tmpfs', 0, None)") == -1
-    assert world.prison.tells(f"{libc}.umount2(b'/etc/alternatives', 2)") == -1
+    assert world.probe.tells(f"{libc}.unshare(0x10000000)") == -1
+    assert world.probe.tells(f"{libc}.mount(b'tmpfs', {str(world.root / 'own').encode()!r}, b'tmpfs', 0, None)") == -1
+    assert world.probe.tells(f"{libc}.umount2(b'/etc/alternatives', 2)") == -1
 
 
-def test_a_fork_bomb_is_stopped_and_swept_away(prison: Prison, tmp_path: Path):
+def test_a_fork_bomb_is_stopped_and_swept_away(probe: SandboxProbe, tmp_path: Path):
     bomb = f"""exec('''
 made = 0
 try:
@@ -168,52 +168,52 @@ except OSError:
     pass
 open({str(tmp_path / "made")!r}, "w").write(str(made))
 ''')"""
-    prison.tells(bomb)
+    probe.tells(bomb)
     made = int((tmp_path / "made").read_text())
     # Superusers are bound since Linux 6.14 only.
     assert 100 < made < 400 or (
         os.getuid() == 0 and tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 14)
     )
-    family = prison.family()
+    family = probe.family()
     assert len(family) > made
-    prison.kill()
+    probe.kill()
     assert not [pid for pid in family if is_alive(pid)]
 
 
-def test_memory_is_limited_for_one_process_and_measured_for_all(prison: Prison, tmp_path: Path):
-    assert prison.tells("len(bytearray(512 << 20))").startswith("MemoryError")
+def test_memory_is_limited_for_one_process_and_measured_for_all(probe: SandboxProbe, tmp_path: Path):
+    assert probe.tells("len(bytearray(512 << 20))").startswith("MemoryError")
     for _ in range(3):
-        prison.tells("[bytearray(100 << 20), os.fork() or signal.pause()][1]")
-    family = len(prison.family())
+        probe.tells("[bytearray(100 << 20), os.fork() or signal.pause()][1]")
+    family = len(probe.family())
     assert family == 5
-    words = prison.excess(tmp_path, memory=250 << 20)
+    words = probe.excess(tmp_path, memory=250 << 20)
     assert words is not None
     assert re.fullmatch(r"it took \d+ MiB of memory, and may take 250 MiB", words)
-    assert prison.excess(tmp_path) is None
+    assert probe.excess(tmp_path) is None
 
 
-def test_a_process_in_the_memory_of_its_parent_takes_none_of_its_own(prison: Prison, tmp_path: Path):
+def test_a_process_in_the_memory_of_its_parent_takes_none_of_its_own(probe: SandboxProbe, tmp_path: Path):
     """As each that Java starts is, until its program runs: on a machine at work that may take a while."""
     libc, stack = "ctypes.CDLL(None)", "ctypes.create_string_buffer(1 << 16)"
     top = f"ctypes.c_void_p(ctypes.addressof(stack := {stack}) + len(stack) & ~15)"
     clone_vm = f"libc.clone(ctypes.cast(libc.pause, ctypes.c_void_p), {top}, 0x100 | signal.SIGCHLD, None)"
     held = "held := b'x' * (200 << 20)"
     names = f"(ctypes := __import__('ctypes'), libc := {libc})"
-    prison.tells(f"os.fork() or [{names}, {held}, {clone_vm}, signal.pause()]")
-    wait_until(lambda: len(prison.family()) == 4)
-    words = prison.excess(tmp_path, memory=150 << 20)
+    probe.tells(f"os.fork() or [{names}, {held}, {clone_vm}, signal.pause()]")
+    wait_until(lambda: len(probe.family()) == 4)
+    words = probe.excess(tmp_path, memory=150 << 20)
     assert words is not None
-    assert prison.excess(tmp_path, memory=350 << 20) is None
+    assert probe.excess(tmp_path, memory=350 << 20) is None
 
 
-def test_what_is_written_is_measured(prison: Prison, tmp_path: Path):
-    prison.tells(f"open({str(tmp_path / 'large')!r}, 'wb').write(bytes(8 << 20))")
-    assert prison.excess(tmp_path, disk=4 << 20) == "it wrote 8 MiB to the disk, and may write 4 MiB"
-    assert prison.excess(tmp_path, disk=16 << 20) is None
+def test_what_is_written_is_measured(probe: SandboxProbe, tmp_path: Path):
+    probe.tells(f"open({str(tmp_path / 'large')!r}, 'wb').write(bytes(8 << 20))")
+    assert probe.excess(tmp_path, disk=4 << 20) == "it wrote 8 MiB to the disk, and may write 4 MiB"
+    assert probe.excess(tmp_path, disk=16 << 20) is None
 
 
-def test_all_ends_with_the_keeper_even_what_runs_for_ever(prison: Prison):
-    prison.tells("os.fork() or [0 for _ in iter(int, 1)]")
-    family = prison.family()
-    prison.keeper.send_signal(signal.SIGKILL)
+def test_all_ends_with_the_owner_even_what_runs_for_ever(probe: SandboxProbe):
+    probe.tells("os.fork() or [0 for _ in iter(int, 1)]")
+    family = probe.family()
+    probe.owner.send_signal(signal.SIGKILL)
     eventually(lambda: not any(map(is_alive, family)))

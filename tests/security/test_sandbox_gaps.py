@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.processes.sandbox_probe import Prison, namespaces_work
+from support.processes.sandbox_probe import SandboxProbe, namespaces_work
 
 from odfpy.sandbox.view import view_of_python
 
@@ -19,11 +19,11 @@ def _works() -> bool:
 
 
 @pytest.fixture(scope="module", params=["confined", "restricted"])
-def prison(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prison]:
+def probe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxProbe]:
     if request.param == "confined" and not _works():
         pytest.skip("this system forbids namespaces")
     folder = tmp_path_factory.mktemp(request.param)
-    made = Prison(folder, way=request.param)
+    made = SandboxProbe(folder, way=request.param)
     if made.trouble is not None:
         pytest.skip(made.trouble)
     made.folder = folder  # type: ignore[attr-defined]
@@ -36,16 +36,16 @@ VSOCK, NETLINK, PACKET, ALG, BLUETOOTH, XDP, TIPC = 40, 16, 17, 38, 31, 44, 30
 
 @pytest.mark.parametrize("family", [VSOCK, NETLINK, PACKET, ALG, BLUETOOTH, XDP, TIPC, 255])
 @pytest.mark.parametrize("kind", [1, 2, 3, 5])
-def test_sockets_are_of_the_loopback_or_of_files(prison: Prison, family: int, kind: int) -> None:
-    said = prison.tells(f"socket.socket({family}, {kind})")
+def test_sockets_are_of_the_loopback_or_of_files(probe: SandboxProbe, family: int, kind: int) -> None:
+    said = probe.tells(f"socket.socket({family}, {kind})")
     assert said == "OSError: [Errno 97] Address family not supported by protocol"
 
 
-def test_usual_sockets_are_there(prison: Prison) -> None:
+def test_usual_sockets_are_there(probe: SandboxProbe) -> None:
     for family in (1, 2, 10):
-        assert "socket.socket" in prison.tells(f"socket.socket({family}, 1)")
-    assert prison.tells("len(socket.socketpair())") == 2
-    assert prison.tells("socket.getaddrinfo('127.0.0.1', 80)[0][4]") == ["127.0.0.1", 80]
+        assert "socket.socket" in probe.tells(f"socket.socket({family}, 1)")
+    assert probe.tells("len(socket.socketpair())") == 2
+    assert probe.tells("socket.getaddrinfo('127.0.0.1', 80)[0][4]") == ["127.0.0.1", 80]
 
 
 @pytest.mark.parametrize(
@@ -59,27 +59,27 @@ def test_usual_sockets_are_there(prison: Prison) -> None:
         ("semget", "LIBC.semget(0, 1, 0o1600)"),
     ],
 )
-def test_what_would_get_round_the_limits_is_not_there(prison: Prison, call: str, arguments: str) -> None:
-    said = prison.tells(arguments.replace("LIBC", "ctypes.CDLL(None, use_errno=True)"))
+def test_what_would_get_round_the_limits_is_not_there(probe: SandboxProbe, call: str, arguments: str) -> None:
+    said = probe.tells(arguments.replace("LIBC", "ctypes.CDLL(None, use_errno=True)"))
     assert said == -1 or "not implemented" in said, call
 
 
-def test_nor_is_it_for_programs_that_it_starts(prison: Prison) -> None:
+def test_nor_is_it_for_programs_that_it_starts(probe: SandboxProbe) -> None:
     program = "import os; os.memfd_create(chr(120))"
-    said = prison.tells(
+    said = probe.tells(
         f"subprocess.run([{os.path.realpath('/proc/self/exe')!r}, '-c', {program!r}], capture_output=True, text=True).stderr"
     )
     assert "Function not implemented" in said
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Prison]:
-    made = Prison(tmp_path, way="confined" if _works() else "restricted")
+def writer(tmp_path: Path) -> Iterator[SandboxProbe]:
+    made = SandboxProbe(tmp_path, way="confined" if _works() else "restricted")
     yield made
     made.close()
 
 
-def test_a_file_that_has_been_removed_counts_as_long_as_it_is_open(writer: Prison, tmp_path: Path) -> None:
+def test_a_file_that_has_been_removed_counts_as_long_as_it_is_open(writer: SandboxProbe, tmp_path: Path) -> None:
     path = str(tmp_path / "hidden")
     writer.tells(
         f"[kept := os.open({path!r}, os.O_RDWR | os.O_CREAT), os.write(kept, bytes(8 << 20)), os.unlink({path!r})]"
@@ -90,7 +90,7 @@ def test_a_file_that_has_been_removed_counts_as_long_as_it_is_open(writer: Priso
     assert writer.excess(tmp_path, disk=16 << 20) is None
 
 
-def test_and_as_long_as_it_is_mapped(writer: Prison, tmp_path: Path) -> None:
+def test_and_as_long_as_it_is_mapped(writer: SandboxProbe, tmp_path: Path) -> None:
     path = str(tmp_path / "mapped")
     writer.tells(
         f"[f := os.open({path!r}, os.O_RDWR | os.O_CREAT), os.write(f, bytes(8 << 20)), "

@@ -23,7 +23,7 @@ from odfpy.engine.worker.sandboxed_host import serve
 from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.limits import Limits, excess, family_of, most_memory
-from odfpy.sandbox.supervisor import Cell, SandboxError, confined, restricted, unconfined
+from odfpy.sandbox.supervisor import Sandbox, SandboxError, confined, restricted, unconfined
 from odfpy.sandbox.view import View, is_in, view_of_python
 
 _LOG: Final = 2
@@ -71,7 +71,7 @@ class ConfinedHost:
         )
         self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
         self._more: tuple[str, ...] = ()
-        self._cell: Cell | None = None
+        self._sandbox: Sandbox | None = None
         self._java_pid: int | None = None
         self._folders: tuple[str, ...] = (str(scratch),)
         self._excess: str | None = None
@@ -95,12 +95,12 @@ class ConfinedHost:
             os.environ["HOME"] = str(scratch)
             return serve(SparkHost(settings, java, scratch, _LOG, options), theirs, questions)
 
-        self._cell = self._confine(work, (theirs.fileno(), questions.fileno()))
+        self._sandbox = self._confine(work, (theirs.fileno(), questions.fileno()))
         theirs.close()
         questions.close()
         self._questions.settimeout(_ANSWER_SECONDS)
 
-    def _confine(self, work: Callable[[], int], keep: tuple[int, ...]) -> Cell | None:
+    def _confine(self, work: Callable[[], int], keep: tuple[int, ...]) -> Sandbox | None:
         mode = self._settings.sandbox
         if self._settings.is_cluster:
             self.sandbox = "off: on a cluster, who runs the cluster confines its executors"
@@ -118,7 +118,7 @@ class ConfinedHost:
             return unconfined(work, keep)
         view = self._view()
         try:
-            cell = confined(work, view, self._limits, keep)
+            sandbox = confined(work, view, self._limits, keep)
         except SandboxError as error:
             if mode is SandboxMode.REQUIRED:
                 self._refusal = (
@@ -127,9 +127,9 @@ class ConfinedHost:
                 return None
             return self._confine_files(work, view, keep, str(error))
         self.sandbox = "namespaces and Landlock"
-        return cell
+        return sandbox
 
-    def _confine_files(self, work: Callable[[], int], view: View, keep: tuple[int, ...], why: str) -> Cell:
+    def _confine_files(self, work: Callable[[], int], view: View, keep: tuple[int, ...], why: str) -> Sandbox:
         workspace = self._run.path.absolute().parent
         parts = tuple(str(workspace / part) for part in _PARTS_WITH_INPUTS)
         for part in parts:
@@ -138,7 +138,7 @@ class ConfinedHost:
         reads = (*view.reads, *_SEEN_BY_ALL, *parts[:2])
         folders = (view.folder, *parts[2:], *self._more, "/dev/null")
         try:
-            cell = restricted(work, reads, folders, self._limits, keep)
+            sandbox = restricted(work, reads, folders, self._limits, keep)
         except SandboxError as error:
             self.sandbox = "off: the system refuses"
             self.weakness = f"its queries run with the rights of your account: {why}; {error}"
@@ -146,7 +146,7 @@ class ConfinedHost:
         self._reachable = (*reads, *folders)
         self.sandbox = "Landlock only"
         self.weakness = f"its queries have the network, and see other processes and all datasets: {why}"
-        return cell
+        return sandbox
 
     def _view(self) -> View:
         more = [self.java.home, spark_home(), *Path("/etc").glob("java*")]
@@ -161,7 +161,7 @@ class ConfinedHost:
         Raises:
             EngineUnavailable: it does not start, or has to be in a sandbox and cannot.
         """
-        if self._cell is None:
+        if self._sandbox is None:
             raise EngineUnavailable(self._refusal or "The engine has not been launched")
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
         try:
@@ -175,7 +175,7 @@ class ConfinedHost:
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:
             self.cache.discard()  # Java could not run from it
-        inner = {member.inner_pid: member.pid for member in family_of(self._cell.pid)}
+        inner = {member.inner_pid: member.pid for member in family_of(self._sandbox.pid)}
         self._java_pid = inner.get(started.java_pid)
 
     # --- At work ---
@@ -188,7 +188,7 @@ class ConfinedHost:
     @property
     def memory_bytes(self) -> int:
         """What its processes hold in memory."""
-        return sum(member.memory for member in family_of(self._cell.pid)) if self._cell else 0
+        return sum(member.memory for member in family_of(self._sandbox.pid)) if self._sandbox else 0
 
     def is_out_of_reach(self, job: Job) -> bool:
         """Whether the engine has to start anew to reach the files of a job; they are noted for the next start."""
@@ -207,12 +207,12 @@ class ConfinedHost:
         Raises:
             EngineUnavailable: the engine broke down, or was not to be trusted and has been ended.
         """
-        if self._cell is None:
+        if self._sandbox is None:
             raise EngineUnavailable("The engine has not been launched")
         files = files_of(job)
         peculiar = peculiar_files(files.folders)
         try:
-            self._cell.grant(files.reads, files.folders)
+            self._sandbox.grant(files.reads, files.folders)
         except SandboxError as error:
             return TransformResponseInternalError(f"The engine cannot be shown the files of the request: {error}")
         self._folders = (str(self._scratch), *files.folders)
@@ -223,7 +223,7 @@ class ConfinedHost:
             raise EngineUnavailable(str(error)) from error
         finally:
             self._folders = (str(self._scratch),)
-            self._cell.revoke()
+            self._sandbox.revoke()
 
     def _answer(self, job: Job, files: RequestFiles, peculiar: set[str]) -> Result:
         self._jobs.send(job)
@@ -251,12 +251,12 @@ class ConfinedHost:
 
     def death(self, *, suspected: bool = False) -> str | None:
         """In words, how it ended, or None while it lives; a suspected death is waited for."""
-        if self._cell is None:
+        if self._sandbox is None:
             return "it has not been launched"
         told = self._ask(Question.DEATH, _DEATH_SECONDS if suspected else 0)
         if told is not None and told.text is not None:
             return f"its Java process {told.text}"
-        code = self._cell.exit_code(_DEATH_SECONDS if suspected and told is None else 0)
+        code = self._sandbox.exit_code(_DEATH_SECONDS if suspected and told is None else 0)
         if code is None:
             return None
         return self._excess or f"its process ended with code {code}"
@@ -278,30 +278,30 @@ class ConfinedHost:
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:
         """End Spark in good order, or by force if that takes too long."""
-        if self._cell is None:
+        if self._sandbox is None:
             return
         with suppress(OSError):
             self._jobs.socket.shutdown(socket.SHUT_RDWR)
-        self._cell.exit_code(wait_seconds)
-        self._cell.kill()
+        self._sandbox.exit_code(wait_seconds)
+        self._sandbox.kill()
 
     def kill(self) -> None:
         """End Spark at once, whatever it does."""
-        if self._cell is not None:
-            self._cell.kill()
+        if self._sandbox is not None:
+            self._sandbox.kill()
 
     def _watch(self) -> None:
         """End the engine when it takes more than it may."""
-        while self._cell is not None and self._cell.exit_code() is None:
+        while self._sandbox is not None and self._sandbox.exit_code() is None:
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):
                 self._excess = f"{words}, and has been ended"
-                self._cell.kill()
+                self._sandbox.kill()
                 return
             time.sleep(_WATCH_SECONDS)
 
     def _too_much(self) -> str | None:
-        if self._cell is None:
+        if self._sandbox is None:
             return None
         if os.fstat(_LOG).st_size - self._log_size > _LARGEST_LOG_GROWTH:
             return "it filled its log"
-        return excess(self._cell.pid, self._folders, self._limits)
+        return excess(self._sandbox.pid, self._folders, self._limits)

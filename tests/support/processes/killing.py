@@ -175,7 +175,7 @@ class Story:
         if status is None:
             return {}
         found = {f"descendant {number}": pid for number, pid in enumerate(descendants(status.pid))}
-        found |= {"worker": status.pid, "warden": found["descendant 0"]}
+        found |= {"worker": status.pid, "supervisor": found["descendant 0"]}
         if status.java_pid:
             found |= {"java": status.java_pid, "host": parent_of(status.java_pid)}
         return found

@@ -1,6 +1,6 @@
 """A sandbox with a Python inside that does whatever a test says, as if somebody had got the better of what runs there.
 
-As a program it is the keeper: it builds the sandbox before it has any thread, which pytest's own process could not.
+As a program it is the owner: it builds the sandbox before it has any thread, which pytest's own process could not.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from odfpy.sandbox.view import view_of_python
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
-class Prison:
-    """A keeper with its sandbox.
+class SandboxProbe:
+    """An owner with its sandbox.
 
     Attributes:
-        keeper: the program that has built it.
+        owner: the program that has built it.
     """
 
     def __init__(self, folder: Path, *, way: str = "confined", memory: int = 1 << 30, processes: int = 400) -> None:
         arguments = [str(folder), way, str(memory), str(processes)]
-        self.keeper = subprocess.Popen(
+        self.owner = subprocess.Popen(
             [sys.executable, __file__, *arguments], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )  # fmt: skip
@@ -60,25 +60,25 @@ class Prison:
         self._ask("kill", None)
 
     def close(self) -> None:
-        self.keeper.kill()
-        self.keeper.communicate()
+        self.owner.kill()
+        self.owner.communicate()
 
     def _ask(self, what: str, about: object) -> Any:
-        assert self.keeper.stdin is not None
-        self.keeper.stdin.write(json.dumps([what, about]) + "\n")
-        self.keeper.stdin.flush()
+        assert self.owner.stdin is not None
+        self.owner.stdin.write(json.dumps([what, about]) + "\n")
+        self.owner.stdin.flush()
         return self._hear()
 
     def _hear(self) -> Any:
-        assert self.keeper.stdout is not None
-        return json.loads(self.keeper.stdout.readline())
+        assert self.owner.stdout is not None
+        return json.loads(self.owner.stdout.readline())
 
 
 def namespaces_work(folder: Path) -> bool:
     """Whether this system lets us build the whole sandbox."""
-    prison = Prison(folder)
-    prison.close()
-    return prison.trouble is None
+    probe = SandboxProbe(folder)
+    probe.close()
+    return probe.trouble is None
 
 
 def _obey(orders: socket.socket) -> int:
@@ -105,9 +105,9 @@ def main(arguments: list[str]) -> None:
     keep = (theirs.fileno(),)
     try:
         if way == "confined":
-            cell = confined(lambda: _obey(theirs), view, limits, keep)
+            sandbox = confined(lambda: _obey(theirs), view, limits, keep)
         else:
-            cell = restricted(lambda: _obey(theirs), (*view.reads, "/proc", "/dev"), (view.folder,), limits, keep)
+            sandbox = restricted(lambda: _obey(theirs), (*view.reads, "/proc", "/dev"), (view.folder,), limits, keep)
     except SandboxError as error:
         print(json.dumps(str(error)), flush=True)  # noqa: T201
         return
@@ -122,15 +122,15 @@ def main(arguments: list[str]) -> None:
                     inside.flush()
                     answer = json.loads(inside.readline() or '"it has ended"')
                 case ["grant", [reads, folders]]:
-                    cell.grant(reads, folders)
+                    sandbox.grant(reads, folders)
                 case ["revoke", None]:
-                    cell.revoke()
+                    sandbox.revoke()
                 case ["excess", [place, most_memory, disk]]:
-                    answer = excess(cell.pid, [place], Limits(memory=most_memory, disk=disk))
+                    answer = excess(sandbox.pid, [place], Limits(memory=most_memory, disk=disk))
                 case ["family", None]:
-                    answer = [member.pid for member in family_of(cell.pid)]
+                    answer = [member.pid for member in family_of(sandbox.pid)]
                 case ["kill", None]:
-                    cell.kill()
+                    sandbox.kill()
             print(json.dumps(answer), flush=True)  # noqa: T201
 
 
