@@ -34,8 +34,8 @@ from odfpy.errors import IntegrityError, InvalidValue, MalformedData
 if TYPE_CHECKING:
     from odfpy.chain.revocations import KnownRevocations
 
-BLOCK: Final = "BlockSignatures"
-HEAD: Final = "HeadSignatures"
+BLOCK_SIGNATURES: Final = "BlockSignatures"
+HEAD_SIGNATURES: Final = "HeadSignatures"
 HEAD_PATH: Final = "refs/head.sig"
 FOLDER: Final = "info/signatures"
 
@@ -217,8 +217,8 @@ def says_signed(side: SideFiles) -> bool:
     data = side.read(HEAD_PATH, MAX_SIZE)
     if data is None or _WEB_PAGE.match(data):
         return False
-    if HEAD.encode() not in data:
-        raise _malformed(side.describe(HEAD_PATH), f"not {HEAD}")
+    if HEAD_SIGNATURES.encode() not in data:
+        raise _malformed(side.describe(HEAD_PATH), f"not {HEAD_SIGNATURES}")
     return True
 
 
@@ -243,8 +243,8 @@ def _checked(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock, data: 
     if data is None:
         return None
     where = side.describe(path_of(hashed.hash))
-    signed = decode(data, BLOCK, where)
-    signed.check(BLOCK, dataset_id, hashed.hash, hashed.block.sequence_number, where)
+    signed = decode(data, BLOCK_SIGNATURES, where)
+    signed.check(BLOCK_SIGNATURES, dataset_id, hashed.hash, hashed.block.sequence_number, where)
     return signed
 
 
@@ -254,10 +254,10 @@ def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: Ha
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
     """
-    signed = _read(side, HEAD_PATH, HEAD)
+    signed = _read(side, HEAD_PATH, HEAD_SIGNATURES)
     if side is None or signed is None or signed.block_hash != head.hash:
         return None  # somebody who does not sign may have moved the head since
-    signed.check(HEAD, dataset_id, head.hash, head.block.sequence_number, side.describe(HEAD_PATH))
+    signed.check(HEAD_SIGNATURES, dataset_id, head.hash, head.block.sequence_number, side.describe(HEAD_PATH))
     return signed
 
 

@@ -11,7 +11,7 @@ from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
 from odfpy.query.question import Query
-from odfpy.query.stored_rows import LyingRows, lying_rows
+from odfpy.query.stored_rows import StoredRows, stored_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class LocalSource:
         """See `Source`."""
         return self.workspace.query_service.run(query)
 
-    def lying(self, query: Query) -> LyingRows | None:
+    def stored_rows(self, query: Query) -> StoredRows | None:
         """See `Source`."""
-        return lying_rows(self.workspace.query_service.catalogue, query)
+        return stored_rows(self.workspace.query_service.catalogue, query)
 
     def as_at(self, query: Query, moment: Moment) -> Query:
         """See `Source`."""

@@ -9,7 +9,7 @@ from odfpy.errors import UsageError
 from odfpy.query.question import Query
 
 if TYPE_CHECKING:
-    from odfpy.query.stored_rows import LyingRows
+    from odfpy.query.stored_rows import StoredRows
 
 
 class Remote:
@@ -20,7 +20,7 @@ class Remote:
         """Where it is, for people."""
         raise NotImplementedError
 
-    def lying(self, query: Query) -> LyingRows | None:
+    def stored_rows(self, query: Query) -> StoredRows | None:
         """See `Source`: there are no files here."""
         del query
         return None

@@ -109,9 +109,9 @@ class Rows:
         """
         from odfpy.engine.frames import spark_frame, spark_frame_of_slices
 
-        lying = None if self._is_here else self._source.lying(self.query)
-        if lying is not None:
-            frame = spark_frame_of_slices(lying.table, lying.columns, session)
+        stored = None if self._is_here else self._source.stored_rows(self.query)
+        if stored is not None:
+            frame = spark_frame_of_slices(stored.table, stored.columns, session)
             if frame is not None:
                 return frame
         return spark_frame(self.table, session)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.client.moments import Moment
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
-    from odfpy.query.stored_rows import LyingRows
+    from odfpy.query.stored_rows import StoredRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Source(Protocol):
     def ask(self, query: Query) -> AbstractContextManager[Stream]:
         """Begin to answer a query."""
 
-    def lying(self, query: Query) -> LyingRows | None:
+    def stored_rows(self, query: Query) -> StoredRows | None:
         """The files in which the rows of a query lie as they are; None if there are none, or none here."""
 
     def as_at(self, query: Query, moment: Moment) -> Query:

@@ -11,7 +11,7 @@ from odfpy.query.registry import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
-class LyingRows:
+class StoredRows:
     """Columns of all rows of a log.
 
     Attributes:
@@ -23,7 +23,7 @@ class LyingRows:
     columns: tuple[tuple[str, str], ...]
 
 
-def lying_rows(catalogue: Catalogue, query: Query) -> LyingRows | None:
+def stored_rows(catalogue: Catalogue, query: Query) -> StoredRows | None:
     """Where the rows of a query lie; None if something has to be done for them, such as to order them.
 
     Raises as `odfpy.query.plan.plan` does.
@@ -36,4 +36,4 @@ def lying_rows(catalogue: Catalogue, query: Query) -> LyingRows | None:
     if not only.paths or found.simple.rows(only.cut.num_rows, query.skip, query.limit) != everything:
         return None
     columns = found.simple.columns or tuple((name, name) for name in only.schema.names)
-    return LyingRows(only.table(), columns)
+    return StoredRows(only.table(), columns)

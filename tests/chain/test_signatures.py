@@ -15,9 +15,9 @@ from support.chains.small_datasets import dataset_id, make_dataset
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIZE,
     ForgedSignature,
     MalformedSignature,
@@ -44,7 +44,7 @@ LAYOUT = make_dataset(DatasetLayout.in_memory(), "one", "two")
 FIRST, SECOND, LAST = LAYOUT.chain.in_order()
 
 
-def signed(hashed: HashedBlock = LAST, *keys: KeyPair, kind: str = BLOCK) -> SignedBlock:
+def signed(hashed: HashedBlock = LAST, *keys: KeyPair, kind: str = BLOCK_SIGNATURES) -> SignedBlock:
     about = SignedBlock(dataset_id=ID, block_hash=hashed.hash, sequence_number=hashed.block.sequence_number)
     return about.signed_by(keys or (ALICE,), kind, TIME)
 
@@ -58,7 +58,7 @@ def with_file(data: bytes, path: str = path_of(LAST.hash)) -> DatasetLayout:
 
 def test_what_is_signed_is_canonical_json_of_the_block_and_the_time():
     assert (
-        signed().message(BLOCK, TIME)
+        signed().message(BLOCK_SIGNATURES, TIME)
         == (
             f'{{"blockHash":"{LAST.hash}","datasetId":"{ID}","kind":"BlockSignatures","sequenceNumber":2,'
             '"time":"2024-01-01T12:00:00.123456789Z"}'
@@ -67,7 +67,7 @@ def test_what_is_signed_is_canonical_json_of_the_block_and_the_time():
 
 
 def test_a_signature_is_read_back_with_its_signers():
-    layout = with_file(encode(signed(LAST, ALICE, BOB), BLOCK))
+    layout = with_file(encode(signed(LAST, ALICE, BOB), BLOCK_SIGNATURES))
     found = read_signatures(layout.side, ID, LAST)
     assert found == signed(LAST, ALICE, BOB)
     assert found.signers == (ALICE.actor, BOB.actor)
@@ -76,10 +76,10 @@ def test_a_signature_is_read_back_with_its_signers():
 
 
 def test_the_head_is_signed_apart_and_an_older_head_is_none():
-    layout = with_file(encode(signed(kind=HEAD), HEAD), HEAD_PATH)
+    layout = with_file(encode(signed(kind=HEAD_SIGNATURES), HEAD_SIGNATURES), HEAD_PATH)
     assert layout.side is not None
     assert says_signed(layout.side)
-    assert read_head_signatures(layout.side, ID, LAST) == signed(kind=HEAD)
+    assert read_head_signatures(layout.side, ID, LAST) == signed(kind=HEAD_SIGNATURES)
     assert read_head_signatures(layout.side, ID, SECOND) is None
 
 
@@ -102,18 +102,18 @@ def test_what_is_neither_signatures_nor_a_web_page_cannot_be_read(text: bytes):
 
 
 def changed(how: Callable[[Any], None]) -> bytes:
-    tree = json.loads(encode(signed(), BLOCK))
+    tree = json.loads(encode(signed(), BLOCK_SIGNATURES))
     how(tree["content"])
     return json.dumps(tree).encode()
 
 
 FORGERIES: dict[str, bytes] = {
-    "of another block": encode(signed(FIRST), BLOCK),
+    "of another block": encode(signed(FIRST), BLOCK_SIGNATURES),
     "of another dataset": changed(lambda tree: tree.update(datasetId=str(dataset_id(2)))),
     "of another number": changed(lambda tree: tree.update(sequenceNumber=1)),
     "by another": changed(lambda tree: tree["signatures"][0]["proof"].update(verificationMethod=str(BOB.actor))),
     "at another time": changed(lambda tree: tree["signatures"][0].update(time="2024-01-01T12:00:01Z")),
-    "of the head": encode(signed(kind=HEAD), BLOCK),
+    "of the head": encode(signed(kind=HEAD_SIGNATURES), BLOCK_SIGNATURES),
     "cut": changed(lambda tree: tree["signatures"][0]["proof"].update(proofValue="uAAAA")),
     "in another base": changed(lambda tree: tree["signatures"][0]["proof"].update(proofValue="z123")),
     "not base64": changed(lambda tree: tree["signatures"][0]["proof"].update(proofValue="u!!")),
@@ -134,13 +134,13 @@ DAMAGED = {
     "not JSON": b"<html>",
     "not UTF-8": b"\xff\xfe",
     "deep": b"[" * 10_000,
-    "another kind": encode(signed(), HEAD),
-    "another version": encode(signed(), BLOCK).replace(b'"version": 1', b'"version": 2'),
+    "another kind": encode(signed(), HEAD_SIGNATURES),
+    "another version": encode(signed(), BLOCK_SIGNATURES).replace(b'"version": 1', b'"version": 2'),
     "a list": b"[]",
     "no content": b'{"kind": "BlockSignatures", "version": 1}',
     "unknown keys": changed(lambda tree: tree.update(more=1)),
     "no hash": changed(lambda tree: tree.update(blockHash="x")),
-    "too long": encode(signed(), BLOCK) + b" " * MAX_SIZE,
+    "too long": encode(signed(), BLOCK_SIGNATURES) + b" " * MAX_SIZE,
     "too many": changed(lambda tree: tree.update(signatures=tree["signatures"] * 17)),
 }
 
@@ -153,9 +153,9 @@ def test_a_damaged_file_is_an_error_that_names_it(data: bytes):
 
 @given(st.binary(max_size=300), st.integers(0, 700))
 def test_whatever_is_in_a_file_it_is_read_or_refused(noise: bytes, at: int):
-    data = encode(signed(), BLOCK)
+    data = encode(signed(), BLOCK_SIGNATURES)
     with suppress(MalformedSignature):
-        decode(data[:at] + noise + data[at + len(noise) :], BLOCK, "file")
+        decode(data[:at] + noise + data[at + len(noise) :], BLOCK_SIGNATURES, "file")
 
 
 def test_a_report_says_who_has_signed_how_many():

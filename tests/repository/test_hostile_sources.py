@@ -9,13 +9,13 @@ import pytest
 from support.chains.small_datasets import (
     LOGICAL_HASH,
     NOON,
+    add_info,
     add_slice,
     append,
     dataset_id,
     image,
     make_dataset,
     put_block,
-    say,
     seed,
     set_head,
     slice_event,
@@ -127,14 +127,14 @@ def test_server_that_fails(server: StaticServer, refused):
 
 
 def test_block_is_missing(url: str, remote: DatasetLayout, refused, tmp_path: Path):
-    say(remote, "c", "d")
+    add_info(remote, "c", "d")
     middle = remote.chain.in_order()[-2].hash
     remote.blocks.delete(middle)
     refused(url, ObjectNotFound, f"remote/blocks/{middle}")
 
 
 def test_block_has_another_hash(url: str, remote: DatasetLayout, refused, tmp_path: Path):
-    say(remote, "c", "d")
+    add_info(remote, "c", "d")
     middle, last = remote.chain.in_order()[-2:]
     damage(tmp_path / "remote" / "blocks", middle.hash, remote.blocks.read(last.hash))
     refused(url, HashMismatch, f"remote/blocks/{middle.hash}")
@@ -153,7 +153,7 @@ def test_block_is_larger_than_a_block_can_be(url: str, remote: DatasetLayout, re
 
 
 def test_block_without_end(server: StaticServer, remote: DatasetLayout, refused):
-    say(remote, "c")
+    add_info(remote, "c")
     server.special[str(remote.chain.head())] = endless()
     refused(f"{server.url}/remote", TransferError, f"blocks/{remote.chain.head()}", "more than")
 
@@ -178,7 +178,7 @@ def test_first_number_in_the_middle(url: str, remote: DatasetLayout, refused):
 
 def test_many_blocks_that_would_fill_the_memory(url: str, remote: DatasetLayout, refused, monkeypatch):
     monkeypatch.setattr(divergence, "MAX_BYTES", 100_000)
-    say(remote, "honest" * 2000, *(f"{number}" * 30_000 for number in range(5)))
+    add_info(remote, "honest" * 2000, *(f"{number}" * 30_000 for number in range(5)))
     refused(url, ObjectTooLarge, "remote/blocks/f1620", "the last 4 blocks of this chain have")
 
 

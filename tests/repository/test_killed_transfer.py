@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, image, make_dataset
 from support.processes.terminal import INTERRUPTIBLE
 from support.servers.static_server import StaticServer, send, static_server
 
@@ -49,7 +49,7 @@ def pull(request, tmp_path: Path) -> Iterator[Stalled]:
     make_dataset(there, "a")
     if request.param:
         transfer(there, here)
-    say(there, "b")
+    add_info(there, "b")
     names = [add_slice(there, bytes([number]) * SIZE)[0] for number in range(4)]
     half_sent, over = threading.Event(), threading.Event()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, append, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, append, make_dataset
 from support.fixtures import KAMU
 from support.servers.azure import azure_containers
 from support.servers.serving import put, serving, workspace_at
@@ -85,7 +85,7 @@ def test_rows_are_counted_where_the_last_blocks_have_none(repository: str):
     layout = make_dataset(open_dataset(f"{repository}/slices"))
     add_slice(layout, b"one")
     add_slice(layout, b"two")
-    say(layout, "something", "something else")
+    add_info(layout, "something", "something else")
     (item,) = list_datasets(repository)
     assert (item.kind, item.num_records, item.num_blocks) == ("Root", 2, 6)
 

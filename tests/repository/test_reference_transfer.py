@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, make_dataset
 from support.servers.static_server import StaticServer, static_server
 
 from odfpy.chain.layout import DatasetLayout
@@ -74,17 +74,17 @@ def test_a_reference_at_the_head_is_made(there: DatasetLayout, here: DatasetLayo
 
 def test_a_branch_goes_on_and_a_diverged_one_is_refused(there: DatasetLayout, here: DatasetLayout):
     copy_reference(there, here, STAGING)
-    say(there.on(STAGING), "more")
+    add_info(there.on(STAGING), "more")
     assert copy_reference(there, here, STAGING).num_blocks == 1
-    say(there.on(STAGING), "theirs")
-    say(here.on(STAGING), "ours")
+    add_info(there.on(STAGING), "theirs")
+    add_info(here.on(STAGING), "ours")
     with pytest.raises(DatasetsDiverged):
         copy_reference(there, here, STAGING)
     assert copy_reference(there, here, STAGING, force=True).num_dropped == 1
 
 
 def test_a_branch_comes_to_a_head_that_has_moved_on(there: DatasetLayout, here: DatasetLayout):
-    say(here, "ours")
+    add_info(here, "ours")
     head = here.chain.head()
     result = copy_reference(there, here, STAGING)
     assert (result.outcome, result.num_dropped, here.chain.head()) == (TransferOutcome.UPDATED, 0, head)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from support.chains.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
-from support.chains.small_datasets import add_slice, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, make_dataset
 from support.servers.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import (
-    BLOCK,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
     ForgedSignature,
     MalformedSignature,
@@ -58,7 +58,7 @@ def test_signatures_come_with_their_blocks_and_are_told(
     result = transfer(source, here, required=BY_ALICE)
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
     assert_signed(here)
-    say(there, "three")
+    add_info(there, "three")
     sign(there, there.chain.in_order()[-1])
     assert transfer(source, here, required=BY_ALICE).signatures == SignatureReport(1, 0, (ALICE.actor,))
     assert_signed(here)
@@ -90,7 +90,7 @@ def test_a_branch_that_comes_leaves_the_signatures_of_the_head(there: DatasetLay
     transfer(there, here)
     assert here.side is not None
     before = here.side.read(HEAD_PATH, 10_000)
-    say(there, "three")
+    add_info(there, "three")
     sign(there, there.chain.in_order()[-1])
     transfer(there, here.on(ReferenceName.of(ReferenceKind.BRANCH, "review")), force=True)
     assert here.side.read(HEAD_PATH, 10_000) == before
@@ -119,22 +119,22 @@ def test_a_bad_signature_stops_the_transfer_and_names_the_block(
     assert there.side is not None
     block = there.chain.in_order()[which]
     other = statement(replace(block, block=replace(block.block, sequence_number=9)))
-    data = b"{" if how == "damaged" else encode(other.signed_by([MALLORY], BLOCK, TIME), BLOCK)
+    data = b"{" if how == "damaged" else encode(other.signed_by([MALLORY], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
     there.side.write(path_of(block.hash), data)
     with pytest.raises((ForgedSignature, MalformedSignature), match=str(block.hash)):
         transfer(http_dataset(f"{server.url}/there"), here)
-    assert (here.refs.get(HEAD_NAME), list(here.blocks)) == (None, [])
+    assert (here.refs.get(HEAD), list(here.blocks)) == (None, [])
 
 
 def test_a_copy_that_is_not_signed_by_whom_it_must_be_is_refused(there: DatasetLayout, here: DatasetLayout):
-    say(there, "by mallory")
+    add_info(there, "by mallory")
     sign(there, there.chain.in_order()[-1], pair=MALLORY)
     with pytest.raises(NotSigned, match="wants alice"):
         transfer(there, here, required=BY_ALICE)
-    say(there, "by nobody")
+    add_info(there, "by nobody")
     with pytest.raises(NotSigned, match=r"is not signed; .* wants alice"):
         transfer(there, here, required=BY_ALICE)
-    assert here.refs.get(HEAD_NAME) is None
+    assert here.refs.get(HEAD) is None
 
 
 def test_one_signature_vouches_for_all_before_it(here: DatasetLayout):
@@ -151,7 +151,7 @@ def test_places_without_room_for_signatures_still_take_and_give_blocks(there: Da
 
 def test_going_back_by_force_brings_no_signatures(there: DatasetLayout, here: DatasetLayout):
     transfer(there, here)
-    say(here, "more")
+    add_info(here, "more")
     result = transfer(there, here, force=True)
     assert (result.num_dropped, result.signatures) == (1, SignatureReport())
 

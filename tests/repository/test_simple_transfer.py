@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say, seed, set_head
+from support.chains.small_datasets import add_info, add_slice, dataset_id, image, make_dataset, seed, set_head
 from support.fixtures import KAMU, KAMU_DATASETS
 from support.servers.static_server import StaticServer, cut_after, static_server
 
@@ -149,7 +149,7 @@ def test_fast_forward_reads_only_what_is_new(here: DatasetLayout, there: Dataset
 def test_target_that_has_more_is_left_alone(here: DatasetLayout, there: DatasetLayout):
     make_dataset(there, "a")
     transfer(there, here)
-    say(here, "b", "c")
+    add_info(here, "b", "c")
     before = image(here)
     result = transfer(there, here)
     head, behind = here.chain.head(), there.chain.head()
@@ -164,11 +164,11 @@ def test_target_that_has_more_is_left_alone(here: DatasetLayout, there: DatasetL
 def test_place_that_does_not_have_any_more_what_it_had(here: DatasetLayout, there: DatasetLayout, rewritten: bool):
     make_dataset(there, "a")
     early = there.chain.head()
-    say(there, "b", "c")
+    add_info(there, "b", "c")
     seen = transfer(there, here).source_head
     there.refs.compare_and_swap(HEAD, seen, early)
     if rewritten:
-        say(there, "other")
+        add_info(there, "other")
     before = image(here)
     with pytest.raises(
         HistoryTakenBack, match=r"was at block 3 \(f1620.*2 blocks that were there have been taken back"
@@ -181,7 +181,7 @@ def test_place_that_does_not_have_any_more_what_it_had(here: DatasetLayout, ther
 def test_blocks_of_our_own_on_top_of_what_was_seen_are_not_missed(here: DatasetLayout, there: DatasetLayout):
     make_dataset(there, "a")
     seen = transfer(there, here).source_head
-    say(here, "mine")
+    add_info(here, "mine")
     assert transfer(there, here, seen=seen).outcome is TransferOutcome.TARGET_AHEAD
 
 
@@ -189,8 +189,8 @@ def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here
     make_dataset(there, "a", "b")
     transfer(there, here)
     ancestor = here.chain.head()
-    say(here, "mine")
-    say(there, "theirs", "theirs too")
+    add_info(here, "mine")
+    add_info(there, "theirs", "theirs too")
     before = image(here)
     with pytest.raises(DatasetsDiverged) as caught:
         transfer(there, here)
@@ -205,8 +205,8 @@ def test_diverged_sides_are_refused_with_both_heads_and_the_common_ancestor(here
 def test_force_makes_the_target_the_same_as_the_source(here: DatasetLayout, there: DatasetLayout):
     make_dataset(there, "a")
     transfer(there, here)
-    say(here, "mine", "mine too")
-    say(there, "theirs")
+    add_info(here, "mine", "mine too")
+    add_info(there, "theirs")
     old_head = here.chain.head()
     result = transfer(there, here, force=True)
     assert (result.outcome, result.num_blocks, result.num_dropped) == (TransferOutcome.UPDATED, 1, 2)
@@ -217,7 +217,7 @@ def test_force_makes_the_target_the_same_as_the_source(here: DatasetLayout, ther
 def test_force_takes_a_target_back_that_is_ahead(here: DatasetLayout, there: DatasetLayout):
     make_dataset(there, "a")
     transfer(there, here)
-    say(here, "b")
+    add_info(here, "b")
     result = transfer(there, here, force=True)
     assert (result.num_blocks, result.num_dropped) == (0, 1)
     assert here.chain.head() == there.chain.head()
@@ -331,7 +331,7 @@ def test_head_that_moved_meanwhile_is_not_overwritten(here: DatasetLayout, there
 
     def somebody_else(_done: int, _total: int) -> None:
         if not moved:
-            say(here, "first")
+            add_info(here, "first")
             moved.append(here.chain.head())
 
     with pytest.raises(ConcurrentUpdate):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.chains.signing import ALICE, MALLORY, TIME
-from support.chains.small_datasets import append, image, say
+from support.chains.small_datasets import add_info, append, image
 from support.chains.workspaces import feed, root, workspace_with
 from support.servers.serving import ask, serving, workspace_at
 from support.servers.static_server import static_server
@@ -30,9 +30,9 @@ from odfpy.chain.revocations import (
     honoured_in,
 )
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MalformedSignature,
     NotSigned,
     RequiredSigners,
@@ -70,7 +70,7 @@ BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
 def dataset(folder: Path, *texts: str) -> DatasetLayout:
     layout = DatasetLayout.local(folder)
     append(layout, [Seed(ID, DatasetKind.ROOT)])
-    return say(layout, *texts)
+    return add_info(layout, *texts)
 
 
 def sign(layout: DatasetLayout, *pairs: KeyPair, last: int = 1) -> None:
@@ -78,8 +78,10 @@ def sign(layout: DatasetLayout, *pairs: KeyPair, last: int = 1) -> None:
     assert layout.side is not None
     blocks = layout.chain.in_order()[-last:]
     for hashed in blocks:
-        layout.side.write(path_of(hashed.hash), encode(about(hashed).signed_by(pairs, BLOCK, TIME), BLOCK))
-    layout.side.write(HEAD_PATH, encode(about(blocks[-1]).signed_by(pairs, HEAD, TIME), HEAD))
+        layout.side.write(
+            path_of(hashed.hash), encode(about(hashed).signed_by(pairs, BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
+        )
+    layout.side.write(HEAD_PATH, encode(about(blocks[-1]).signed_by(pairs, HEAD_SIGNATURES, TIME), HEAD_SIGNATURES))
 
 
 def about(hashed: HashedBlock) -> SignedBlock:
@@ -137,7 +139,7 @@ def test_a_head_that_a_stolen_key_signs_after_it_was_revoked_is_refused(
     """The thief writes a time before the revocation into block and signature: the order of the chain decides."""
     transfer(there, here)
     revoke(there, reason=reason)
-    say(there, "by the thief")
+    add_info(there, "by the thief")
     sign(there, ALICE)
     before = image(here)
     with static_server(tmp_path) as server:
@@ -166,7 +168,7 @@ def test_a_fork_before_the_last_block_is_another_history(there: DatasetLayout, t
     fork = DatasetLayout.local(tmp_path / "fork")
     transfer(there.at(there.chain.in_order()[1].hash), fork)
     revoke(there)
-    say(fork, "another two")
+    add_info(fork, "another two")
     sign(fork, ALICE, last=3)
     put(fork, *honoured_in(there.side, ID, [ALICE.actor]))
     with pytest.raises(RevokedKey):
@@ -182,7 +184,7 @@ def test_a_stale_copy_without_the_revocation_does_not_help(
     transfer(there, stale)
     assert stale.side is not None
     stale.side.delete(revocations.path_of(ALICE.actor))
-    say(stale, "by the thief")
+    add_info(stale, "by the thief")
     sign(stale, ALICE)
     with pytest.raises(RevokedKey):  # beside the copy it is known
         transfer(stale, here)
@@ -196,7 +198,7 @@ def test_a_stale_copy_without_the_revocation_does_not_help(
 def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: DatasetLayout, tmp_path: Path) -> None:
     assert there.side is not None
     old_signature, old = there.side.read(HEAD_PATH, 10_000), there.chain.in_order()[-1]
-    say(there, "three")
+    add_info(there, "three")
     sign(there, CAROL)
     transfer(there, here)
     seen = there.chain.head()
@@ -214,7 +216,7 @@ def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: Dat
 def test_nothing_that_is_said_later_revives_a_key(there: DatasetLayout) -> None:
     """The thief can say of the stolen key what it likes: all of it holds together."""
     revoke(there)
-    say(there, "by the thief")
+    add_info(there, "by the thief")
     sign(there, ALICE)
     far = LastBlock(ID, there.chain.in_order()[-1].hash, 3)
     put(
@@ -230,12 +232,12 @@ def test_nothing_that_is_said_later_revives_a_key(there: DatasetLayout) -> None:
 
 def test_who_signs_beside_the_owner_does_no_harm(there: DatasetLayout) -> None:
     revoke(there)
-    say(there, "by the owner")
+    add_info(there, "by the owner")
     sign(there, OWNER, ALICE)
     result = transfer(there, DatasetLayout.in_memory())
     assert result.signatures is not None
     assert result.signatures.signers[0] == OWNER.actor
-    say(there, "by the thief, and somebody nobody knows")
+    add_info(there, "by the thief, and somebody nobody knows")
     sign(there, MALLORY, ALICE)
     with pytest.raises(RevokedKey):
         transfer(there, DatasetLayout.in_memory())
@@ -246,7 +248,7 @@ def test_who_signs_beside_the_owner_does_no_harm(there: DatasetLayout) -> None:
 
 def test_the_dataset_s_own_key_may_revoke_others_in_it(there: DatasetLayout) -> None:
     revoke(there, by=OWNER)
-    say(there, "by the thief")
+    add_info(there, "by the thief")
     sign(there, ALICE)
     with pytest.raises(RevokedKey):
         transfer(there, DatasetLayout.in_memory())
@@ -373,7 +375,7 @@ def test_a_node_refuses_a_push_that_is_signed_with_a_revoked_key(
     assert fetch_dataset(node.url, here).revocations, "and comes with a pull"
     assert there.side is not None
     there.side.delete(revocations.path_of(ALICE.actor))  # the thief does not tell
-    say(there, "by the thief")
+    add_info(there, "by the thief")
     sign(there, ALICE)
     head = node.layout.chain.head()
     with pytest.raises(PeerFailed, match="E471 RevokedKey: signed with a revoked key") as caught:
@@ -392,14 +394,19 @@ def test_a_node_takes_no_signature_of_a_revoked_key_and_no_revocation_of_a_stran
     assert node.give(path, b"{}") == 400
     assert honoured_in(node.layout.side, ID, [ALICE.actor]) == ()
     assert node.give(path, revocations.encode(revoke(there))) == 200
-    say(there, "unsigned")
+    add_info(there, "unsigned")
     assert there.side is not None
     there.side.delete(HEAD_PATH)
     send_dataset(there, node.url)
     newest = there.chain.in_order()[-1]
-    late = encode(about(newest).signed_by([ALICE], BLOCK, TIME), BLOCK)
+    late = encode(about(newest).signed_by([ALICE], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
     assert node.give(path_of(newest.hash), late) == 400
-    assert node.give(path_of(newest.hash), encode(about(newest).signed_by([CAROL], BLOCK, TIME), BLOCK)) == 200
+    assert (
+        node.give(
+            path_of(newest.hash), encode(about(newest).signed_by([CAROL], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
+        )
+        == 200
+    )
 
 
 def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node, there: DatasetLayout) -> None:
@@ -408,7 +415,7 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
     with pytest.raises(PeerFailed, match="E472 ExpiredKey"):
         send_dataset(there, node.url)
     assert node.workspace.datasets() == []
-    say(there, "once more")
+    add_info(there, "once more")
     sign(there, CAROL)
     send_dataset(there, node.url)
     assert node.layout.chain.head() == there.chain.head()
@@ -417,10 +424,10 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
 def test_an_operator_revokes_a_key_for_the_own_node(node: Node, there: DatasetLayout) -> None:
     send_dataset(there, node.url)
     me = UserKeys().own()
-    from odfpy.coordinator.storage.revoked_keys import say as say_of
+    from odfpy.coordinator.storage.revoked_keys import add_info as say_of
 
     say_of(node.workspace.storage, ALICE.actor, Reason.COMPROMISED, holder=None, me=me)
-    say(there, "three")
+    add_info(there, "three")
     sign(there, ALICE)
     with pytest.raises(PeerFailed, match="E471"):
         send_dataset(there, node.url)
@@ -444,7 +451,7 @@ def test_no_head_is_there_unsigned_for_a_moment(
     send_dataset(there, node.url)
     assert moves == [True]
     monkeypatch.setattr(LocalRefStore, "compare_and_swap", swap)
-    say(there, "three")
+    add_info(there, "three")
     sign(there, ALICE)
     monkeypatch.setattr(LocalRefStore, "compare_and_swap", looked)
     assert send_dataset(there, node.url).signatures == SignatureReport(1, 0, (ALICE.actor,))
@@ -519,9 +526,9 @@ def test_what_a_thief_pushes_to_a_shared_folder_is_not_pulled(
     head = layout.chain.in_order()[-1]
     signed = SignedBlock(
         dataset_id=state.dataset_id, block_hash=head.hash, sequence_number=head.block.sequence_number
-    ).signed_by([stolen], BLOCK, Timestamp.now())
+    ).signed_by([stolen], BLOCK_SIGNATURES, Timestamp.now())
     assert layout.side is not None
-    layout.side.write(path_of(head.hash), encode(signed, BLOCK))
+    layout.side.write(path_of(head.hash), encode(signed, BLOCK_SIGNATURES))
     (refused,) = Workspace.open(bob.root).pull(["shared"])
     assert refused.error is not None
     assert refused.error.code == "E471"
@@ -566,7 +573,9 @@ def test_a_signature_after_the_revocation_is_found_by_verify(workspace: Workspac
     head = layout.chain.in_order()[-1]
     made = SignedBlock(dataset_id=stored.handle.id, block_hash=head.hash, sequence_number=head.block.sequence_number)
     assert layout.side is not None
-    layout.side.write(path_of(head.hash), encode(made.signed_by([stolen], BLOCK, Timestamp.now()), BLOCK))
+    layout.side.write(
+        path_of(head.hash), encode(made.signed_by([stolen], BLOCK_SIGNATURES, Timestamp.now()), BLOCK_SIGNATURES)
+    )
     (report,) = workspace.verify([NAME], integrity_only=True)
     assert [(finding.code, finding.block) for finding in report.findings] == [("E471", head.hash)]
     signers = Workspace.open(workspace.root).signers(NAME).of(head).signers
@@ -616,7 +625,7 @@ def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_pa
 def test_a_place_that_names_many_signers_gets_few_questions(there: DatasetLayout, tmp_path: Path) -> None:
     pairs = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 200)]
     for at, hashed in enumerate(there.chain.in_order()):
-        data = encode(about(hashed).signed_by(pairs[at * 16 : at * 16 + 16], BLOCK, TIME), BLOCK)
+        data = encode(about(hashed).signed_by(pairs[at * 16 : at * 16 + 16], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
         assert there.side is not None
         there.side.write(path_of(hashed.hash), data)
     with pytest.MonkeyPatch.context() as patch, static_server(tmp_path) as server:

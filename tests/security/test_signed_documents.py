@@ -14,7 +14,14 @@ from support.chains.small_datasets import make_dataset
 from support.servers.serving import ask, serving, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.signatures import BLOCK, HEAD, ForgedSignature, MalformedSignature, decode, encode
+from odfpy.chain.signatures import (
+    BLOCK_SIGNATURES,
+    HEAD_SIGNATURES,
+    ForgedSignature,
+    MalformedSignature,
+    decode,
+    encode,
+)
 from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import to_tree
 from odfpy.dataset.identity import KeyPair
@@ -112,7 +119,7 @@ def test_each_double_is_hashed_as_it_is_written() -> None:
 # --- Signatures of blocks and heads ---
 
 
-@pytest.mark.parametrize("kind", [BLOCK, HEAD])
+@pytest.mark.parametrize("kind", [BLOCK_SIGNATURES, HEAD_SIGNATURES])
 @pytest.mark.parametrize(
     "trick",
     [
@@ -151,9 +158,13 @@ def test_a_signature_has_one_text() -> None:
 
 def test_a_forged_file_stays_a_forged_one() -> None:
     first, last = make_dataset(DatasetLayout.in_memory(), "one").chain.in_order()
-    signed = decode(encode(statement(first).signed_by([KeyPair(b"x" * 32)], BLOCK, TIME), BLOCK), BLOCK, "file")
+    signed = decode(
+        encode(statement(first).signed_by([KeyPair(b"x" * 32)], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES),
+        BLOCK_SIGNATURES,
+        "file",
+    )
     with pytest.raises(ForgedSignature):
-        signed.check(BLOCK, statement(last).dataset_id, last.hash, last.block.sequence_number, "file")
+        signed.check(BLOCK_SIGNATURES, statement(last).dataset_id, last.hash, last.block.sequence_number, "file")
 
 
 def test_members_are_told() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chains.small_datasets import make_dataset, say
+from support.chains.small_datasets import add_info, make_dataset
 from support.servers.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
 from support.servers.static_server import send, static_server
 
@@ -93,7 +93,7 @@ def test_each_new_head_is_told_the_present_one_first(server: DatasetServer, work
         assert first["head"] == head_of(dataset)
         assert first["dataset"] == {"id": str(dataset.handle.id), "name": "com.example.told"}
         assert first["numRecords"] == 1
-        say(dataset.layout, "more")  # as another process would
+        add_info(dataset.layout, "more")  # as another process would
         second = events.next()
         assert second["head"] == head_of(dataset)
         assert second["sequenceNumber"] == first["sequenceNumber"] + 1
@@ -103,7 +103,7 @@ def test_who_knows_the_head_is_told_only_what_comes_after(server: DatasetServer,
     dataset = put(workspace, "com.example.known", 2, public=True)
     with subscribed(server.url, "/com.example.known/events", Last_Event_ID=head_of(dataset)) as events:
         events.skip_to_comment()
-        say(dataset.layout, "more")
+        add_info(dataset.layout, "more")
         assert events.next()["head"] == head_of(dataset)
 
 
@@ -199,7 +199,7 @@ def test_a_webhook_is_told_each_new_head_with_a_signature(server: DatasetServer,
     before = head_of(dataset)
     with receiving() as receiver:
         webhook = Webhooks(dataset).add(receiver.url)
-        say(dataset.layout, "more")
+        add_info(dataset.layout, "more")
         headers, body = receiver.calls.get(timeout=PATIENCE)
         event = json.loads(body)
         assert (event["head"], event["previousHead"]) == (head_of(dataset), before)
@@ -217,7 +217,7 @@ def test_a_receiver_that_fails_is_called_again_with_the_same_id(server: DatasetS
         receiver.statuses.put(500)
         receiver.statuses.put(302)
         webhook = Webhooks(dataset).add(receiver.url)
-        say(dataset.layout, "more")
+        add_info(dataset.layout, "more")
         ids = [receiver.calls.get(timeout=PATIENCE)[0]["webhook-id"] for _ in range(3)]
         assert len(set(ids)) == 1
         wait_until(lambda: Webhooks(dataset).last_told(webhook) == head_of(dataset))
@@ -232,10 +232,10 @@ def test_a_receiver_that_never_answers_well_is_given_up_until_the_next_head(
         for _ in range(3):
             receiver.statuses.put(503)
         webhook = Webhooks(dataset).add(receiver.url)
-        say(dataset.layout, "more")
+        add_info(dataset.layout, "more")
         wait_until(lambda: Webhooks(dataset).last_told(webhook) == head_of(dataset))
         assert receiver.calls.qsize() == 3
-        say(dataset.layout, "and more")
+        add_info(dataset.layout, "and more")
         wait_until(lambda: receiver.calls.qsize() == 4)
         Webhooks(dataset).delete(receiver.url)
 
@@ -245,7 +245,7 @@ def test_what_moved_while_the_server_was_down_is_told_when_it_is_up(tmp_path: Pa
     dataset = put(workspace, "com.example.rates", 1)
     with receiving() as receiver:
         Webhooks(dataset).add(receiver.url)
-        say(dataset.layout, "more")
+        add_info(dataset.layout, "more")
         with serving(workspace):
             assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["head"] == head_of(dataset)
 
@@ -286,9 +286,9 @@ def test_a_copy_follows_a_server(server: DatasetServer, workspace: Workspace, tm
     with following(workspace_at(tmp_path), f"{server.url}/com.example.followed") as result:
         assert str(result().new_head) == head_of(origin)
         for text in ("second", "third"):
-            say(origin.layout, text)
+            add_info(origin.layout, text)
             assert str(result().new_head) == head_of(origin)
-        say(origin.layout, "fourth")
+        add_info(origin.layout, "fourth")
         result()
 
 
@@ -300,7 +300,7 @@ def test_a_copy_goes_on_when_its_server_was_away(tmp_path: Path) -> None:
             copy = workspace_at(tmp_path / "copy")
             result = stack.enter_context(following(copy, f"{first.url}/com.example.rates"))
             result()
-        say(origin.layout, "while nobody listened")
+        add_info(origin.layout, "while nobody listened")
         with serving(workspace, port=int(first.url.rpartition(":")[2])):
             assert str(result().new_head) == head_of(origin)
 
@@ -309,9 +309,9 @@ def test_a_copy_follows_a_folder_that_is_looked_at(tmp_path: Path) -> None:
     origin = make_dataset(DatasetLayout.local(tmp_path / "origin" / "com.example.rates"), "first")
     with following(workspace_at(tmp_path / "copy"), str(tmp_path / "origin" / "com.example.rates")) as result:
         result()
-        say(origin, "second")
+        add_info(origin, "second")
         assert result().new_head == origin.refs.get(HEAD)
-        say(origin, "third")
+        add_info(origin, "third")
         result()
 
 

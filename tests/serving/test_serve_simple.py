@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, image, say
+from support.chains.small_datasets import add_info, add_slice, image
 from support.servers.serving import PATIENCE, Answer, ask, put, serving, wait_until, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
@@ -442,7 +442,7 @@ def test_a_longer_chain_is_pulled_from_where_the_copy_is(node: Node) -> None:
     dataset = put(node.first, "com.example.long", 26, public=True)
     copy = DatasetLayout.in_memory()
     transfer(http_dataset(node.of(dataset)), copy)
-    say(dataset.layout, "second", "third", "fourth")
+    add_info(dataset.layout, "second", "third", "fourth")
     assert transfer(http_dataset(node.of(dataset)), copy).num_blocks == 3
 
 

@@ -18,8 +18,9 @@ from odfpy.chain.ref_store import HEAD, LocalRefStore
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
-    BLOCK,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIZE,
     SignedBlock,
     decode,
@@ -30,7 +31,6 @@ from odfpy.chain.signatures import (
     read_signatures,
     says_signed,
 )
-from odfpy.chain.signatures import HEAD as HEAD_SIGNATURES
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
@@ -161,7 +161,7 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], p
             continue
         found = _good_ones(place.side, dataset_id, wanted) if wanted else []
         for hashed, signed in found:
-            yield _written(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK))
+            yield _written(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
             wanted.remove(hashed)
         if head is not None and not _is_good_head(side, dataset_id, head):
             with suppress(OdfError):

@@ -15,7 +15,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.revocations import KnownRevocations, RevokedKey
-from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, SignedBlock, encode, path_of
+from odfpy.chain.signatures import BLOCK_SIGNATURES, HEAD_PATH, HEAD_SIGNATURES, SignedBlock, encode, path_of
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.revoked_keys import announce, ended
@@ -77,8 +77,8 @@ class Signing:
             ]
             for pair in keys:
                 announce(pair.actor, layout, dataset_id, known)
-            to_sign = [(hashed, BLOCK, path_of(hashed.hash)) for hashed in blocks]
-            to_sign += [(hashed, HEAD, HEAD_PATH) for hashed in head]
+            to_sign = [(hashed, BLOCK_SIGNATURES, path_of(hashed.hash)) for hashed in blocks]
+            to_sign += [(hashed, HEAD_SIGNATURES, HEAD_PATH) for hashed in head]
             files: dict[str, bytes] = {}
             for hashed, kind, path in to_sign if keys else ():
                 number = hashed.block.sequence_number

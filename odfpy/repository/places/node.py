@@ -21,9 +21,9 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import check_name, moved
 from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIZE,
     MalformedSignature,
     SignatureReport,
@@ -103,7 +103,7 @@ class NodeRefStore(HttpRefStore):
 # --- Signatures ------------------------------------------------------------------------------------------------------
 
 
-def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
+def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_head: bool) -> SignatureReport | None:
     """Let a node have the signatures of blocks that were pushed to it, if it takes them.
 
     They go oldest first, that of the head last: of what is after the block that it is of, the node may lack some; of
@@ -139,11 +139,13 @@ def give_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_hea
     found: list[SignedBlock | None] = []
     for start in range(0, len(blocks), MOST_SIDE_FILES):
         some = read_all_signatures(source.side, node.dataset_id, blocks[start : start + MOST_SIDE_FILES])
-        _give(client, base, {path_of(one.block_hash): encode(one, BLOCK) for one in some if one is not None})
+        _upload(
+            client, base, {path_of(one.block_hash): encode(one, BLOCK_SIGNATURES) for one in some if one is not None}
+        )
         found += some
     signed = read_head_signatures(source.side, node.dataset_id, blocks[-1]) if is_head else None
     if signed is not None:
-        _give(client, base, {HEAD_PATH: encode(signed, HEAD)})
+        _upload(client, base, {HEAD_PATH: encode(signed, HEAD_SIGNATURES)})
     return SignatureReport.of(found)
 
 
@@ -157,14 +159,14 @@ def _give_revocations(client: HttpClient, source: DatasetLayout, node: NodeSumma
     for key in keys:
         said = revocations.honoured_in(source.side, node.dataset_id, [key])
         files |= {revocations.path_of(key): revocations.encode(said)} if said else {}
-    _give(client, base, files)
+    _upload(client, base, files)
 
 
 def _signed_head(node: SideFiles) -> Multihash | None:
     """The block that the node has a signed head of."""
     data = node.read(HEAD_PATH, MAX_SIZE)
     with suppress(MalformedSignature):
-        return None if data is None else decode(data, HEAD, node.describe(HEAD_PATH)).block_hash
+        return None if data is None else decode(data, HEAD_SIGNATURES, node.describe(HEAD_PATH)).block_hash
     return None
 
 
@@ -178,7 +180,7 @@ def _after(source: DatasetLayout, head: Multihash, known: Multihash | None) -> S
     return found[::-1]
 
 
-def _give(client: HttpClient, base: str, files: Mapping[str, bytes]) -> None:
+def _upload(client: HttpClient, base: str, files: Mapping[str, bytes]) -> None:
     if not files:
         return
     body = json.dumps({"files": {path: data.decode() for path, data in files.items()}}).encode()

@@ -14,7 +14,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.repository.divergence import compare_chains
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.http import http_dataset
-from odfpy.repository.places.node import give_signatures, node_dataset
+from odfpy.repository.places.node import node_dataset, upload_signatures
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
 from odfpy.repository.smart_transfer.push import push
@@ -73,10 +73,10 @@ def push_to_node(
     if result.outcome is TransferOutcome.TARGET_AHEAD:
         return result
     if result.signatures is None:
-        return replace(result, signatures=give_signatures(source, result.new_head, base, is_head=reference is None))
+        return replace(result, signatures=upload_signatures(source, result.new_head, base, is_head=reference is None))
     # What was pushed is signed there already; what an earlier push has left behind may not be.
     if result.old_head is not None and result.old_head in source.blocks:
-        give_signatures(source, result.old_head, base, is_head=False)
+        upload_signatures(source, result.old_head, base, is_head=False)
     return result
 
 

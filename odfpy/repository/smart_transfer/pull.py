@@ -54,12 +54,12 @@ from odfpy.repository.smart_transfer.session import (
     Located,
     PeerClosed,
     Refusal,
-    Say,
+    Send,
     TakeSignatures,
-    hear,
-    hear_result,
+    receive,
+    receive_result,
     refused,
-    say,
+    send,
 )
 from odfpy.repository.transfer.clock import require_past
 from odfpy.repository.transfer.signatures import CollectedSignatures
@@ -109,8 +109,8 @@ def pull(
     """
     old_head = target.refs.get(HEAD)
     # 1.
-    yield from say(PullRequest(old_head, None, force))
-    accepted, error = yield from hear_result(PullAccepted)
+    yield from send(PullRequest(old_head, None, force))
+    accepted, error = yield from receive_result(PullAccepted)
     if accepted is None:
         raise _refusal(error, old_head)
     if accepted.transfer_plan.num_blocks == 0:
@@ -118,8 +118,8 @@ def pull(
             raise ProtocolViolation("The server offers a dataset without blocks")
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=old_head, new_head=old_head)
     # 2.
-    yield from say(BlocksRequest())
-    blocks = read_blocks((yield from hear(BlocksReply)).blocks, limits or Limits())
+    yield from send(BlocksRequest())
+    blocks = read_blocks((yield from receive(BlocksReply)).blocks, limits or Limits())
     here = target.chain.in_order(old_head) if old_head else []
     incoming = place(blocks, here, force=force)
     require_id(incoming, expected_id)
@@ -148,8 +148,8 @@ def _refusal(error: object, old_head: Multihash | None) -> Exception:
 
 def _fetch(objects: list[LinkedObject]) -> Conversation[None]:
     files = tuple(file_of(item) for item in objects)
-    yield from say(ObjectsRequest(files))
-    reply = yield from hear(ObjectsReply)
+    yield from send(ObjectsRequest(files))
+    reply = yield from receive(ObjectsReply)
     found = {strategy.object_file: strategy.download_from for strategy in reply.object_transfer_strategies}
     if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
         raise ProtocolViolation("The server does not say where the objects are that it was asked for")
@@ -206,19 +206,19 @@ def serve_pull(source: DatasetLayout, locate: Locate) -> Conversation[None]:
     """
     phase = PullPhase.INITIAL_REQUEST
     try:
-        request = yield from hear(PullRequest)
+        request = yield from receive(PullRequest)
         interval = _interval(source, request)
         if isinstance(interval, InvalidInterval):
-            yield Say(encode_error(interval))
+            yield Send(encode_error(interval))
             return
-        yield Say(encode_ok(PullAccepted(interval.plan)))
+        yield Send(encode_ok(PullAccepted(interval.plan)))
         phase = PullPhase.METADATA_REQUEST
         if (yield from _unless_closed(BlocksRequest)) is None:
             return
-        yield Say(_blocks_text(source, interval))
+        yield Send(_blocks_text(source, interval))
         phase = PullPhase.OBJECTS_REQUEST
         while (asked := (yield from _unless_closed(ObjectsRequest))) is not None:
-            yield from say(ObjectsReply(_located(asked, locate)))
+            yield from send(ObjectsReply(_located(asked, locate)))
     except PeerClosed:
         raise
     except ProtocolViolation as error:
@@ -230,7 +230,7 @@ def serve_pull(source: DatasetLayout, locate: Locate) -> Conversation[None]:
 def _unless_closed(type_: type[BlocksRequest | ObjectsRequest]) -> Conversation[ObjectsRequest | None]:
     """The next message, None when the client needs nothing more."""
     try:
-        message = yield from hear(type_)
+        message = yield from receive(type_)
     except PeerClosed:
         return None
     return message if isinstance(message, ObjectsRequest) else ObjectsRequest(())

@@ -57,25 +57,25 @@ from odfpy.repository.smart_transfer.messages import (
     encode_ok,
 )
 from odfpy.repository.smart_transfer.pull import MAX_OBJECTS_ASKED, file_of, in_rounds, records_of, survey
-from odfpy.repository.smart_transfer.push_signatures import give_signatures, take_signatures
+from odfpy.repository.smart_transfer.push_signatures import take_signatures, upload_signatures
 from odfpy.repository.smart_transfer.session import (
     AskHead,
     Conversation,
-    Give,
-    Hear,
     Located,
     PeerClosed,
+    Receive,
     Refusal,
-    Say,
+    Send,
+    StartUploads,
     head_text,
-    hear,
-    hear_result,
-    hear_while_giving,
+    receive,
+    receive_result,
+    receive_while_uploading,
     refused,
-    say,
+    send,
 )
 from odfpy.repository.transfer.clock import require_past
-from odfpy.repository.transfer.given_signatures import GivenSignatures
+from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 _MAX_SILENT_PINGS = 6
@@ -113,7 +113,7 @@ def push(
     linked = linked_objects(blocks)
     interval = survey(source, blocks, records_of(blocks))
     # 1.
-    yield from say(PushRequest(remote_head, interval.plan, force, visibility))
+    yield from send(PushRequest(remote_head, interval.plan, force, visibility))
     yield from _accepted(PushAccepted)
     # 2.
     text = encode(PushBlocks(pack((name, source.blocks.read(name)) for name in interval.names)))
@@ -122,19 +122,19 @@ def push(
             f"{len(blocks)} blocks are more than one message of the Smart Transfer Protocol can hold",
             hint="Push to a folder or a bucket instead.",
         )
-    yield Say(text)
+    yield Send(text)
     yield from _accepted(BlocksAccepted)
     # 3.
-    given: list[LinkedObject] = []
+    uploaded: list[LinkedObject] = []
     rounds = list(in_rounds(linked)) or [[]]
     in_doubt = False
     for at, some in enumerate(rounds):
         uploads = yield from _where_to(some, is_truncated=at + 1 < len(rounds))
-        in_doubt |= yield from _give(uploads)
-        given += [upload.item for upload in uploads]
-    signatures = yield from give_signatures(source, blocks, is_head=is_head)
+        in_doubt |= yield from _upload(uploads)
+        uploaded += [upload.item for upload in uploads]
+    signatures = yield from upload_signatures(source, blocks, is_head=is_head)
     # 4.
-    yield from say(Complete())
+    yield from send(Complete())
     yield from _confirmed(head, in_doubt=in_doubt)
     return TransferResult(
         outcome=TransferOutcome.UPDATED,
@@ -142,14 +142,14 @@ def push(
         new_head=head,
         num_blocks=len(blocks),
         num_records=interval.plan.num_records,
-        num_objects=len(given),
-        num_bytes=sum(item.size for item in given),
+        num_objects=len(uploaded),
+        num_bytes=sum(item.size for item in uploaded),
         signatures=signatures,
     )
 
 
 def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
-    _, error = yield from hear_result(type_)
+    _, error = yield from receive_result(type_)
     match error:
         case None:
             return
@@ -170,8 +170,8 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
 
 def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
     files = tuple(file_of(item) for item in objects)
-    yield from say(PushObjects(files, is_truncated))
-    reply, error = yield from hear_result(UploadsAccepted)
+    yield from send(PushObjects(files, is_truncated))
+    reply, error = yield from receive_result(UploadsAccepted)
     if reply is None:
         raise refused(error)
     found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
@@ -187,18 +187,18 @@ def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversatio
     return tuple(located)
 
 
-def _give(uploads: tuple[Located, ...]) -> Conversation[bool]:
+def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
     """Upload files; gives whether a question of the server may still be on its way when it is done."""
-    yield Give(uploads)
+    yield StartUploads(uploads)
     pings = 0
     while True:
-        news = yield from hear_while_giving()
+        news = yield from receive_while_uploading()
         if news.text is None:
-            yield from say(Progress(AllUploaded()))
+            yield from send(Progress(AllUploaded()))
             return pings > 0 or news.seconds > PING_EVERY / 2
         decode(Ping, news.text)
         pings += 1
-        yield from say(Progress(Running(news.count)))
+        yield from send(Progress(Running(news.count)))
 
 
 def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
@@ -207,10 +207,10 @@ def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     A confirmation looks the same as a question how the uploads go, and one of these may have been on its way: then the
     server's head tells.
     """
-    yield from hear(Confirmed)
+    yield from receive(Confirmed)
     if not in_doubt or (yield AskHead()) == head:
         return
-    yield from hear(Confirmed)
+    yield from receive(Confirmed)
     if (found := (yield AskHead())) != head:
         raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")
 
@@ -275,15 +275,15 @@ def serve_push(
     """
     phase = PushPhase.INITIAL_REQUEST
     try:
-        request = yield from hear(PushRequest)
+        request = yield from receive(PushRequest)
         layout = target.existing()
         head = layout.refs.get(HEAD) if layout else None
         if request.current_head != head:
-            yield Say(encode_error(InvalidHead(request.current_head, head)))
+            yield Send(encode_error(InvalidHead(request.current_head, head)))
             return
-        yield Say(encode_ok(PushAccepted()))
+        yield Send(encode_ok(PushAccepted()))
         phase = PushPhase.METADATA_REQUEST
-        blocks = (yield from hear(PushBlocks)).new_blocks
+        blocks = (yield from receive(PushBlocks)).new_blocks
         if blocks.num_blocks != request.transfer_plan.num_blocks:
             raise ProtocolViolation(f"{blocks.num_blocks} blocks, {request.transfer_plan.num_blocks} were announced")
         here = layout.chain.in_order(head) if layout and head else []
@@ -291,7 +291,7 @@ def serve_push(
         incoming = place(read_blocks(blocks, limits or Limits()), here, force=force, max_object_size=max_object_size)
         if not force:
             require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
-        yield Say(encode_ok(BlocksAccepted()))
+        yield Send(encode_ok(BlocksAccepted()))
         phase = PushPhase.ENSURING_TARGET_EXISTS
         dataset_id = incoming.state.dataset_id
         staged = layout or target.stage(dataset_id)
@@ -302,7 +302,7 @@ def serve_push(
         given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
         with target.writing(dataset_id):
             _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
-        yield from say(Confirmed())
+        yield from send(Confirmed())
     except (PeerClosed, Refusal):
         raise
     except ForeignDataset as error:
@@ -313,7 +313,7 @@ def serve_push(
 
 def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget) -> Conversation[bool]:
     """One round of uploads; gives whether there is another."""
-    request = yield from hear(PushObjects)
+    request = yield from receive(PushObjects)
     if len(request.object_files) > MAX_OBJECTS_ASKED:
         raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
     known = {file_of(item): item for item in incoming.objects}
@@ -327,15 +327,15 @@ def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget)
         else:
             url = target.locate(incoming.state.dataset_id, file)
             strategies.append(Upload(file, PushStrategy.HTTP_UPLOAD, url))
-    yield Say(encode_ok(UploadsAccepted(tuple(strategies))))
+    yield Send(encode_ok(UploadsAccepted(tuple(strategies))))
     silent = 0
     while True:
-        text = yield Hear(within=PING_EVERY)
+        text = yield Receive(within=PING_EVERY)
         if text is None:
             silent += 1
             if silent > _MAX_SILENT_PINGS:
                 raise ConnectionLost("The client does not say how its uploads go")
-            yield from say(Ping())
+            yield from send(Ping())
         elif isinstance(decode(Progress, text).details, AllUploaded):
             return request.is_truncated
         else:
@@ -348,7 +348,7 @@ def _commit(
     staged: DatasetLayout,
     head: Multihash | None,
     visibility: Visibility,
-    given: GivenSignatures,
+    given: IncomingSignatures,
 ) -> None:
     now = target.existing()
     if now is not None:

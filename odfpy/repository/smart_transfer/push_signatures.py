@@ -9,8 +9,8 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.revocations import KnownRevocations, key_of
 from odfpy.chain.signatures import (
-    HEAD,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIZE,
     MalformedSignature,
     SignatureReport,
@@ -26,19 +26,19 @@ from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer import messages
 from odfpy.repository.smart_transfer.incoming import Incoming
 from odfpy.repository.smart_transfer.messages import Complete
-from odfpy.repository.smart_transfer.session import AskTakes, Conversation, hear_text, say
+from odfpy.repository.smart_transfer.session import AskTakes, Conversation, hear_text, send
 from odfpy.repository.smart_transfer.signature_messages import (
     MOST_FILES,
     TAKES_SIGNATURES,
     PushSignatures,
     SideFile,
 )
-from odfpy.repository.transfer.given_signatures import MOST_KEYS, GivenSignatures, files_of
+from odfpy.repository.transfer.incoming_signatures import MOST_KEYS, IncomingSignatures, files_of
 
 # --- The client ---
 
 
-def give_signatures(
+def upload_signatures(
     source: DatasetLayout, blocks: Sequence[HashedBlock], *, is_head: bool
 ) -> Conversation[SignatureReport | None]:
     """Send the signatures of what is pushed, if the server takes them; gives who has signed, None if it does not.
@@ -51,7 +51,7 @@ def give_signatures(
         return None
     data = side.read(HEAD_PATH, MAX_SIZE)
     assert data is not None  # noqa: S101 - it says signed
-    dataset_id = decode(data, HEAD, side.describe(HEAD_PATH)).dataset_id
+    dataset_id = decode(data, HEAD_SIGNATURES, side.describe(HEAD_PATH)).dataset_id
     found = read_all_signatures(side, dataset_id, blocks)
     signed: dict[str, SignedBlock | None] = {
         path_of(hashed.hash): one for hashed, one in zip(blocks, found, strict=True)
@@ -60,7 +60,7 @@ def give_signatures(
         signed[HEAD_PATH] = read_head_signatures(side, dataset_id, blocks[-1])
     files = [SideFile(path, text.decode()) for path, text in files_of(side, dataset_id, signed).items()]
     for start in range(0, len(files), MOST_FILES):
-        yield from say(PushSignatures(tuple(files[start : start + MOST_FILES])))
+        yield from send(PushSignatures(tuple(files[start : start + MOST_FILES])))
     return SignatureReport.of(found)
 
 
@@ -73,7 +73,7 @@ def take_signatures(
     target: DatasetLayout,
     known: KnownRevocations,
     clock: Timestamp | None,
-) -> Conversation[GivenSignatures]:
+) -> Conversation[IncomingSignatures]:
     """Wait until the client says that this is all, and take the signatures that come before that.
 
     Raises:
@@ -87,7 +87,7 @@ def take_signatures(
     if newest is not None and not isinstance(target.refs, ReferenceView):
         new[HEAD_PATH] = newest
     numbers = {one.block.sequence_number: one.hash for one in chain}
-    given = GivenSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
+    given = IncomingSignatures(incoming.state.dataset_id, known, clock or Timestamp.now(), numbers.get)
     count = 0
     while (files := _signatures_in((yield from hear_text()))) is not None:
         count += len(files)

@@ -51,14 +51,14 @@ AnyError: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Send:
     """Send a message. The outcome is None."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Hear:
+class Receive:
     """Wait for a message. The outcome is its text, or None when `within` seconds have gone without one."""
 
     within: float | None = None
@@ -95,19 +95,19 @@ class TakeSignatures:
 
 
 @dataclass(frozen=True, slots=True)
-class Give:
+class StartUploads:
     """Begin to put files where they go. The outcome is None, at once."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HearWhileGiving:
-    """Wait for a message, or for the end of what was begun. The outcome is `GivingNews`."""
+class ReceiveWhileUploading:
+    """Wait for a message, or for the end of what was begun. The outcome is `UploadProgress`."""
 
 
 @dataclass(frozen=True, slots=True)
-class GivingNews:
+class UploadProgress:
     """What has happened first.
 
     Attributes:
@@ -131,7 +131,7 @@ class AskTakes:
     """Ask what the server's handshake says that it takes beside the protocol. The outcome is a set of words."""
 
 
-Step: TypeAlias = Say | Hear | Fetch | TakeSignatures | Give | HearWhileGiving | AskHead | AskTakes
+Step: TypeAlias = Send | Receive | Fetch | TakeSignatures | StartUploads | ReceiveWhileUploading | AskHead | AskTakes
 Conversation: TypeAlias = Generator[Step, Any, R]
 
 
@@ -179,12 +179,12 @@ _HINTS = {
 # --- Saying and hearing messages ---
 
 
-def say(message: Any) -> Conversation[None]:
+def send(message: Any) -> Conversation[None]:
     """Send a message."""
-    yield Say(encode(message))
+    yield Send(encode(message))
 
 
-def hear(type_: type[M]) -> Conversation[M]:
+def receive(type_: type[M]) -> Conversation[M]:
     """Wait for a message of a kind.
 
     Raises:
@@ -201,13 +201,13 @@ def hear_text() -> Conversation[str]:
         PeerFailed, PeerClosed: none will come.
     """
     try:
-        text: str = yield Hear()
+        text: str = yield Receive()
     except PeerClosed as closed:
         raise refused(_said_with(closed)) from None
     return text
 
 
-def hear_while_giving() -> Conversation[GivingNews]:
+def receive_while_uploading() -> Conversation[UploadProgress]:
     """Wait for a message, or until all files are where they go.
 
     Raises:
@@ -215,13 +215,13 @@ def hear_while_giving() -> Conversation[GivingNews]:
         OdfError: a file could not be given.
     """
     try:
-        news: GivingNews = yield HearWhileGiving()
+        news: UploadProgress = yield ReceiveWhileUploading()
     except PeerClosed as closed:
         raise refused(_said_with(closed)) from None
     return news
 
 
-def hear_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]]:
+def receive_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]]:
     """Wait for a message that says yes or no; also a closing frame may say no.
 
     Raises:
@@ -229,7 +229,7 @@ def hear_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]
         PeerClosed: nothing will come.
     """
     try:
-        text = yield Hear()
+        text = yield Receive()
     except PeerClosed as closed:
         return None, _said_with(closed)
     return decode_result(type_, AnyError, text)

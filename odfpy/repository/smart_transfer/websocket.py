@@ -34,15 +34,15 @@ from odfpy.repository.smart_transfer.session import (
     AskTakes,
     Conversation,
     Fetch,
-    Give,
-    GivingNews,
-    Hear,
-    HearWhileGiving,
     Located,
     PeerClosed,
-    Say,
+    Receive,
+    ReceiveWhileUploading,
+    Send,
+    StartUploads,
     Step,
     TakeSignatures,
+    UploadProgress,
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
 from odfpy.repository.transfer.signatures import collect_signatures
@@ -142,7 +142,7 @@ class _Talk:
         # The server says where files are: not nearer to this machine than it is itself.
         self._client = HttpClient(TransferError, interrupted=TransferInterrupted, nearest=space)
         self._moved = 0
-        self._giving: _Giving | None = None
+        self._uploading: _UploadThread | None = None
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
         self._is_reading = False
 
@@ -166,23 +166,25 @@ class _Talk:
 
     def close(self, code: int) -> None:
         """End the connection."""
-        if self._giving:
-            self._giving.stop()
+        if self._uploading:
+            self._uploading.stop()
         with suppress(Exception):  # all has been said
             self._socket.close(code)
 
     def _do(self, step: Step) -> Any:
         match step:
-            case Say(text):
+            case Send(text):
                 self._send(text)
-            case Hear(within):
-                return self._hear(within)
+            case Receive(within):
+                return self._receive(within)
             case Fetch(files):
                 self._copy(self._elsewhere(files, Downloads), self._here, files)
-            case Give(files):
-                self._giving = _Giving(self._elsewhere(files, Uploads), files, self._copy, self._here, self._news)
-            case HearWhileGiving():
-                return self._hear_while_giving()
+            case StartUploads(files):
+                self._uploading = _UploadThread(
+                    self._elsewhere(files, Uploads), files, self._copy, self._here, self._news
+                )
+            case ReceiveWhileUploading():
+                return self._receive_while_uploading()
             case TakeSignatures(blocks, dataset_id, required):
                 return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here)
             case AskHead():
@@ -212,7 +214,7 @@ class _Talk:
         with suppress(ConnectionClosed):  # why it has closed is heard next
             self._socket.send(pieces if len(pieces) > 1 else text)
 
-    def _hear(self, within: float | None) -> str | None:
+    def _receive(self, within: float | None) -> str | None:
         try:
             news = self._next(PATIENCE if within is None else within)
         except queue.Empty:
@@ -223,11 +225,11 @@ class _Talk:
         assert isinstance(news, _Message)  # noqa: S101 - nothing is being given
         return news.text
 
-    def _hear_while_giving(self) -> GivingNews:
-        assert self._giving  # noqa: S101 - the conversation has begun to give
+    def _receive_while_uploading(self) -> UploadProgress:
+        assert self._uploading  # noqa: S101 - the conversation has begun to give
         news = self._next(None)
         text = news.text if isinstance(news, _Message) else None
-        return GivingNews(text, self._giving.count, self._giving.seconds)
+        return UploadProgress(text, self._uploading.count, self._uploading.seconds)
 
     def _next(self, within: float | None) -> _News:
         if not self._is_reading:
@@ -255,7 +257,7 @@ class _Talk:
             self._news.put(text or _Broken(ProtocolViolation("A message is not text")))
 
 
-class _Giving:
+class _UploadThread:
     """Files on their way to where they go, on a thread of its own, which tells when it is done."""
 
     def __init__(

@@ -16,14 +16,14 @@ from typing import Final
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.revocations import KeyRevocation, RevokedKeys, honoured_in, walk_back
 from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIZE,
     RequiredSigners,
     SignatureReport,
@@ -62,9 +62,9 @@ class CollectedSignatures:
         if target.side is None:
             return
         revocations.add(target.side, self.revocations)
-        target.side.write_all({path_of(signed.block_hash): encode(signed, BLOCK) for signed in self._blocks})
+        target.side.write_all({path_of(signed.block_hash): encode(signed, BLOCK_SIGNATURES) for signed in self._blocks})
         if self._head is not None and not isinstance(target.refs, ReferenceView):
-            target.side.write(HEAD_PATH, encode(self._head, HEAD))
+            target.side.write(HEAD_PATH, encode(self._head, HEAD_SIGNATURES))
 
 
 def collect_signatures(
@@ -106,7 +106,7 @@ def collect_signatures(
             revoked.require(signed, hashed, side.describe(path_of(hashed.hash)))
         counting.append(None if signed is None else revoked.counting(signed, hashed))
     if required is not None:
-        required.check(newest, counting[-1], dataset_id, source.refs.describe(HEAD_NAME))
+        required.check(newest, counting[-1], dataset_id, source.refs.describe(HEAD))
     if side is None:
         return CollectedSignatures(SignatureReport(unsigned=len(blocks)))
     return CollectedSignatures(
@@ -141,7 +141,7 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
     here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
     with suppress(OdfError):
         data = None if here is None else here.read(path_of(head), MAX_SIZE)
-        signed = None if data is None else decode(data, BLOCK, path_of(head))
+        signed = None if data is None else decode(data, BLOCK_SIGNATURES, path_of(head))
         if signed is not None and source.side is not None and target.side is not None:
             said = honoured_in(source.side, signed.dataset_id, _asked(source.side, signed.signers))
             revocations.add(target.side, said)

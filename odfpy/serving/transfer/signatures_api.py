@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD as HEAD_NAME
+from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.revocations import key_of, walk_back
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
@@ -28,7 +28,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
 from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
-from odfpy.repository.transfer.given_signatures import GivenSignatures
+from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.serving.callers.access import Place, Writable
 from odfpy.serving.rest.models import HASH, shown
 
@@ -65,7 +65,7 @@ def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str
         layout = dataset.layout
         has = partial(request.app.state.reaches.of(dataset.folder).has, layout, None)
         block_at = walk_back((), ()) if not given.files else _numbers(layout)
-        new = GivenSignatures(dataset.handle.id, UserKeys().revoked, Timestamp.now(), block_at)
+        new = IncomingSignatures(dataset.handle.id, UserKeys().revoked, Timestamp.now(), block_at)
         try:
             for path, text in given.files.items():
                 key = key_of(path)
@@ -73,7 +73,7 @@ def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str
                     new.take_statements(path, text.encode(), key)
                 else:
                     new.take(path, text.encode(), _block_at(path, layout, has))
-            new.require(layout.side, layout.refs.get(HEAD_NAME))
+            new.require(layout.side, layout.refs.get(HEAD))
         except OdfError as error:
             raise HTTPException(400, error.message) from error
         return {"taken": new.store(layout)}
@@ -87,7 +87,7 @@ def _numbers(layout: DatasetLayout) -> Callable[[int], Multihash | None]:
 
 def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]) -> HashedBlock:
     """The block that a file of signatures is of."""
-    block = layout.refs.get(HEAD_NAME) if path == HEAD_PATH else signed_block_of(path)
+    block = layout.refs.get(HEAD) if path == HEAD_PATH else signed_block_of(path)
     if block is None:
         raise HTTPException(400, f"{path} is no place for signatures")
     if not has(block):

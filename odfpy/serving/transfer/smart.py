@@ -47,10 +47,10 @@ from odfpy.repository.smart_transfer.session import (
     FAILED,
     NORMAL,
     Conversation,
-    Hear,
     PeerClosed,
+    Receive,
     Refusal,
-    Say,
+    Send,
     Step,
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
@@ -190,9 +190,9 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
             match step:
                 case None:
                     return
-                case Say(text):
+                case Send(text):
                     await _send(socket, text)
-                case Hear(within):
+                case Receive(within):
                     try:
                         value = await _receive(socket, within)
                     except (PeerClosed, ProtocolViolation) as problem:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.chains.signing import sign
-from support.chains.small_datasets import add_slice, contents, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, contents, image, make_dataset
 from support.servers.azure import azure_containers
 from support.servers.serving import workspace_at
 
@@ -127,7 +127,7 @@ def test_when_somebody_pushes_meanwhile_nothing_goes(repository: str) -> None:
     layout = open_dataset(f"{repository}/{NAME}")
     rewritten(layout)
     garbage = Beside(repository, ZERO)
-    object.__setattr__(garbage, "meanwhile", lambda: say(layout, "news"))
+    object.__setattr__(garbage, "meanwhile", lambda: add_info(layout, "news"))
     (report,) = garbage.collect([NAME])
     assert isinstance(report.error, ConcurrentUpdate)
     assert report.found == ()

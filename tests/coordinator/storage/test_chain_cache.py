@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.chains.events import SCHEMA, add, push, source_state
-from support.chains.small_datasets import append, dataset_id, make_dataset, say
+from support.chains.small_datasets import add_info, append, dataset_id, make_dataset
 from support.chains.workspaces import feed, root, workspace_with
 from support.fixtures import KAMU, KAMU_DATASETS
 
@@ -56,7 +56,7 @@ def test_what_comes_after_is_summed_up_on_top(layout: DatasetLayout, file: Path)
     summed_up(layout.chain, file)
     kept = file.read_bytes()
     for number in range(WALK):
-        say(layout, f"text {number}")
+        add_info(layout, f"text {number}")
         assert summed_up(layout.chain, file) == layout.chain.state()
     assert file.read_bytes() != kept
 
@@ -69,11 +69,11 @@ def test_a_short_chain_is_not_written_down(tmp_path: Path, file: Path) -> None:
 
 def test_a_chain_that_went_back_or_took_another_way_is_walked_again(layout: DatasetLayout, file: Path) -> None:
     before = layout.chain.head()
-    say(layout, *(f"text {number}" for number in range(WALK)))
+    add_info(layout, *(f"text {number}" for number in range(WALK)))
     summed_up(layout.chain, file)
     layout.refs.compare_and_swap("head", layout.chain.head(), before)
     assert summed_up(layout.chain, file) == layout.chain.state()
-    say(layout, "another")
+    add_info(layout, "another")
     assert summed_up(layout.chain, file) == layout.chain.state()
 
 

@@ -9,13 +9,21 @@ from typing import Any, TypeAlias
 
 import pytest
 from support.chains.signing import ALICE, MALLORY, TIME, assert_signed, sign, statement
-from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, image, make_dataset
 from support.servers.serving import Answer, ask, serving, workspace_at
 from support.servers.static_server import static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.signatures import BLOCK, HEAD, HEAD_PATH, ForgedSignature, SignatureReport, encode, path_of
+from odfpy.chain.signatures import (
+    BLOCK_SIGNATURES,
+    HEAD_PATH,
+    HEAD_SIGNATURES,
+    ForgedSignature,
+    SignatureReport,
+    encode,
+    path_of,
+)
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetsDiverged, TransferError
@@ -96,7 +104,7 @@ def here(tmp_path: Path) -> DatasetLayout:
 def test_signatures_follow_a_push_and_come_with_a_pull(node: Node, here: DatasetLayout, tmp_path: Path) -> None:
     assert send_dataset(here, node.url).signatures == SignatureReport(3, 0, (ALICE.actor,))
     assert_signed(node.layout)
-    say(here, "three", "four")
+    add_info(here, "three", "four")
     sign(here, *here.chain.in_order()[-2:])
     assert send_dataset(here, node.url).signatures == SignatureReport(2, 0, (ALICE.actor,))
     assert_signed(node.layout)
@@ -130,7 +138,8 @@ def test_forged_signature_of_ours_is_not_sent(node: Node, here: DatasetLayout) -
     block = here.chain.in_order()[1]
     assert here.side is not None
     here.side.write(
-        path_of(block.hash), encode(statement(here.chain.in_order()[0]).signed_by([ALICE], BLOCK, TIME), BLOCK)
+        path_of(block.hash),
+        encode(statement(here.chain.in_order()[0]).signed_by([ALICE], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES),
     )
     with pytest.raises(ForgedSignature, match=str(block.hash)):
         send_dataset(here, node.url)
@@ -144,9 +153,13 @@ def test_server_refuses_what_is_forged_misplaced_or_none_and_keeps_nothing(node:
     assert here.side is not None
     here.side.delete(HEAD_PATH)
     send_dataset(here, node.url)
-    good = {path_of(first.hash): encode(statement(first).signed_by([ALICE], BLOCK, TIME), BLOCK).decode()}
-    true = encode(statement(second).signed_by([MALLORY], BLOCK, TIME), BLOCK).decode()
-    of_head = encode(statement(second).signed_by([ALICE], HEAD, TIME), HEAD).decode()
+    good = {
+        path_of(first.hash): encode(
+            statement(first).signed_by([ALICE], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES
+        ).decode()
+    }
+    true = encode(statement(second).signed_by([MALLORY], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES).decode()
+    of_head = encode(statement(second).signed_by([ALICE], HEAD_SIGNATURES, TIME), HEAD_SIGNATURES).decode()
     refused = {
         "forged": ({path_of(second.hash): true.replace(str(MALLORY.actor), str(ALICE.actor))}, 400),
         "of another block": ({path_of(third.hash): true}, 400),
@@ -175,10 +188,15 @@ def test_signature_takes_no_others_place(node: Node, here: DatasetLayout) -> Non
     path = path_of(newest.hash)
     assert node.layout.side is not None
     before = node.layout.side.read(path, 10_000)
-    later = statement(newest).signed_by([ALICE], BLOCK, TIME.__class__.parse("2030-01-01T00:00:00Z"))
-    assert node.give({path: encode(later, BLOCK).decode()}).status == 200
+    later = statement(newest).signed_by([ALICE], BLOCK_SIGNATURES, TIME.__class__.parse("2030-01-01T00:00:00Z"))
+    assert node.give({path: encode(later, BLOCK_SIGNATURES).decode()}).status == 200
     assert node.layout.side.read(path, 10_000) == before
-    assert node.give({path: encode(statement(newest).signed_by([MALLORY], BLOCK, TIME), BLOCK).decode()}).status == 200
+    assert (
+        node.give(
+            {path: encode(statement(newest).signed_by([MALLORY], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES).decode()}
+        ).status
+        == 200
+    )
     copy = DatasetLayout.in_memory()
     assert fetch_dataset(node.url, copy).signatures == SignatureReport(3, 0, (ALICE.actor, MALLORY.actor))
 
@@ -230,10 +248,10 @@ def test_reference_at_the_head_is_made(node: Node, staged: DatasetLayout) -> Non
 
 
 def test_branch_that_begins_before_the_nodes_head_is_new_there_and_goes_on(node: Node, staged: DatasetLayout) -> None:
-    say(staged, "the head goes on")
+    add_info(staged, "the head goes on")
     send_dataset(staged, node.url)
     assert send_reference(staged, node.url, STAGING).num_dropped == 0
-    say(staged.on(STAGING), "more")
+    add_info(staged.on(STAGING), "more")
     assert send_reference(staged, node.url, STAGING).num_blocks == 1
 
 
@@ -244,7 +262,7 @@ def test_diverged_branches_and_tags_are_moved_by_force_and_the_scope_admin_only(
         send_reference(staged, node.url, name)
     other = DatasetLayout.local(tmp_path / "other")
     fetch_dataset(node.url, other)
-    say(other.on(STAGING), "another idea")
+    add_info(other.on(STAGING), "another idea")
     other.refs.compare_and_swap(TAG.reference, None, other.on(STAGING).chain.head())
     with pytest.raises(DatasetsDiverged):
         send_reference(other, node.url, STAGING)

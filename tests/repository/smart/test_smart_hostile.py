@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.chains.small_datasets import add_slice, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, image, make_dataset
 from support.chains.smart_pair import Pair, Site
 from support.chains.smart_tricks import ARCHIVES, blocks_of, some
 
@@ -41,7 +41,7 @@ from odfpy.repository.smart_transfer.messages import (
 )
 from odfpy.repository.smart_transfer.pull import pull, serve_pull
 from odfpy.repository.smart_transfer.push import push, serve_push
-from odfpy.repository.smart_transfer.session import Conversation, Hear, PeerClosed, Refusal, Say
+from odfpy.repository.smart_transfer.session import Conversation, PeerClosed, Receive, Refusal, Send
 from odfpy.repository.transfer.simple import ForeignDataset
 
 PLAN = TransferPlan(3, 0, 0, 1000, 0)
@@ -60,7 +60,7 @@ def played(conversation: Conversation[Any], texts: Iterable[str]) -> list[Any]:
     steps = [next(conversation)]
     try:
         while True:
-            if isinstance(steps[-1], Hear):
+            if isinstance(steps[-1], Receive):
                 text = next(said, None)
                 steps.append(conversation.throw(PeerClosed(1006)) if text is None else conversation.send(text))
             else:
@@ -213,7 +213,7 @@ def test_server_that_gives_up_says_why(here: DatasetLayout):
     def closing(reason: str, code: int = 1011) -> OdfError:
         conversation = pull(here)
         next(conversation)
-        assert isinstance(conversation.send(None), Hear)
+        assert isinstance(conversation.send(None), Receive)
         with pytest.raises(OdfError) as caught:
             conversation.throw(PeerClosed(code, reason))
         return caught.value
@@ -290,7 +290,7 @@ def test_blocks_of_another_dataset_are_refused():
 def test_blocks_are_overwritten_only_with_force_and_the_right_to_it():
     site = Site(make_dataset(DatasetLayout.in_memory(), "a"))
     batch = pack(some())
-    say(site.source(), "lost")
+    add_info(site.source(), "lost")
     for force, may_force, words in ((False, True, "force"), (True, False, "needs the scope admin")):
         texts = [request_for(batch, site.head, force=force), encode(PushBlocks(batch))]
         assert words in told(site, texts, may_force=may_force).error_message
@@ -349,11 +349,11 @@ def test_client_that_is_silent_during_uploads_is_given_up():
     step = next(conversation)
     for text in [*texts, '{"object_files":[],"is_truncated":false}']:
         step = conversation.send(text)
-        while not isinstance(step, Hear):
+        while not isinstance(step, Receive):
             step = conversation.send(None)
     pings = 0
     while (answer := after_ten_seconds(conversation, step)) is not None:
-        assert answer == Say("{}")
+        assert answer == Send("{}")
         pings += 1
         step = conversation.send(None)
     assert pings >= 3
@@ -361,7 +361,7 @@ def test_client_that_is_silent_during_uploads_is_given_up():
 
 def after_ten_seconds(conversation: Conversation[Any], step: Any) -> Any:
     """What a server does when nothing comes; None when it has given up."""
-    assert step == Hear(within=10.0)
+    assert step == Receive(within=10.0)
     try:
         return conversation.send(None)
     except Refusal:

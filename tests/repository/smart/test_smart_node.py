@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, dataset_id, image, make_dataset
 from support.servers.serving import ask, put, serving
 
 from odfpy.chain.layout import DatasetLayout
@@ -106,8 +106,8 @@ def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: 
     send_dataset(here, f"{node.url}/forked")
     copy = DatasetLayout.local(tmp_path / "copy")
     fetch_dataset(f"{node.url}/forked", copy)
-    say(here, "ours")
-    say(copy, "theirs", "theirs too")
+    add_info(here, "ours")
+    add_info(copy, "theirs", "theirs too")
     send_dataset(here, f"{node.url}/forked")
     before = image(copy)
     with pytest.raises(DatasetsDiverged, match="the last common block is block 1"):
@@ -146,7 +146,7 @@ def test_whoever_comes_second_is_told_so(node: Node, here: DatasetLayout, token)
     token(Scope.WRITE)
     make_dataset(here, "a", number=13)
     send_dataset(here, f"{node.url}/busy")
-    say(here, "b")
+    add_info(here, "b")
     with (
         node.workspace.storage.get("busy").writing(),
         pytest.raises(PeerFailed, match="somebody else is writing") as refused,
@@ -159,7 +159,7 @@ def test_whoever_comes_second_is_told_so(node: Node, here: DatasetLayout, token)
 
 def test_copy_that_has_more_is_left_alone(node: Node, here: DatasetLayout):
     fetch_dataset(f"{node.url}/seen", here)
-    say(here, "more")
+    add_info(here, "more")
     result = fetch_dataset(f"{node.url}/seen", here)
     assert (result.outcome, result.num_ahead) == (TransferOutcome.TARGET_AHEAD, 1)
 
@@ -167,7 +167,7 @@ def test_copy_that_has_more_is_left_alone(node: Node, here: DatasetLayout):
 def test_node_that_has_more_is_left_alone(node: Node, here: DatasetLayout, token):
     token(Scope.WRITE)
     make_dataset(here, "a", number=3)
-    say(there := make_dataset(DatasetLayout.in_memory(), "a", number=3), "b")
+    add_info(there := make_dataset(DatasetLayout.in_memory(), "a", number=3), "b")
     send_dataset(there, f"{node.url}/ahead")
     assert send_dataset(here, f"{node.url}/ahead").outcome is TransferOutcome.TARGET_AHEAD
 

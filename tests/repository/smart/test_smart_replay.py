@@ -14,7 +14,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.smart_transfer.pull import serve_pull
 from odfpy.repository.smart_transfer.push import serve_push
-from odfpy.repository.smart_transfer.session import Hear, PeerClosed, Say
+from odfpy.repository.smart_transfer.session import PeerClosed, Receive, Send
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +54,14 @@ class Played:
         self.said: list[Any] = []
         self._step = next(conversation)
 
-    def hear(self, message: Any) -> None:
+    def receive(self, message: Any) -> None:
         self._settle()
-        assert isinstance(self._step, Hear)
+        assert isinstance(self._step, Receive)
         self._step = self.conversation.send(json.dumps(message))
         self._settle()
 
     def _settle(self) -> None:
-        while isinstance(self._step, Say):
+        while isinstance(self._step, Send):
             self.said.append(json.loads(self._step.text))
             try:
                 self._step = next(self.conversation)
@@ -85,7 +85,7 @@ def test_server_says_what_the_reference_says(name: str):
         if who == "client":
             if message == {"details": "Complete"}:
                 plant(site.layout or next(iter(site.staged.values())), recording)
-            played.hear(message)
+            played.receive(message)
     played.hang_up()
     wanted = [message for who, message in recording.messages if who == "server"]
     assert [plain(message) for message in played.said] == [plain(message) for message in wanted]

@@ -27,12 +27,12 @@ from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.session import (
     AskHead,
     Conversation,
-    Give,
-    GivingNews,
-    Hear,
-    HearWhileGiving,
     PeerClosed,
-    Say,
+    Receive,
+    ReceiveWhileUploading,
+    Send,
+    StartUploads,
+    UploadProgress,
 )
 from odfpy.repository.transfer.simple import TransferOutcome
 
@@ -54,15 +54,15 @@ class Push:
 
     def to_uploads(self) -> None:
         step = next(self.talk)
-        while not isinstance(step, Give):
-            step = self.talk.send(self.replies.pop(0) if isinstance(step, Hear) else None)
-        assert isinstance(self.talk.send(None), HearWhileGiving)
+        while not isinstance(step, StartUploads):
+            step = self.talk.send(self.replies.pop(0) if isinstance(step, Receive) else None)
+        assert isinstance(self.talk.send(None), ReceiveWhileUploading)
 
     def done(self, seconds: float) -> None:
         """All is uploaded; the client waits for the confirmation."""
-        assert self.talk.send(GivingNews(None, 1, seconds)) == Say(encode(Progress(AllUploaded())))
-        assert self.talk.send(None) == Say("{}")
-        assert isinstance(self.talk.send(None), Hear)
+        assert self.talk.send(UploadProgress(None, 1, seconds)) == Send(encode(Progress(AllUploaded())))
+        assert self.talk.send(None) == Send("{}")
+        assert isinstance(self.talk.send(None), Receive)
 
     def ends(self, value: Any) -> Any:
         with pytest.raises(StopIteration) as stop:
@@ -79,8 +79,8 @@ def pushed() -> Push:
 
 def test_questions_are_answered_with_what_is_uploaded(pushed: Push):
     for count in (0, 1):
-        assert pushed.talk.send(GivingNews("{}", count, 10.0)) == Say(encode(Progress(Running(count))))
-        assert isinstance(pushed.talk.send(None), HearWhileGiving)
+        assert pushed.talk.send(UploadProgress("{}", count, 10.0)) == Send(encode(Progress(Running(count))))
+        assert isinstance(pushed.talk.send(None), ReceiveWhileUploading)
 
 
 def test_confirmation_of_a_short_push_is_believed(pushed: Push):
@@ -91,7 +91,7 @@ def test_confirmation_of_a_short_push_is_believed(pushed: Push):
 def test_confirmation_that_may_be_a_question_is_not_believed_before_the_head_has_moved(pushed: Push):
     pushed.done(10.5)
     assert isinstance(pushed.talk.send("{}"), AskHead)
-    assert isinstance(pushed.talk.send(None), Hear), "this was the question"
+    assert isinstance(pushed.talk.send(None), Receive), "this was the question"
     assert isinstance(pushed.talk.send("{}"), AskHead)
     assert pushed.ends(pushed.head).new_head == pushed.head
 
@@ -117,8 +117,8 @@ def test_collisions_are_told_however_the_server_says_them(error: Any, closes: bo
     made = Push()
     step = next(made.talk)
     while "object_files" not in getattr(step, "text", ""):
-        step = made.talk.send(made.replies.pop(0) if isinstance(step, Hear) else None)
-    assert isinstance(made.talk.send(None), Hear)
+        step = made.talk.send(made.replies.pop(0) if isinstance(step, Receive) else None)
+    assert isinstance(made.talk.send(None), Receive)
     closing = PeerClosed(1011, closing_reason(error))
     with pytest.raises(RemoteCollision, match=r"a\.b|did:odf"):
         made.talk.throw(closing) if closes else made.talk.send(encode_error(error))

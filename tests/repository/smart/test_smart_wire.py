@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chains.small_datasets import add_slice, dataset_id, image, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, dataset_id, image, make_dataset
 from support.servers.serving import ask, put, serving
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
@@ -273,8 +273,8 @@ def pushing(node: str, name: str, token: str, body: bytes) -> Iterator[tuple[dic
     address = f"ws{node.removeprefix('http')}/{name}/push"
     with connect(address, additional_headers={**VERSION, "Authorization": f"Bearer {token}"}) as connection:
         step = next(talk)
-        while not isinstance(step, pushes.Give):
-            if isinstance(step, pushes.Say):
+        while not isinstance(step, pushes.StartUploads):
+            if isinstance(step, pushes.Send):
                 connection.send(step.text)
                 step = talk.send(None)
             else:
@@ -369,7 +369,7 @@ def test_two_clients_push_at_once_and_one_wins(node: str, workspace: Workspace):
     sides = []
     for at in range(2):
         side = make_dataset(DatasetLayout.in_memory(), "a", number=60)
-        sides.append(say(side, f"of {at}"))
+        sides.append(add_info(side, f"of {at}"))
     start, errors = threading.Barrier(2), []
 
     def run(side: DatasetLayout) -> None:

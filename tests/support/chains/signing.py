@@ -7,9 +7,9 @@ from support.chains.small_datasets import dataset_id
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     SignedBlock,
     encode,
     path_of,
@@ -31,9 +31,11 @@ def sign(layout: DatasetLayout, *blocks: HashedBlock, pair: KeyPair = ALICE) -> 
     """Sign some blocks, and the head."""
     assert layout.side is not None
     for hashed in blocks:
-        layout.side.write(path_of(hashed.hash), encode(statement(hashed).signed_by([pair], BLOCK, TIME), BLOCK))
+        layout.side.write(
+            path_of(hashed.hash), encode(statement(hashed).signed_by([pair], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
+        )
     head = layout.chain.in_order()[-1]
-    layout.side.write(HEAD_PATH, encode(statement(head).signed_by([pair], HEAD, TIME), HEAD))
+    layout.side.write(HEAD_PATH, encode(statement(head).signed_by([pair], HEAD_SIGNATURES, TIME), HEAD_SIGNATURES))
 
 
 def assert_signed(here: DatasetLayout) -> None:

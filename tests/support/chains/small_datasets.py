@@ -41,10 +41,10 @@ def seed(number: int = 1) -> Seed:
 def make_dataset(layout: DatasetLayout, *texts: str, number: int = 1) -> DatasetLayout:
     """A dataset that says some things about itself, one after the other."""
     append(layout, [seed(number)])
-    return say(layout, *texts)
+    return add_info(layout, *texts)
 
 
-def say(layout: DatasetLayout, *texts: str) -> DatasetLayout:
+def add_info(layout: DatasetLayout, *texts: str) -> DatasetLayout:
     """One more block for each text."""
     append(layout, [SetInfo(description=text) for text in texts])
     return layout

@@ -22,15 +22,15 @@ from odfpy.repository.smart_transfer.session import (
     AskTakes,
     Conversation,
     Fetch,
-    Give,
-    GivingNews,
-    Hear,
-    HearWhileGiving,
     Located,
     PeerClosed,
+    Receive,
+    ReceiveWhileUploading,
     Refusal,
-    Say,
+    Send,
+    StartUploads,
     TakeSignatures,
+    UploadProgress,
 )
 from odfpy.repository.transfer.signatures import CollectedSignatures
 
@@ -145,26 +145,26 @@ class Pair:
         if side.is_over:
             return False
         match side.step:
-            case Say(text):
+            case Send(text):
                 self._spend()
                 self.said.append((name, text))
                 other.inbox.append(text)
                 side.go_on()
-            case Hear() if side.inbox:
+            case Receive() if side.inbox:
                 side.go_on(side.inbox.popleft())
-            case Hear() if other.is_over:
+            case Receive() if other.is_over:
                 side.go_on(error=closing(other))
             case Fetch(files):
                 for located in files:
                     self._transfer(self.site.source(), self.here, located)
                 side.go_on()
-            case Give(files):
+            case StartUploads(files):
                 self._given = len(files)
                 for located in files:
                     self._transfer(self.here, self.site.place_of(located.url.url), located)
                 side.go_on()
-            case HearWhileGiving():
-                side.go_on(GivingNews(None, self._given, 0.0))
+            case ReceiveWhileUploading():
+                side.go_on(UploadProgress(None, self._given, 0.0))
             case TakeSignatures():
                 side.go_on(CollectedSignatures())
             case AskTakes():

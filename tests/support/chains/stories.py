@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from support.chains.small_datasets import add_slice, make_dataset, say
+from support.chains.small_datasets import add_info, add_slice, make_dataset
 
 from odfpy.chain.layout import DatasetLayout
 
@@ -25,7 +25,7 @@ class Chain:
         add_slice(layout, b"first")
         for kind, value in self.steps:
             if kind == "say":
-                say(layout, str(value) + str(layout.chain.state().sequence_number))
+                add_info(layout, str(value) + str(layout.chain.state().sequence_number))
             else:
                 add_slice(layout, bytes([value]), b"state" if value % 2 else None)
         return layout

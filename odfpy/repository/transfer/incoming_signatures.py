@@ -15,9 +15,9 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys, honoured_in
 from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
-    BLOCK,
-    HEAD,
+    BLOCK_SIGNATURES,
     HEAD_PATH,
+    HEAD_SIGNATURES,
     MAX_SIGNATURES,
     MAX_SIZE,
     MalformedSignature,
@@ -36,7 +36,7 @@ MOST_KEYS = 1000
 
 
 @dataclass
-class GivenSignatures:
+class IncomingSignatures:
     """What somebody brings to a dataset.
 
     Attributes:
@@ -69,7 +69,7 @@ class GivenSignatures:
         Raises:
             ForgedSignature, MalformedSignature: it is not what it should be.
         """
-        kind = HEAD if path == HEAD_PATH else BLOCK
+        kind = HEAD_SIGNATURES if path == HEAD_PATH else BLOCK_SIGNATURES
         signed = decode(data, kind, path)
         signed.check(kind, self.dataset_id, hashed.hash, hashed.block.sequence_number, path)
         self._signed.append((path, kind, hashed, signed))
@@ -147,5 +147,5 @@ def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, Sign
         said = honoured_in(source, dataset_id, [key])
         if said:
             files[revocations.path_of(key)] = revocations.encode(said)
-    kinds = {path: HEAD if path == HEAD_PATH else BLOCK for path in signed}
+    kinds = {path: HEAD_SIGNATURES if path == HEAD_PATH else BLOCK_SIGNATURES for path in signed}
     return files | {path: encode(one, kinds[path]) for path, one in signed.items() if one is not None}
