@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.dataset import Dataset
 from odfpy.client.html import table
-from odfpy.client.moments import Moment
+from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
-from odfpy.client.source import Source
+from odfpy.client.source import Backend
 from odfpy.errors import UsageError, did_you_mean
 from odfpy.query.dialects import dialect_named
 from odfpy.query.question import Query
@@ -57,7 +57,7 @@ class Connection:
         engine: which SQL is meant where nothing else is said.
     """
 
-    def __init__(self, source: Source, engine: str | None = None) -> None:
+    def __init__(self, source: Backend, engine: str | None = None) -> None:
         self._source = source
         self.engine = dialect_named(engine or _DEFAULT_ENGINE).name
         self._views = dialect_named(engine or _ENGINE_OF_VIEWS).name
@@ -73,7 +73,7 @@ class Connection:
         parameters: Sequence[Any] = (),
         *,
         engine: str | None = None,
-        as_at: Moment | None = None,
+        as_at: PointInTime | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Rows:
@@ -103,7 +103,7 @@ class Connection:
         parameters: Sequence[Any] = (),
         *,
         engine: str | None = None,
-        as_at: Moment | None = None,
+        as_at: PointInTime | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Rows:
@@ -161,7 +161,7 @@ def _check(text: Any, parameters: Any, limit: Any, timeout: Any) -> None:
         raise UsageError(f"A timeout of {timeout!r} makes no sense", hint="It is a number of seconds, more than 0.")
 
 
-def _source(place: Workspace | str | Path, token: str | None) -> Source:
+def _source(place: Workspace | str | Path, token: str | None) -> Backend:
     url = _URL.match(place) if isinstance(place, str) else None
     if url is None or not isinstance(place, str):
         return _local(place, token)
@@ -181,7 +181,7 @@ def _source(place: Workspace | str | Path, token: str | None) -> Source:
     )
 
 
-def _local(place: Workspace | str | Path, token: str | None) -> Source:
+def _local(place: Workspace | str | Path, token: str | None) -> Backend:
     from odfpy.client.local import LocalSource
     from odfpy.coordinator.workspace import Workspace
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from odfpy.client.html import cell, facts, sparkline, table
 from odfpy.client.lineage import Lineage
-from odfpy.client.moments import Instant, Moment, instant_text, moment_text
+from odfpy.client.moments import Instant, PointInTime, instant_text, moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
-from odfpy.client.source import Facts, Source
+from odfpy.client.source import Backend, DatasetFacts
 from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
@@ -28,7 +28,7 @@ class Dataset:
         name: the name that it was asked for by.
     """
 
-    def __init__(self, source: Source, name: str, engine: str) -> None:
+    def __init__(self, source: Backend, name: str, engine: str) -> None:
         self._source = source
         self._dialect = dialect_named(engine)
         self.name = name
@@ -36,7 +36,7 @@ class Dataset:
     # --- What it is ---
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> DatasetFacts:
         """All that is known of it without reading rows.
 
         Raises:
@@ -107,7 +107,7 @@ class Dataset:
         """
         return self._shown("odf_current", *map(self._dialect.literal, keys))
 
-    def at(self, moment: Moment) -> AsAt:
+    def at(self, moment: PointInTime) -> AsAt:
         """**As at**: what was known then.
 
         Args:
@@ -176,7 +176,7 @@ class Dataset:
 class AsAt(Rows):
     """What was known at a moment: the current state of the rows recorded until then."""
 
-    def __init__(self, dataset: Dataset, moment: Moment) -> None:
+    def __init__(self, dataset: Dataset, moment: PointInTime) -> None:
         dialect: Dialect = dataset._dialect  # noqa: SLF001  it is a part of it
         self._dataset = dataset
         self._moment = moment_text(moment, dialect)
@@ -193,7 +193,7 @@ class AsAt(Rows):
         return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(instant_text(time)))  # noqa: SLF001
 
 
-def _columns(found: Facts) -> str:
+def _columns(found: DatasetFacts) -> str:
     """The columns, those of the system in small print."""
     fields = found.schema.fields if found.schema else ()
     system = {*found.vocabulary.columns}

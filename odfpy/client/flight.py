@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import told
-from odfpy.client.source import Facts, Stream
+from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
@@ -95,7 +95,7 @@ class FlightSource(Remote):
         return without_user(self.url)
 
     @contextmanager
-    def ask(self, query: Query) -> Iterator[Stream]:
+    def ask(self, query: Query) -> Iterator[RowStream]:
         """See `Source`. Rows come as the server makes them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
         connected = self._connected(options, query.timeout)
@@ -105,27 +105,27 @@ class FlightSource(Remote):
                 reader = cursor.fetch_record_batch()
             yield _Cut(self, reader, query)
 
-    def datasets(self) -> list[Facts]:
+    def datasets(self) -> list[DatasetFacts]:
         """See `Source`: names are all that it tells."""
         with self._connected({}) as connection, self._told():
             tree = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
         return [
-            Facts(name=str(found["table_name"]))
+            DatasetFacts(name=str(found["table_name"]))
             for catalog in tree
             for schema in catalog["catalog_db_schemas"] or ()
             for found in schema["db_schema_tables"] or ()
         ]
 
-    def dataset(self, name: str) -> Facts:
+    def dataset(self, name: str) -> DatasetFacts:
         """See `Source`."""
         from odfpy.data.schemas.arrow import from_arrow
 
         dialect = dialect_named("datafusion")
         try:
             with self.ask(Query(f"SELECT * FROM {dialect.quoted(name)} LIMIT 0", dialect.name)) as stream:  # noqa: S608
-                return Facts(name=name, schema=from_arrow(stream.schema))
+                return DatasetFacts(name=name, schema=from_arrow(stream.schema))
         except SchemaError:  # it has no data yet
-            return Facts(name=name)
+            return DatasetFacts(name=name)
         except DatasetNotFound as error:
             names = [one.name for one in self.datasets()]
             hint = did_you_mean(name, names, otherwise=error.hint)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from odfpy.client.moments import Moment, moment_word
-from odfpy.client.source import Facts, Stream
+from odfpy.client.moments import PointInTime, moment_word
+from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
@@ -25,7 +25,7 @@ class LocalSource:
         """The folder by its name alone: what notebooks show goes to others."""
         return f"workspace {self.workspace.root.name}"
 
-    def ask(self, query: Query) -> AbstractContextManager[Stream]:
+    def ask(self, query: Query) -> AbstractContextManager[RowStream]:
         """See `Source`."""
         return self.workspace.query_service.run(query)
 
@@ -33,17 +33,17 @@ class LocalSource:
         """See `Source`."""
         return stored_rows(self.workspace.query_service.catalogue, query)
 
-    def as_at(self, query: Query, moment: Moment) -> Query:
+    def as_at(self, query: Query, moment: PointInTime) -> Query:
         """See `Source`."""
         from odfpy.query.pins import pinned_as_at
 
         return pinned_as_at(self.workspace.query_service.catalogue, query, moment_word(moment))
 
-    def datasets(self) -> list[Facts]:
+    def datasets(self) -> list[DatasetFacts]:
         """See `Source`."""
         return [_facts(summary) for summary in self.workspace.datasets()]
 
-    def dataset(self, name: str) -> Facts:
+    def dataset(self, name: str) -> DatasetFacts:
         """See `Source`."""
         state = self.workspace.state(name)
         info = state.info
@@ -66,8 +66,8 @@ class LocalSource:
         """There is nothing to give back: engines serve others, too, and stop by themselves."""
 
 
-def _facts(summary: DatasetSummary) -> Facts:
-    return Facts(
+def _facts(summary: DatasetSummary) -> DatasetFacts:
+    return DatasetFacts(
         name=str(summary.handle),
         id=str(summary.handle.id),
         kind=summary.kind.value,

@@ -30,7 +30,7 @@ _TARGET: Final = re.compile(r"\s*>\s*(\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MagicLine:
     """What the first line of a cell says.
 
     Attributes:
@@ -44,7 +44,7 @@ class Asked:
     rest: str = ""
 
 
-def read_line(line: str, *, is_cell: bool) -> Asked:
+def read_line(line: str, *, is_cell: bool) -> MagicLine:
     """Read what stands behind `%odf` or `%%odf`.
 
     Raises:
@@ -63,13 +63,13 @@ def read_line(line: str, *, is_cell: bool) -> Asked:
         options_are = ", ".join(f"--{one}" for one in _OPTIONS)
         raise UsageError(f"Not an option with its value: {rest}", hint=f"Options: {options_are}. %odf? tells more.")
     if not is_cell or not rest:
-        return Asked(options, None, rest)
+        return MagicLine(options, None, rest)
     target = _TARGET.fullmatch(rest)
     if target is None:
         raise UsageError(f"Not understood in the first line: {rest}", hint=f"{_USAGE}, and the query below it.")
     if not target.group(1).isidentifier():
         raise UsageError(f"Not a name of a variable: {target.group(1)}", hint="Write > and a name of Python's.")
-    return Asked(options, target.group(1))
+    return MagicLine(options, target.group(1))
 
 
 @magics_class

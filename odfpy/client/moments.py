@@ -13,7 +13,7 @@ from odfpy.query.dialects import Dialect
 Instant: TypeAlias = str | date | datetime | Timestamp
 """A time; one without a zone is in UTC, a day is its beginning."""
 
-Moment: TypeAlias = Instant | Multihash | int
+PointInTime: TypeAlias = Instant | Multihash | int
 """A system time, a block (its hash, a tag, a branch), or an offset."""
 
 
@@ -26,7 +26,7 @@ def instant_text(time: Instant) -> str:
     return str(_timestamp(time))
 
 
-def moment_text(moment: Moment, dialect: Dialect) -> str:
+def moment_text(moment: PointInTime, dialect: Dialect) -> str:
     """A moment as the argument of `odf_as_at`.
 
     Raises:
@@ -39,7 +39,7 @@ def moment_text(moment: Moment, dialect: Dialect) -> str:
     return dialect.literal(moment_word(moment))
 
 
-def moment_word(moment: Moment) -> str:
+def moment_word(moment: PointInTime) -> str:
     """A time, block, tag or offset as one writes it on the command line.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odfpy.client.moments import Moment
+from odfpy.client.moments import PointInTime
 from odfpy.errors import UsageError
 from odfpy.query.question import Query
 
@@ -25,7 +25,7 @@ class Remote:
         del query
         return None
 
-    def as_at(self, query: Query, moment: Moment) -> Query:
+    def as_at(self, query: Query, moment: PointInTime) -> Query:
         """See `Source`: nothing tells from here which blocks these are."""
         del query
         raise UsageError(

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from odfpy.chain.events import SetTransform
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.client.source import Facts
+from odfpy.client.source import DatasetFacts
 from odfpy.coordinator.lineage.lineage_tree import LineageTrees
 from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
 from odfpy.data.timestamp import Timestamp
@@ -18,7 +18,7 @@ from odfpy.http.client import HttpClient
 from odfpy.repository.places.http import http_dataset
 
 
-def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[Facts]) -> LineageNode:
+def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[DatasetFacts]) -> LineageNode:
     """A dataset and what it is derived from, as far as the server has it.
 
     Args:
@@ -36,7 +36,7 @@ def lineage_at(base: str, client: HttpClient, name: str, there: Sequence[Facts])
 class _Server:
     """The datasets of a server; what each is derived from is asked once."""
 
-    def __init__(self, base: str, client: HttpClient, there: Mapping[str, Facts]) -> None:
+    def __init__(self, base: str, client: HttpClient, there: Mapping[str, DatasetFacts]) -> None:
         self._base = base
         self._client = client
         self._there = there
@@ -56,7 +56,7 @@ class _Server:
         watermark = None if facts.watermark is None else Timestamp.parse(facts.watermark)
         return LineageNode(handle, DatasetKind(facts.kind), tuple(inputs), watermark)
 
-    def _inputs(self, facts: Facts) -> list[DatasetId]:
+    def _inputs(self, facts: DatasetFacts) -> list[DatasetId]:
         if facts.kind != DatasetKind.DERIVATIVE.value:
             return []
         layout = http_dataset(f"{self._base}/{quote(facts.name)}", self._client)

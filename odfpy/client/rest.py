@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import of_code
-from odfpy.client.source import Facts, Stream
+from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.codec.tree import TreeError, from_tree
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -89,7 +89,7 @@ class RestSource(Remote):
         return without_user(self.base)
 
     @contextmanager
-    def ask(self, query: Query) -> Iterator[Stream]:
+    def ask(self, query: Query) -> Iterator[RowStream]:
         """See `Source`. The answer is there as a whole."""
         dialect = dialect_named(query.dialect)
         asked = {
@@ -116,9 +116,9 @@ class RestSource(Remote):
                 raise (timed_out(query.timeout) if isinstance(error.__cause__, TimeoutError) else error) from error
         yield answer
 
-    def datasets(self) -> list[Facts]:
+    def datasets(self) -> list[DatasetFacts]:
         """See `Source`."""
-        found: list[Facts] = []
+        found: list[DatasetFacts] = []
         while True:
             url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
             response = self.client.get(url, max_size=_MOST_BYTES)
@@ -127,7 +127,7 @@ class RestSource(Remote):
             if len(page) < _PAGE:
                 return found
 
-    def dataset(self, name: str) -> Facts:
+    def dataset(self, name: str) -> DatasetFacts:
         """See `Source`."""
         try:
             facts = self._of(name, "", _facts)
@@ -217,9 +217,9 @@ def _table(tree: Any) -> pa.Table:
         raise ValueError(str(error)) from error
 
 
-def _facts(tree: Any) -> Facts:
+def _facts(tree: Any) -> DatasetFacts:
     watermark, description = tree["watermark"], tree.get("description")
-    return Facts(
+    return DatasetFacts(
         name=str(tree["name"]),
         id=str(tree["id"]),
         kind=str(tree["kind"]),
@@ -230,7 +230,7 @@ def _facts(tree: Any) -> Facts:
     )
 
 
-def _with_metadata(facts: Facts, tree: Any) -> Facts:
+def _with_metadata(facts: DatasetFacts, tree: Any) -> DatasetFacts:
     output = tree["output"]
     schema, vocabulary = output.get("schema"), output.get("vocab")
     if schema is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.client.html import cell, table
-from odfpy.client.source import Source
+from odfpy.client.source import Backend
 from odfpy.data.rows.plain_values import columns_of, plain
 from odfpy.query.question import Query
 
@@ -33,7 +33,7 @@ class Rows:
         query: the question.
     """
 
-    def __init__(self, source: Source, query: Query) -> None:
+    def __init__(self, source: Backend, query: Query) -> None:
         self._source = source
         self.query = query
 

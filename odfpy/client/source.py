@@ -14,14 +14,14 @@ from odfpy.query.question import Query
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.client.moments import Moment
+    from odfpy.client.moments import PointInTime
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
     from odfpy.query.stored_rows import StoredRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class DatasetFacts:
     """What is known of a dataset without reading its rows; None where the place does not tell.
 
     Attributes:
@@ -47,7 +47,7 @@ class Facts:
     description: str | None = None
 
 
-class Stream(Protocol):
+class RowStream(Protocol):
     """Rows as they come."""
 
     @property
@@ -58,20 +58,20 @@ class Stream(Protocol):
         """The rows."""
 
 
-class Source(Protocol):
+class Backend(Protocol):
     """A place with datasets that answers questions. Errors are those of the query service, of transfers or of HTTP."""
 
     @property
     def place(self) -> str:
         """Where it is, for people."""
 
-    def ask(self, query: Query) -> AbstractContextManager[Stream]:
+    def ask(self, query: Query) -> AbstractContextManager[RowStream]:
         """Begin to answer a query."""
 
     def stored_rows(self, query: Query) -> StoredRows | None:
         """The files in which the rows of a query lie as they are; None if there are none, or none here."""
 
-    def as_at(self, query: Query, moment: Moment) -> Query:
+    def as_at(self, query: Query, moment: PointInTime) -> Query:
         """The same query of datasets as they were.
 
         Raises:
@@ -79,10 +79,10 @@ class Source(Protocol):
             UsageError: this place cannot do that; the hint says what can be done.
         """
 
-    def datasets(self) -> list[Facts]:
+    def datasets(self) -> list[DatasetFacts]:
         """The datasets by name, without their schemas."""
 
-    def dataset(self, name: str) -> Facts:
+    def dataset(self, name: str) -> DatasetFacts:
         """One of them.
 
         Raises:

@@ -11,7 +11,18 @@ import struct
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from odfpy.codec.shape import Enumeration, Field, Integer, Leaf, OneOf, Record, Reference, Sequence, Shape, fields_of
+from odfpy.codec.shape import (
+    DatasetReference,
+    Enumeration,
+    Field,
+    Integer,
+    Leaf,
+    OneOf,
+    Record,
+    Sequence,
+    Shape,
+    fields_of,
+)
 from odfpy.codec.wire import ENUM_BITS, is_inline, slots_of
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
@@ -167,7 +178,7 @@ class _Reader:
                 return Multihash.from_bytes(self.sized(at))
             case Leaf(type_) if type_ is DatasetId:
                 return DatasetId.from_bytes(self.sized(at))
-            case Reference():
+            case DatasetReference():
                 return parse_ref(self.text(at))
             case Sequence(item):
                 return self._vector(item, at, depth)

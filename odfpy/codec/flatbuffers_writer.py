@@ -13,13 +13,13 @@ from typing import Any
 import flatbuffers
 
 from odfpy.codec.shape import (
+    DatasetReference,
     Enumeration,
     Field,
     Integer,
     Leaf,
     OneOf,
     Record,
-    Reference,
     Sequence,
     Shape,
     fields_of,
@@ -70,7 +70,7 @@ def _write_out_of_line(builder: _Builder, shape: Shape, value: Any) -> int:
     match shape:
         case Leaf(type_):
             return _LEAF_WRITERS[type_](builder, value)
-        case Reference():
+        case DatasetReference():
             return _write_text(builder, str(value))
         case Sequence(item):
             return _write_vector(builder, item, value)

@@ -39,7 +39,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class DatasetReference:
     """A dataset id or alias, written as text."""
 
 
@@ -75,7 +75,7 @@ class Record:
     type: type
 
 
-Shape: TypeAlias = Integer | Leaf | Reference | Enumeration | Sequence | OneOf | Record
+Shape: TypeAlias = Integer | Leaf | DatasetReference | Enumeration | Sequence | OneOf | Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def shape_of(*arms: Any) -> Shape:
     """
     arms = tuple(arm for hint in arms for arm in _arms(hint))
     if set(arms) == set(get_args(DatasetRef)):
-        return Reference()
+        return DatasetReference()
     if len(arms) > 1:
         return OneOf(arms)
     return _shape_of_one(arms[0])

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from odfpy.codec.shape import (
+    DatasetReference,
     Enumeration,
     Field,
     Integer,
     Leaf,
     OneOf,
     Record,
-    Reference,
     Sequence,
     Shape,
     fields_of,
@@ -84,7 +84,7 @@ def _write(shape: Shape, value: Any) -> Any:
             return value.value
         case Leaf(type_):
             return _LEAF_WRITERS[type_](value)
-        case Reference():
+        case DatasetReference():
             return str(value)
         case Integer():
             return value
@@ -145,7 +145,7 @@ def _read(shape: Shape, tree: Any, path: Path) -> Any:
             return tree
         case Leaf(type_):
             return _read_leaf(type_, tree, path)
-        case Reference():
+        case DatasetReference():
             return _read_text(parse_ref, tree, path)
 
 

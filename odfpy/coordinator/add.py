@@ -59,11 +59,11 @@ from odfpy.errors import (
 
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
 
-Check = Callable[[ChainState, "Planned"], tuple[str, ...]]
+Check = Callable[[ChainState, "PlannedDatasets"], tuple[str, ...]]
 """Lets the engine look at the queries of a dataset; returns remarks, raises what it refuses."""
 
 
-class Planned:
+class PlannedDatasets:
     """Datasets that the manifests of one `add` will make, next to those that are there.
 
     Attributes:
@@ -149,7 +149,7 @@ def add(
     """
     ordered = _in_order(storage, snapshots, replace_existing=replace_existing, may_lack_inputs=dry_run)
     with storage.editing():
-        planned = Planned(storage, may_lack_inputs=dry_run)
+        planned = PlannedDatasets(storage, may_lack_inputs=dry_run)
         steps = [_plan(storage, planned, snapshot, check, replace_existing=replace_existing) for snapshot in ordered]
         return [step.describe() if dry_run else step.carry_out(approve=approve) for step in steps]
 
@@ -244,7 +244,7 @@ class _Step:
 
 def _plan(
     storage: Storage,
-    planned: Planned,
+    planned: PlannedDatasets,
     snapshot: DatasetSnapshot,
     check: Check,
     *,
@@ -280,7 +280,7 @@ def _spoken_aloud(state: ChainState, root: Path) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _plan_new(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step:
+def _plan_new(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnapshot) -> _Step:
     storage.check_free(snapshot.name)
     key = KeyPair.generate()
     now = Timestamp.now()
@@ -293,7 +293,7 @@ def _plan_new(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> 
     return step
 
 
-def _plan_existing(storage: Storage, planned: Planned, snapshot: DatasetSnapshot) -> _Step | None:
+def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: DatasetSnapshot) -> _Step | None:
     """Append what the manifest changes; history stays."""
     try:
         dataset = storage.get(snapshot.name)
@@ -366,7 +366,7 @@ def _add_if_new(new: NewBlocks, event: MetadataEvent, now: Timestamp) -> None:
         return
 
 
-def _events(snapshot: DatasetSnapshot, planned: Planned) -> Iterable[MetadataEvent]:
+def _events(snapshot: DatasetSnapshot, planned: PlannedDatasets) -> Iterable[MetadataEvent]:
     kinds = [type(event) for event in snapshot.metadata]
     if snapshot.kind is DatasetKind.DERIVATIVE and SetTransform not in kinds:
         raise UsageError("a derivative dataset needs a SetTransform", hint="`odf new --derivative NAME` shows one.")
@@ -376,7 +376,7 @@ def _events(snapshot: DatasetSnapshot, planned: Planned) -> Iterable[MetadataEve
         yield _normalized(event, planned, snapshot.name)
 
 
-def _normalized(event: MetadataEvent, planned: Planned, name: DatasetAlias) -> MetadataEvent:
+def _normalized(event: MetadataEvent, planned: PlannedDatasets, name: DatasetAlias) -> MetadataEvent:
     """The event as it is stored: inputs by id with an alias, queries as steps."""
     if isinstance(event, SetTransform):
         inputs = tuple(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.chain.references import ReferenceKind
-    from odfpy.coordinator.add import Planned
+    from odfpy.coordinator.add import PlannedDatasets
     from odfpy.coordinator.branches.branches import BranchDiff, MergeResult
     from odfpy.coordinator.ingest.source_actions import KnownSource
     from odfpy.coordinator.ingest.source_report import SourceReport
@@ -374,7 +374,7 @@ class Catalog:
     def _state_of(self, dataset_id: DatasetId) -> ChainState:
         return self.storage.get(dataset_id).state
 
-    def _check(self, state: ChainState, planned: Planned) -> tuple[str, ...]:
+    def _check(self, state: ChainState, planned: PlannedDatasets) -> tuple[str, ...]:
         from odfpy.coordinator.transform.checks import check_sources, check_transform
 
         if state.set_transform is None:

@@ -32,7 +32,7 @@ _TURN = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class FollowPace:
     """How often to look.
 
     Attributes:
@@ -54,7 +54,10 @@ class Follow:
     """Some datasets of a workspace that follow others until somebody presses Ctrl-C."""
 
     def __init__(
-        self, workspace: Workspace, pull: Callable[[Sequence[str]], Iterator[PullResult]], pace: Pace | None = None
+        self,
+        workspace: Workspace,
+        pull: Callable[[Sequence[str]], Iterator[PullResult]],
+        pace: FollowPace | None = None,
     ) -> None:
         """
         Args:
@@ -64,7 +67,7 @@ class Follow:
         """
         self._workspace = workspace
         self._pull = pull
-        self._pace = pace or Pace()
+        self._pace = pace or FollowPace()
         self._news: dict[DatasetId, None] = {}  # each once, however often a server tells it
         self._has_news = threading.Event()
         self._end = threading.Event()

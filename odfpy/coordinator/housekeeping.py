@@ -15,7 +15,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.maintenance.batch import Batch
+    from odfpy.coordinator.maintenance.batch import BatchVerifier
     from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
     from odfpy.coordinator.maintenance.gc import GcReport
     from odfpy.coordinator.maintenance.repair import Repair
@@ -85,7 +85,7 @@ class Housekeeping(Catalog):
         datasets = lineage.in_order(datasets, with_inputs=recursive)
         engine_for = None if integrity_only else lambda transform: self.engines.get(transform.engine)
 
-        def reports(batch: Batch | None) -> Iterator[VerifyReport]:
+        def reports(batch: BatchVerifier | None) -> Iterator[VerifyReport]:
             for dataset in datasets:
                 mending = self._repaired(dataset, progress) if repair else None
                 report = verify(
@@ -108,11 +108,11 @@ class Housekeeping(Catalog):
 
         return reports(None) if not against_batch else self._with_batch(reports)
 
-    def _with_batch(self, reports: Callable[[Batch | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
+    def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
         """Reports with second opinions; the engine that gives them ends with the last one."""
-        from odfpy.coordinator.maintenance.batch import Batch
+        from odfpy.coordinator.maintenance.batch import BatchVerifier
 
-        batch = Batch(self.storage, self.config)
+        batch = BatchVerifier(self.storage, self.config)
         try:
             yield from reports(batch)
         finally:

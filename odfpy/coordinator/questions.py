@@ -89,7 +89,7 @@ class Questions(Housekeeping):
             CannotExport: the format has no such columns.
         """
         from odfpy.coordinator.reading.export import ExportOptions, export
-        from odfpy.coordinator.reading.export_place import Place
+        from odfpy.coordinator.reading.export_place import ExportTarget
         from odfpy.coordinator.reading.projections import moment, table_of
         from odfpy.data.rows.files import RowFileOptions
         from odfpy.query.dialects import dialect_named
@@ -110,7 +110,7 @@ class Questions(Housekeeping):
                     hint="Write odf_current('name') or odf_as_at('name', ...) in it.",
                 )
             query = Query(sql or "", dialect_named(engine or "spark").name)
-        place = Place.of(to, is_folder=bool(partition_by) or rows_per_file is not None)
+        place = ExportTarget.of(to, is_folder=bool(partition_by) or rows_per_file is not None)
         options = ExportOptions(
             place=place,
             files=files or RowFileOptions.of(place.to.name),

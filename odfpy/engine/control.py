@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut
 
 if TYPE_CHECKING:
-    from odfpy.engine.worker.messages import Progress
+    from odfpy.engine.worker.messages import JobProgress
 
 _STOPPED = "The query was stopped"
 
@@ -25,7 +25,7 @@ class Control:
     def __init__(
         self,
         timeout: float | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[JobProgress], None] | None = None,
         *,
         within: Control | None = None,
     ) -> None:
@@ -37,7 +37,7 @@ class Control:
             within: something larger; when that is stopped, so is this.
         """
         inherited = None if within is None else within.on_progress
-        self.on_progress: Callable[[Progress], None] | None = on_progress or inherited
+        self.on_progress: Callable[[JobProgress], None] | None = on_progress or inherited
         self._within = within
         self._lock = threading.Lock()
         self._why: OdfError | None = None

@@ -136,9 +136,9 @@ class EngineRegistry:
         """
         if self._apart is None:
             return None
-        from odfpy.engine.datafusion.apart import Apart, fork_server
+        from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
 
-        return Apart(fork_server(self._apart), request, control)
+        return IsolatedQuery(fork_server(self._apart), request, control)
 
     def only_confined(self) -> EngineRegistry:
         """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""

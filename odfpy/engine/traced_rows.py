@@ -14,10 +14,10 @@ from odfpy.engine.ipc import write_stream
 from odfpy.engine.output import OutputForm
 from odfpy.engine.tracing import BRANCH, INPUT, OFFSET, WANTED, WAY, WEIGHT
 
-Key: TypeAlias = tuple[str, ...]
+RowKey: TypeAlias = tuple[str, ...]
 """What tells rows apart: the values of their columns, in the form that they have in a slice."""
 
-Source: TypeAlias = tuple[int, int, int]
+SourceRow: TypeAlias = tuple[int, int, int]
 """A row of an input: the number of the input, the offset there, and the branch that it came through, or -1."""
 
 _ANSWER: Final = pa.schema(
@@ -26,7 +26,7 @@ _ANSWER: Final = pa.schema(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TraceTarget:
     """Rows of an output.
 
     Attributes:
@@ -37,10 +37,10 @@ class Wanted:
 
     form: OutputForm
     rows: pa.Table
-    numbers: Mapping[tuple[Key, int], Sequence[int]]
+    numbers: Mapping[tuple[RowKey, int], Sequence[int]]
 
     @classmethod
-    def read(cls, path: str, form: OutputForm) -> Wanted:
+    def read(cls, path: str, form: OutputForm) -> TraceTarget:
         """The rows of a request; columns that they do not have yet are NULL."""
         with open_parquet(path) as file:
             table = file.read()
@@ -52,7 +52,7 @@ class Wanted:
             for field in fields
         ]
         rows = pa.Table.from_arrays(arrays, names=[field.name for field in fields])
-        numbers: defaultdict[tuple[Key, int], list[int]] = defaultdict(list)
+        numbers: defaultdict[tuple[RowKey, int], list[int]] = defaultdict(list)
         at = zip(table.column(WANTED).to_pylist(), table.column(WEIGHT).to_pylist(), strict=True)
         keys = (key for batch in rows.to_batches() for key in keys_of(batch.columns))
         for key, (number, weight) in zip(keys, at, strict=True):
@@ -60,12 +60,12 @@ class Wanted:
         return cls(form, rows, numbers)
 
 
-def keys_of(columns: Iterable[pa.Array]) -> Iterable[Key]:
+def keys_of(columns: Iterable[pa.Array]) -> Iterable[RowKey]:
     """What tells rows apart of which the columns are given."""
     return zip(*([repr(value) for value in array.to_pylist()] for array in columns), strict=True)
 
 
-def write_answer(path: str, ways: Mapping[int, Sequence[Sequence[Source]]]) -> int:
+def write_answer(path: str, ways: Mapping[int, Sequence[Sequence[SourceRow]]]) -> int:
     """Write what rows are made of.
 
     Args:

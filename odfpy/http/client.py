@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, BinaryIO
 
 from odfpy.errors import OdfError
-from odfpy.http.connection import Connection, hint, may_pass, reason
+from odfpy.http.connection import HttpConnection, hint, may_pass, reason
 from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, Target, follow, parse_url, without_user
 
@@ -47,7 +47,7 @@ class HttpResponse(io.RawIOBase):
     def __init__(
         self,
         client: HttpClient,
-        connection: Connection,
+        connection: HttpConnection,
         raw: http.client.HTTPResponse,
         target: Target,
         max_size: int | None,
@@ -187,7 +187,7 @@ class HttpClient:
         self.admit = admit
         self.nearest = nearest
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[HttpConnection] = []
         weakref.finalize(self, _close_all, self._idle)
 
     def get(
@@ -277,7 +277,7 @@ class HttpClient:
         with self._lock:
             _close_all(self._idle)
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: HttpConnection) -> None:
         """Take back a connection that has no answer in progress."""
         with self._lock:
             self._idle.append(connection)
@@ -340,10 +340,10 @@ class HttpClient:
             failure = self.interrupted if may_pass(error) else self.error
             raise failure(f"{problem}: {reason(error)}", hint=hint(error)) from error
 
-    def _connect(self, origin: Origin) -> Connection:
-        return Connection(origin, timeout=self.timeout, tls=lambda: self._tls, error=self.error)
+    def _connect(self, origin: Origin) -> HttpConnection:
+        return HttpConnection(origin, timeout=self.timeout, tls=lambda: self._tls, error=self.error)
 
-    def _take(self, origin: Origin) -> Connection | None:
+    def _take(self, origin: Origin) -> HttpConnection | None:
         with self._lock:
             for at in reversed(range(len(self._idle))):
                 if self._idle[at].origin == origin:
@@ -356,6 +356,6 @@ class HttpClient:
         return ssl.create_default_context()
 
 
-def _close_all(connections: list[Connection]) -> None:
+def _close_all(connections: list[HttpConnection]) -> None:
     while connections:
         connections.pop().close()

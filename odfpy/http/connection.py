@@ -25,7 +25,7 @@ _BLOCK = 256 * 1024
 _HEADERS = {"User-Agent": "odfpy", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
-class Connection:
+class HttpConnection:
     """A connection to an origin, directly or through the proxy that the environment names.
 
     Attributes:
@@ -129,7 +129,7 @@ class _PacedResponse(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         self._left = b""
-        self._paced = Paced(self.fp.detach())
+        self._paced = MinimumRateReader(self.fp.detach())
         self.fp = io.BufferedReader(self._paced)
 
     def begin(self) -> None:
@@ -148,7 +148,7 @@ class _PacedResponse(http.client.HTTPResponse):
         super()._close_conn()  # type: ignore[misc]
 
 
-class Paced(io.RawIOBase):
+class MinimumRateReader(io.RawIOBase):
     """Bytes from a socket that may come slowly, but not too slowly. Only the time spent waiting for them counts.
 
     Attributes:

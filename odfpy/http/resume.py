@@ -37,7 +37,7 @@ class TransferInterrupted(TransferError, code="E614"):
     """A connection broke off, or nothing came in time; another try may succeed."""
 
 
-class Download(io.RawIOBase):
+class ResumableDownload(io.RawIOBase):
     """The bytes of a document, over as many connections as it takes. Close it after use.
 
     Errors are those of the client, and `TransferError` where all tries have failed.

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
 
-Path = Literal["chain", "slices", "spark", "datafusion"]
+AnswerPath = Literal["chain", "slices", "spark", "datafusion"]
 """How a query was answered: from the metadata chain, from the slices themselves, or by an engine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class QueryInput:
     """A dataset that a query has read, and as of which block.
 
     Attributes:
@@ -38,7 +38,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedQuery:
     """What a query would give.
 
     Attributes:
@@ -46,7 +46,7 @@ class Prepared:
     """
 
     schema: pa.Schema
-    inputs: tuple[Input, ...]
+    inputs: tuple[QueryInput, ...]
     num_parameters: int = 0
 
 
@@ -60,7 +60,7 @@ class Answer:
     """
 
     def __init__(
-        self, rows: RowStream, inputs: tuple[Input, ...], path: Path, control: Control, resources: ExitStack
+        self, rows: RowStream, inputs: tuple[QueryInput, ...], path: AnswerPath, control: Control, resources: ExitStack
     ) -> None:
         self.schema = rows.schema
         self.inputs = inputs

@@ -10,7 +10,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue, UsageError
 from odfpy.query.plan import plan
 from odfpy.query.question import Query
-from odfpy.query.references import AtBlock, AtTime, Moment
+from odfpy.query.references import AtBlock, AtTime, PointInTime
 from odfpy.query.registry import Catalogue
 
 
@@ -43,7 +43,7 @@ def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:
     return replace(query, pins={**pins, **query.pins})
 
 
-def _moment(text: str) -> Moment:
+def _moment(text: str) -> PointInTime:
     try:
         return AtTime(Timestamp.parse(text))
     except InvalidValue:

@@ -27,16 +27,16 @@ from odfpy.errors import (
     WrongProjection,
     did_you_mean,
 )
-from odfpy.query.answer import Input, Path
+from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
 from odfpy.query.direct import output_schema
 from odfpy.query.question import Query
-from odfpy.query.references import Reference, Shown, find_projections
+from odfpy.query.references import LogView, TableReference, find_projections
 from odfpy.query.registry import Catalogue, Dataset
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.scan import Scan, scan
 from odfpy.query.simple import Simple, simple_query
-from odfpy.query.tables import Named, named_tables
+from odfpy.query.tables import NamedTable, named_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,12 +67,12 @@ class Plan:
     dialect: Dialect
     text: str
     shown: str
-    tables: tuple[tuple[Reference, Resolved], ...]
+    tables: tuple[tuple[TableReference, Resolved], ...]
     is_explained: bool = False
     num_parameters: int = 0
 
     @property
-    def inputs(self) -> tuple[Input, ...]:
+    def inputs(self) -> tuple[QueryInput, ...]:
         """The datasets that are read, each once of a block, in the order in which the query names them."""
         names = (reference.dataset if "@" in reference.dataset else "" for reference, _ in self.tables)
         inputs = (replace(one.input, name=name) for name, (_, one) in zip(names, self.tables, strict=True))
@@ -111,21 +111,21 @@ class Plan:
         return min((most for most in limits if most is not None), default=None)
 
     @cached_property
-    def path(self) -> Path:
+    def path(self) -> AnswerPath:
         """By what way it is answered."""
-        if self.simple is not None and self.simple.totals and self.tables[0][0].shown is Shown.LOG:
+        if self.simple is not None and self.simple.totals and self.tables[0][0].shown is LogView.LOG:
             return "chain" if self.tables[0][1].state.schema is not None else self._engine
         return "slices" if self.columns is not None else self._engine
 
     @property
-    def _engine(self) -> Path:
+    def _engine(self) -> AnswerPath:
         return "spark" if self.dialect.name == "spark" else "datafusion"
 
     def sql_tables(self) -> tuple[SqlTable, ...]:
         """What an engine reads."""
         return tuple(one.table() for one in self.scans)
 
-    def place(self, reference: Reference) -> str:
+    def place(self, reference: TableReference) -> str:
         """Where a table stands in the text, for messages; nothing for one that is named in several places."""
         return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
 
@@ -182,19 +182,19 @@ def _plan(catalogue: Catalogue, query: Query, *, is_bound: bool) -> Plan:
     _check_reads(shown)
     plain, projections = find_projections(shown, dialect)
     finder = _Finder(catalogue, query, SourceText(shown))
-    tables = [(one, finder.found(Named(one.dataset, one.start, one.end))) for one in projections]
+    tables = [(one, finder.found(NamedTable(one.dataset, one.start, one.end))) for one in projections]
     named = named_tables(plain, dialect.sqlglot)
     taken = {one.table for one in projections}
     missed = taken.difference(name.text for name in named)
     if missed and dialect.tree(plain) is not None:
         raise _no_table(next(one for one in projections if one.table in missed), finder.source)
     others = [one for one in named if one.text not in taken]
-    looked_up = [(Reference(one.text, one.text), finder.look(one)) for one in others]
+    looked_up = [(TableReference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
 
 
-def _no_table(projection: Reference, source: SourceText) -> WrongProjection:
+def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:
     written = source.text[projection.start : projection.end]
     return WrongProjection(
         f"A dataset as it was is a table, and no value{source.at(projection.start, projection.end)}",
@@ -241,7 +241,7 @@ class _Finder:
     query: Query
     source: SourceText
 
-    def look(self, named: Named) -> Resolved | None:
+    def look(self, named: NamedTable) -> Resolved | None:
         """The dataset of a name; None for names that may be of something else, and for those the query defines."""
         try:
             dataset = self._dataset(named.text)
@@ -251,7 +251,7 @@ class _Finder:
             return None
         return self._resolved(dataset, named)
 
-    def found(self, named: Named) -> Resolved:
+    def found(self, named: NamedTable) -> Resolved:
         """The dataset of a name that can be nothing else."""
         try:
             dataset = self._dataset(named.text)
@@ -262,12 +262,12 @@ class _Finder:
     def _dataset(self, name: str) -> Dataset:
         return self.catalogue.find(self.query.names.get(name, name))
 
-    def _resolved(self, dataset: Dataset, named: Named) -> Resolved:
+    def _resolved(self, dataset: Dataset, named: NamedTable) -> Resolved:
         query = self.query
         pin = query.blocks.get(named.text) if "@" in named.text else query.pins.get(dataset.handle.id)
         return resolve(self.catalogue, dataset, pin)
 
-    def _unknown(self, named: Named) -> UnknownTable:
+    def _unknown(self, named: NamedTable) -> UnknownTable:
         where = self.source.at(named.start, named.end) if named.end else ""
         names = [*self.query.names, *self.catalogue.names()]
         otherwise = f"{self.catalogue.listing}; files are not read by path."

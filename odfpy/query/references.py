@@ -34,7 +34,7 @@ _FORMS: Final = {
 }
 
 
-class Shown(Enum):
+class LogView(Enum):
     """What of a log a table shows."""
 
     LOG = "changelog"
@@ -68,11 +68,11 @@ class AtOffset:
     offset: int
 
 
-Moment = AtTime | AtBlock | AtOffset
+PointInTime = AtTime | AtBlock | AtOffset
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class TableReference:
     """A dataset in a query.
 
     Attributes:
@@ -88,15 +88,15 @@ class Reference:
 
     table: str
     dataset: str
-    shown: Shown = Shown.LOG
-    at: Moment | None = None
+    shown: LogView = LogView.LOG
+    at: PointInTime | None = None
     of: Timestamp | None = None
     keys: tuple[str, ...] | None = None
     start: int = 0
     end: int = 0
 
 
-def find_projections(text: str, dialect: Dialect) -> tuple[str, list[Reference]]:
+def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableReference]]:
     """A query with names in the place of temporal projections, and what these names stand for.
 
     Raises:
@@ -108,7 +108,7 @@ def find_projections(text: str, dialect: Dialect) -> tuple[str, list[Reference]]
         tokens = dialect.tokens(text)
     except TokenError:
         return text, []  # the engine says what is wrong
-    found: list[Reference] = []
+    found: list[TableReference] = []
     at = 0
     plain = text
     while at < len(tokens):
@@ -150,7 +150,7 @@ class _Reader:
 
     # --- odf_...( ) ---
 
-    def call(self) -> Reference | None:
+    def call(self) -> TableReference | None:
         """`odf_current('ds')` and the like."""
         name = self._token(0)
         if name is None or not name.text.lower().startswith(_PREFIX) or not _is([self._token(1)], "L_PAREN"):
@@ -171,7 +171,7 @@ class _Reader:
                 name,
                 f"Write {_FORMS[function]}.",
             )
-        shown = Shown.LOG if function == "odf_changelog" else Shown.STATE
+        shown = LogView.LOG if function == "odf_changelog" else LogView.STATE
         at = self._moment(rest[0]) if function in ("odf_as_at", "odf_as_at_of") else None
         of = self._time(rest[-1]) if function in ("odf_as_of", "odf_as_at_of") else None
         keys = tuple(map(self._name, rest)) if function == "odf_current" and rest else None
@@ -197,7 +197,7 @@ class _Reader:
 
     # --- ds TIMESTAMP AS OF ---
 
-    def time_travel(self) -> Reference | None:
+    def time_travel(self) -> TableReference | None:
         """`ds TIMESTAMP AS OF '...'` and `ds VERSION AS OF '...'`."""
         before = self._tokens[self._first - 1 : self._first] if self._first else []
         if not _is_name([self._token(0)]) or _is(before, "DOT"):
@@ -220,12 +220,12 @@ class _Reader:
             )
         self.at += ahead + 3 + len(value)
         if words[0] in ("timestamp", "system_time"):
-            moment: Moment = AtTime(self._time(value))
+            moment: PointInTime = AtTime(self._time(value))
         elif _is(value, "NUMBER"):
             moment = AtOffset(self._number(value))
         else:
             moment = AtBlock(self._name(value))
-        return self._reference(".".join(part.text for part in parts), Shown.STATE, moment, None, None)
+        return self._reference(".".join(part.text for part in parts), LogView.STATE, moment, None, None)
 
     def _constant(self, ahead: int) -> list[Token]:
         token, after = self._token(ahead), self._token(ahead + 1)
@@ -243,7 +243,7 @@ class _Reader:
             raise self._wrong("A name is expected", argument[0], _CONSTANTS)
         return ".".join(token.text for token in parts)
 
-    def _moment(self, argument: Sequence[Token]) -> Moment:
+    def _moment(self, argument: Sequence[Token]) -> PointInTime:
         """A time, an offset, or a block; a text that is a time is a time."""
         if _is(argument, "NUMBER"):
             return AtOffset(self._number(argument))
@@ -276,10 +276,10 @@ class _Reader:
     # --- Tokens ---
 
     def _reference(
-        self, dataset: str, shown: Shown, at: Moment | None, of: Timestamp | None, keys: tuple[str, ...] | None
-    ) -> Reference:
+        self, dataset: str, shown: LogView, at: PointInTime | None, of: Timestamp | None, keys: tuple[str, ...] | None
+    ) -> TableReference:
         start, end = self._tokens[self._first].start, self._tokens[self.at - 1].end + 1
-        return Reference(self._table, dataset, shown, at, of, keys, start, end)
+        return TableReference(self._table, dataset, shown, at, of, keys, start, end)
 
     def _token(self, ahead: int) -> Token | None:
         return self._tokens[self.at + ahead] if self.at + ahead < len(self._tokens) else None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError
 from odfpy.query.plan import Plan, plan
-from odfpy.query.references import AtBlock, Moment
+from odfpy.query.references import AtBlock, PointInTime
 from odfpy.query.service import QueryService
 from odfpy.query.wire.request import Request
 
@@ -106,7 +106,7 @@ def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
     yield from _Reader(planned).problems(tree)
 
 
-def _may_move(moment: Moment | None) -> bool:
+def _may_move(moment: PointInTime | None) -> bool:
     """Whether a moment is a block by a name that may be that of another one tomorrow."""
     return isinstance(moment, AtBlock) and not _FULL_HASH.fullmatch(moment.text)
 

@@ -16,8 +16,8 @@ from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen, UsageError
-from odfpy.query.answer import Input
-from odfpy.query.references import AtBlock, AtOffset, AtTime, Moment
+from odfpy.query.answer import QueryInput
+from odfpy.query.references import AtBlock, AtOffset, AtTime, PointInTime
 from odfpy.query.registry import Catalogue, Dataset
 from odfpy.query.statistics import last_row_at, system_times
 
@@ -46,20 +46,20 @@ class Resolved:
         return str(self.dataset.handle.alias)
 
     @property
-    def input(self) -> Input:
+    def input(self) -> QueryInput:
         """As an answer names it."""
-        return Input(self.dataset.handle.id, self.dataset.handle.alias, self.head)
+        return QueryInput(self.dataset.handle.id, self.dataset.handle.alias, self.head)
 
     @cached_property
     def blocks(self) -> list[HashedBlock]:
         """Its blocks up to that one, oldest first."""
         return self.dataset.chain.in_order(self.head)
 
-    def whole(self) -> Cut:
+    def whole(self) -> HistoryPrefix:
         """All of it."""
-        return Cut(self.state, slices_of(self.blocks), 0)
+        return HistoryPrefix(self.state, slices_of(self.blocks), 0)
 
-    def cut(self, moment: Moment | None, where: str) -> Cut:
+    def cut(self, moment: PointInTime | None, where: str) -> HistoryPrefix:
         """As at a moment.
 
         Args:
@@ -87,14 +87,14 @@ class Resolved:
             case AtOffset(offset):
                 return self._up_to_offset(offset)
 
-    def _up_to_block(self, block: Multihash) -> Cut:
+    def _up_to_block(self, block: Multihash) -> HistoryPrefix:
         numbers = {one.hash: at for at, one in enumerate(self.blocks)}
         if block in numbers:
             return self._first(numbers[block] + 1)
         other = self.catalogue.at(self.dataset, block)  # of a history that was left
-        return Cut(other.state, slices_of(other.chain.in_order(block)), 0)
+        return HistoryPrefix(other.state, slices_of(other.chain.in_order(block)), 0)
 
-    def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> Cut:
+    def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> HistoryPrefix:
         """Rows are recorded no later than their block; after a compaction, some of them long before."""
         for at, one in enumerate(self.blocks[len(known) :], start=len(known)):
             data = new_data_of(one.block.event)
@@ -110,24 +110,24 @@ class Resolved:
             known = self.blocks[: at + 1]
         return self._first(len(known))
 
-    def _up_to_offset(self, offset: int) -> Cut:
+    def _up_to_offset(self, offset: int) -> HistoryPrefix:
         for at, one in enumerate(self.blocks):
             data = new_data_of(one.block.event)
             if data is not None and data.offset_interval.end >= offset:
                 return self._first(at + 1, offset if offset < data.offset_interval.end else None)
         return self.whole()
 
-    def _first(self, count: int, last_offset: int | None = None) -> Cut:
+    def _first(self, count: int, last_offset: int | None = None) -> HistoryPrefix:
         """So many blocks from the beginning, and of the last slice the rows up to an offset."""
         if count == len(self.blocks) and last_offset is None:
             return self.whole()
         state = sum_up(self.blocks[:count])
         later = len(slices_of(self.blocks[count:]))
-        return Cut(state, slices_of(self.blocks[:count]), later, last_offset)
+        return HistoryPrefix(state, slices_of(self.blocks[:count]), later, last_offset)
 
 
 @dataclass(frozen=True)
-class Cut:
+class HistoryPrefix:
     """The beginning of a history.
 
     Attributes:

@@ -9,8 +9,8 @@ from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import Projection, SqlTable
 from odfpy.errors import SchemaError, WrongProjection, did_you_mean
-from odfpy.query.references import AtBlock, AtOffset, AtTime, Reference, Shown
-from odfpy.query.resolve import Cut, Resolved
+from odfpy.query.references import AtBlock, AtOffset, AtTime, LogView, TableReference
+from odfpy.query.resolve import HistoryPrefix, Resolved
 from odfpy.query.statistics import event_times, has_only_appends
 
 
@@ -28,9 +28,9 @@ class Scan:
         pruned: how many slices are not read, by reason.
     """
 
-    reference: Reference
+    reference: TableReference
     resolved: Resolved
-    cut: Cut
+    cut: HistoryPrefix
     slices: list[SliceOfBlock]
     paths: list[Path]
     projection: Projection | None
@@ -81,7 +81,7 @@ class Scan:
         return lines + [f"  not read: {count}, {reason}" for reason, count in pruned.items() if count]
 
 
-def scan(reference: Reference, resolved: Resolved, where: str) -> Scan:
+def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
     """Find out what is read for a table.
 
     Args:
@@ -96,7 +96,7 @@ def scan(reference: Reference, resolved: Resolved, where: str) -> Scan:
     cut = resolved.cut(reference.at, where)
     pruned = {"later than what is asked for": cut.later}
     paths = slice_paths(resolved.dataset.layout.data, cut.slices)
-    if reference.shown is Shown.LOG:
+    if reference.shown is LogView.LOG:
         return Scan(reference, resolved, cut, cut.slices, paths, None, pruned)
     vocabulary = cut.state.vocab
     _check_key(reference, cut, where)
@@ -116,7 +116,7 @@ def scan(reference: Reference, resolved: Resolved, where: str) -> Scan:
     return Scan(reference, resolved, cut, slices, paths, projection, pruned)
 
 
-def _check_key(reference: Reference, cut: Cut, where: str) -> None:
+def _check_key(reference: TableReference, cut: HistoryPrefix, where: str) -> None:
     names = [field.name for field in cut.state.schema.fields] if cut.state.schema is not None else []
     for name in reference.keys or ():
         if name not in names:
@@ -124,7 +124,7 @@ def _check_key(reference: Reference, cut: Cut, where: str) -> None:
             raise WrongProjection(f"{reference.dataset} has no column `{name}` to be a key{where}", hint=hint)
 
 
-def _form(reference: Reference, projection: Projection | None) -> str:
+def _form(reference: TableReference, projection: Projection | None) -> str:
     match reference.at:
         case AtTime(time):
             moment = f" as at {time}"

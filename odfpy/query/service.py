@@ -13,7 +13,7 @@ from odfpy.engine.contract import SqlRequest
 from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import scanned
-from odfpy.query.answer import Answer, Input, Prepared
+from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
 from odfpy.query.question import Query
@@ -22,7 +22,7 @@ from odfpy.query.registry import Catalogue
 if TYPE_CHECKING:
     from odfpy.engine.row_stream import RowStream
 
-__all__ = ["Answer", "Control", "Input", "Prepared", "Query", "QueryService"]
+__all__ = ["Answer", "Control", "PreparedQuery", "Query", "QueryInput", "QueryService"]
 
 
 class QueryService:
@@ -58,7 +58,7 @@ class QueryService:
             stack.callback(rows.close)
             return Answer(rows, found.inputs, found.path, control, stack.pop_all())
 
-    def prepare(self, query: Query) -> Prepared:
+    def prepare(self, query: Query) -> PreparedQuery:
         """What a query would give; it is planned and not run. Parameters without a value are null.
 
         Raises as `run` does.
@@ -68,7 +68,7 @@ class QueryService:
             control = stack.enter_context(Control(query.timeout))
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
             stack.callback(rows.close)
-            return Prepared(rows.schema, found.inputs, found.num_parameters)
+            return PreparedQuery(rows.schema, found.inputs, found.num_parameters)
 
     def explain(self, query: Query) -> str:
         """How a query is answered, for people: by what way, from which slices, and which are not opened.

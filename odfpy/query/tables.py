@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTable:
     """A name in a query.
 
     Attributes:
@@ -27,7 +27,7 @@ class Named:
     is_sure: bool = False
 
 
-def named_tables(query: str, dialect: str) -> list[Named]:
+def named_tables(query: str, dialect: str) -> list[NamedTable]:
     """Names of the tables in a query, each once, in the order they appear.
 
     Names that the query itself defines (`WITH`) may be among them. Text that sqlglot does not parse may be right all
@@ -41,13 +41,13 @@ def named_tables(query: str, dialect: str) -> list[Named]:
     try:
         statements = sqlglot.parse(query, dialect=dialect)
     except (ParseError, RecursionError):
-        return [Named(name) for name in _names_in_place_of_tables(query, dialect)]
+        return [NamedTable(name) for name in _names_in_place_of_tables(query, dialect)]
     except SqlglotError:
         return []
     trees = [statement for statement in statements if statement]
     defined = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
     is_query = all(isinstance(tree, exp.Query) for tree in trees)
-    names: dict[str, Named] = {}
+    names: dict[str, NamedTable] = {}
     for tree in trees:
         for table in tree.find_all(exp.Table):
             named = _named(table, defined, is_query=is_query)
@@ -55,14 +55,14 @@ def named_tables(query: str, dialect: str) -> list[Named]:
     return list(names.values())
 
 
-def _named(table: exp.Table, defined: set[str], *, is_query: bool) -> Named:
+def _named(table: exp.Table, defined: set[str], *, is_query: bool) -> NamedTable:
     from sqlglot import exp
 
     parts = table.parts
     name = ".".join(part.name for part in parts)
     is_sure = is_query and all(isinstance(part, exp.Identifier) for part in parts) and name.lower() not in defined
     first, last = parts[0].meta, parts[-1].meta
-    return Named(name, first.get("start", 0), last.get("end", -1) + 1, is_sure and bool(name))
+    return NamedTable(name, first.get("start", 0), last.get("end", -1) + 1, is_sure and bool(name))
 
 
 def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:

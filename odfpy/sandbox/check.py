@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from odfpy.sandbox.landlock import landlock_version
-from odfpy.sandbox.limits import Limits, memory_of_machine
+from odfpy.sandbox.limits import ProcessLimits, memory_of_machine
 from odfpy.sandbox.python import python_command, python_environment
 from odfpy.sandbox.supervisor import SandboxError, confined
 from odfpy.sandbox.view import view_of_python
@@ -39,7 +39,9 @@ def main() -> int:
     """The program."""
     with TemporaryDirectory(prefix="odf-sandbox-") as folder:
         try:
-            sandbox = confined(lambda: 0, view_of_python(folder=Path(folder)), Limits(memory=memory_of_machine()))
+            sandbox = confined(
+                lambda: 0, view_of_python(folder=Path(folder)), ProcessLimits(memory=memory_of_machine())
+            )
         except SandboxError as error:
             print(error)  # noqa: T201
             return 1

@@ -28,7 +28,7 @@ _FIELD: Final = re.compile(r"^(RssAnon|RssShmem|NSpid):\s+(.*?)(?: kB)?$", re.MU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ProcessLimits:
     """Limits.
 
     Attributes:
@@ -54,7 +54,7 @@ def most_memory() -> int:
     return memory_of_machine() * 9 // 10
 
 
-def limit_this_process(limits: Limits, *, alone: bool = True) -> None:
+def limit_this_process(limits: ProcessLimits, *, alone: bool = True) -> None:
     """Have the kernel keep to the limits, in this process and those that it starts.
 
     Args:
@@ -116,7 +116,7 @@ def family_of(pid: int) -> Iterator[Member]:
                     waiting += [(int(child), number) for child in (task / "children").read_text().split()]
 
 
-def excess(pid: int, folders: Iterable[str], limits: Limits) -> str | None:
+def excess(pid: int, folders: Iterable[str], limits: ProcessLimits) -> str | None:
     """In words, which limit a process and all that it has started are beyond; None for none.
 
     Args:

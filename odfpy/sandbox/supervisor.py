@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 
 from odfpy.sandbox import syscalls
 from odfpy.sandbox.landlock import landlock_version, restrict_files
-from odfpy.sandbox.limits import Limits, limit_this_process
+from odfpy.sandbox.limits import ProcessLimits, limit_this_process
 from odfpy.sandbox.seccomp import forbid_odd_calls
 from odfpy.sandbox.tree import Tree
 from odfpy.sandbox.view import View
@@ -106,7 +106,7 @@ class Sandbox:
             self.exit_code(None)
 
 
-def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable[int] = ()) -> Sandbox:
+def confined(work: Callable[[], int], view: View, limits: ProcessLimits, keep: Iterable[int] = ()) -> Sandbox:
     """Run a function in a sandbox of its own; call it while this process has one thread.
 
     Args:
@@ -136,7 +136,11 @@ def confined(work: Callable[[], int], view: View, limits: Limits, keep: Iterable
 
 
 def restricted(
-    work: Callable[[], int], reads: Iterable[str], folders: Iterable[str], limits: Limits, keep: Iterable[int] = ()
+    work: Callable[[], int],
+    reads: Iterable[str],
+    folders: Iterable[str],
+    limits: ProcessLimits,
+    keep: Iterable[int] = (),
 ) -> Sandbox:
     """Run a function in a process that gives up rights on files, by Landlock alone: where namespaces are refused.
 
@@ -173,7 +177,7 @@ def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
 # --- The supervisor --------------------------------------------------------------------------------------------------
 
 
-def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits: Limits) -> int:
+def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits: ProcessLimits) -> int:
     user, group = os.getuid(), os.getgid()
     try:
         _leave_namespaces()
@@ -246,7 +250,7 @@ def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
 # --- Inside ----------------------------------------------------------------------------------------------------------
 
 
-def _init(told: int, work: Callable[[], int], tree: Tree, limits: Limits) -> int:
+def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits) -> int:
     try:
         syscalls.die_with_parent(signal.SIGKILL)
         syscalls.unshare(syscalls.CLONE_NEWNS)

@@ -21,7 +21,7 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 
 from odfpy.coordinator.storage.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
-from odfpy.repository.smart_transfer.signed_urls import Signer
+from odfpy.repository.smart_transfer.signed_urls import UrlSigner
 from odfpy.serving.callers.datasets import ServedDatasets
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
@@ -76,7 +76,7 @@ def create_app(
     app.state.reaches = Reaches()
     app.state.heads = Heads(settings.poll)
     app.state.num_streams = 0
-    app.state.signer = Signer()
+    app.state.signer = UrlSigner()
     app.state.limiters = {}
     app.state.metrics = Metrics()
     app.state.budget = budget or MemoryBudget(settings)

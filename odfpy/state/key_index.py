@@ -32,7 +32,7 @@ from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import written_aside
 from odfpy.state.database import kept_database
 from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
-from odfpy.state.run_file import Run, RunInfo, RunWriter, StateDamaged, damage_found
+from odfpy.state.run_file import RunInfo, RunWriter, SortedRun, StateDamaged, damage_found
 from odfpy.state.value_fingerprints import value_fingerprints
 
 FORMAT: Final = 2
@@ -153,7 +153,7 @@ class KeyIndex:
         Raises:
             StateDamaged: a run is missing or damaged.
         """
-        return [Run(self.folder, info).matching(wanted) for info in self.runs]
+        return [SortedRun(self.folder, info).matching(wanted) for info in self.runs]
 
     def entries(self) -> list[Entries]:
         """All entries, one item a run, the oldest first; a key may have one in each.
@@ -161,7 +161,7 @@ class KeyIndex:
         Raises:
             StateDamaged: a run is missing or damaged.
         """
-        return [Run(self.folder, info).all() for info in self.runs]
+        return [SortedRun(self.folder, info).all() for info in self.runs]
 
     # --- Extending ---
 
@@ -189,7 +189,7 @@ class KeyIndex:
             kept -= 1
             size += runs[kept].rows
         size_bytes = new.rows.nbytes + sum(run.size for run in runs[kept:])
-        merged: list[Run | Entries] = [*(Run(self.folder, info) for info in runs[kept:]), new]
+        merged: list[SortedRun | Entries] = [*(SortedRun(self.folder, info) for info in runs[kept:]), new]
         with RunWriter(self.folder / f"{_RUN}{secrets.token_hex(8)}", new.rows.schema, self.sizes.block_rows) as writer:
             for low, high in _ranges(max(-(-size // self.sizes.part_rows), -(-size_bytes // self.sizes.part_bytes))):
                 parts = [part.between(low, high) for part in merged]

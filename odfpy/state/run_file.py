@@ -140,7 +140,7 @@ class RunWriter:
         self._rows += len(fingerprints)
 
 
-class Run:
+class SortedRun:
     """A run that is read."""
 
     def __init__(self, folder: Path, info: RunInfo) -> None:

@@ -15,13 +15,13 @@ from support.fixtures import FIXTURES
 from odfpy.chain.block import MetadataBlock
 from odfpy.chain.encoding import _Manifest
 from odfpy.codec.shape import (
+    DatasetReference,
     Enumeration,
     Field,
     Integer,
     Leaf,
     OneOf,
     Record,
-    Reference,
     Sequence,
     Shape,
     fields_of,
@@ -65,7 +65,7 @@ def type_of(shape: Shape, theirs: str) -> str:
             return f"{'' if range_.signed else 'u'}int{range_.bits}"
         case Leaf(type_):
             return LEAVES[type_]
-        case Reference():
+        case DatasetReference():
             return "string"
         case Enumeration(type_):
             return type_.__name__

@@ -15,7 +15,7 @@ from odfpy.engine.worker.messages import (
     FromClient,
     FromWorker,
     Hello,
-    Progress,
+    JobProgress,
     Refusal,
     Stage,
     StopRequest,
@@ -46,7 +46,7 @@ def test_requests_arrive_as_they_were_sent(pair: Pair, tmp_path: Path):
 def test_answers_arrive_as_they_were_sent(pair: Pair):
     client, worker = pair
     sent = [
-        Progress(Stage.RUNNING, 3, 8),
+        JobProgress(Stage.RUNNING, 3, 8),
         Refusal("no", retry=True),
         TransformResponseInternalError("lines\nand \u2028 more", "x" * 10_000),
     ]

@@ -32,7 +32,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.messages import Progress, Stage
+from odfpy.engine.worker.messages import JobProgress, Stage
 from odfpy.engine.worker.training import training_jobs
 from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
 
@@ -218,7 +218,7 @@ def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: Spa
     java = status_of(engine).java_pid
     before = task_seconds(java)
 
-    def interrupt_in_the_loop(progress: Progress) -> None:
+    def interrupt_in_the_loop(progress: JobProgress) -> None:
         if progress.stage is Stage.RUNNING and task_seconds(java) > before + 2:
             raise KeyboardInterrupt
 
@@ -231,7 +231,7 @@ def test_a_job_that_does_not_let_itself_be_cancelled_costs_a_restart(engine: Spa
 def test_an_interrupted_client_takes_its_job_back(engine: SparkEngine, tmp_path: Path):
     engine.sql(query("SELECT 1 AS one", tmp_path))
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: JobProgress) -> None:
         if progress.stage is Stage.RUNNING:
             raise KeyboardInterrupt
 

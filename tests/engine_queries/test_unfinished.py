@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StructType
 from support.engine.requests import Source, transform_request
 
-from odfpy.engine.spark.incremental.state.attempt import Unfinished
+from odfpy.engine.spark.incremental.state.attempt import Attempt
 
 SCHEMA = StructType()
 
@@ -30,30 +30,30 @@ def file(tmp_path):
 
 
 def test_the_same_request_with_history_goes_on_from_what_was_done(request_of, file):
-    first = Unfinished.begun(request_of(history=False))
+    first = Attempt.begun(request_of(history=False))
     first.add(2, file, SCHEMA, 5)
     first.add(3, file.with_name("none"), SCHEMA, 0)
     first.interrupt()
-    again = Unfinished.begun(request_of(history=True))
+    again = Attempt.begun(request_of(history=True))
     assert {source: (done.content, done.count) for source, done in again.done.items()} == {2: (b"rows", 5), 3: (b"", 0)}
-    assert Unfinished.begun(request_of(history=True)).done == {}, "only once"
+    assert Attempt.begun(request_of(history=True)).done == {}, "only once"
 
 
 def test_any_other_request_begins_anew(request_of, file):
-    first = Unfinished.begun(request_of(history=False))
+    first = Attempt.begun(request_of(history=False))
     first.add(2, file, SCHEMA, 5)
     first.interrupt()
-    assert Unfinished.begun(replace(request_of(history=True), next_offset=7)).done == {}
-    assert Unfinished.begun(request_of(history=True)).done == {}, "the first one was given up"
+    assert Attempt.begun(replace(request_of(history=True), next_offset=7)).done == {}
+    assert Attempt.begun(request_of(history=True)).done == {}, "the first one was given up"
 
 
 def test_a_pull_that_was_not_interrupted_leaves_nothing(request_of, file):
-    Unfinished.begun(request_of(history=False)).add(2, file, SCHEMA, 5)
-    assert Unfinished.begun(request_of(history=True)).done == {}
+    Attempt.begun(request_of(history=False)).add(2, file, SCHEMA, 5)
+    assert Attempt.begun(request_of(history=True)).done == {}
 
 
 def test_large_results_are_not_held_in_memory(request_of, file):
     file.write_bytes(bytes(1 << 21))
-    pull = Unfinished.begun(request_of(history=False))
+    pull = Attempt.begun(request_of(history=False))
     pull.add(2, file, SCHEMA, 100_000)
     assert pull.done == {}

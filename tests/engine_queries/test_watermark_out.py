@@ -14,7 +14,7 @@ from support.queries.cases import QUICK, Case, Pull, Tuned, instant, run_case
 from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.execution.describe import in_words
-from odfpy.engine.spark.plan.times import Clock, Least, Of, Shifted, check_advance
+from odfpy.engine.spark.plan.times import Clock, LeastOf, ShiftedBy, SourceWatermark, check_advance
 from odfpy.errors import InternalError
 
 pytestmark = pytest.mark.spark
@@ -79,7 +79,7 @@ def test_every_row_of_the_table_is_true(spark, tmp_path):
 
 
 def test_the_least_of_what_is_the_least_is_said_once():
-    found = Least((Least((Of(0), Of(1))), Of(2), Of(0)))
+    found = LeastOf((LeastOf((SourceWatermark(0), SourceWatermark(1))), SourceWatermark(2), SourceWatermark(0)))
     assert in_words(found, "abc") == f"the least of: {A}, {B}, the watermark of `c`"
 
 
@@ -220,8 +220,8 @@ def test_the_last_watermark_that_there_is_can_be_reached_and_passed(spark, tmp_p
 
 def test_a_watermark_that_would_go_back_is_a_fault_of_the_engine():
     was, now = Clock(None, [20_000_000]), Clock(None, [30_000_000])
-    check_advance([Of(0), Shifted(Of(0), 5)], was, now)
-    check_advance([Of(0)], now, was)  # a source that has been made anew
+    check_advance([SourceWatermark(0), ShiftedBy(SourceWatermark(0), 5)], was, now)
+    check_advance([SourceWatermark(0)], now, was)  # a source that has been made anew
     with pytest.raises(InternalError, match="from 1970-01-01T00:00:20Z to 1970-01-01T00:00:10Z"):
         check_advance([_Falling()], was, now)
 

@@ -38,17 +38,17 @@ from support.servers.flight import (
 from support.servers.serving import wait_until
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.query.service import Prepared, Query, QueryService
+from odfpy.query.service import PreparedQuery, Query, QueryService
 from odfpy.serving.callers.access import Caller
 from odfpy.serving.callers.tokens import Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.flight.beside import serving_flight as serving_beside
 from odfpy.serving.flight.errors import Unauthenticated
 from odfpy.serving.flight.messages import message, parse, unwrap, wrap
-from odfpy.serving.flight.sessions import Session, Sessions
+from odfpy.serving.flight.sessions import FlightSession, Sessions
 from odfpy.serving.flight.statements import Schemas, cut_rows, plan_answer
 from odfpy.serving.flight.streams import fitting
-from odfpy.serving.flight.tickets import Question, Ticket
+from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.tls import CannotServe, Tls
 from odfpy.serving.settings import ServeSettings
 
@@ -325,7 +325,7 @@ def test_sessions_that_are_old_or_one_too_many_end_and_say_so():
     sessions.who(f"Bearer {first.name}")
     third = sessions.begin(Caller())
     assert ended == [second.name]  # nobody has used it for the longest time
-    sessions.end(Session(Caller()))  # one that never was
+    sessions.end(FlightSession(Caller()))  # one that never was
     assert ended == [second.name]
     time[0] = 90_000.0
     with pytest.raises(Unauthenticated, match="This session is over"):
@@ -638,18 +638,18 @@ def test_an_engine_is_asked_for_the_columns_of_an_answer_once_while_nothing_chan
     asked = []
 
     class Counting(QueryService):
-        def prepare(self, query: Query) -> Prepared:
+        def prepare(self, query: Query) -> PreparedQuery:
             asked.append(query.text)
             return super().prepare(query)
 
     service, schemas = Counting(workspace.query_service.catalogue, workspace.engines), Schemas()
     text = f'select name from "{OPEN}" where id = ?'
     for question, times in [
-        (Question(text, "datafusion"), 1),
-        (Question(text, "datafusion"), 1),
-        (Question(text, "datafusion", (1,)), 2),
-        (Question(text, "datafusion", (2,)), 3),
-        (Question(text, "datafusion", (1,)), 3),
+        (QueryTicket(text, "datafusion"), 1),
+        (QueryTicket(text, "datafusion"), 1),
+        (QueryTicket(text, "datafusion", (1,)), 2),
+        (QueryTicket(text, "datafusion", (2,)), 3),
+        (QueryTicket(text, "datafusion", (1,)), 3),
     ]:
         planned = plan_answer(service, question, schemas)
         assert (planned.schema.names, len(asked)) == (["name"], times)
@@ -688,5 +688,5 @@ VALUES = st.one_of(st.none(), st.integers(-(2**60), 2**60), st.text(), st.boolea
 
 @given(st.text(), st.lists(VALUES).map(tuple), st.integers(0, 2**40), st.none() | st.integers(0, 2**40))
 def test_a_ticket_is_read_as_it_was_written(text: str, values: tuple[Any, ...], skip: int, limit: int | None):
-    ticket = Ticket("name", Question(text.encode("utf-8", "replace").decode(), "spark", values), {}, skip, limit)
+    ticket = Ticket("name", QueryTicket(text.encode("utf-8", "replace").decode(), "spark", values), {}, skip, limit)
     assert Ticket.parse(unwrap(ticket.to_bytes()).statement_handle) == ticket

@@ -22,7 +22,7 @@ from support.servers.static_server import send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
-from odfpy.coordinator.follow import Follow, Pace
+from odfpy.coordinator.follow import Follow, FollowPace
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
@@ -266,7 +266,7 @@ def test_secrets_of_webhooks_are_readable_by_their_owner_only(tmp_path: Path) ->
 def following(workspace: Workspace, *refs: str) -> Iterator[Callable[[], PullResult]]:
     """Copies that follow in a thread; gives a function for the next result."""
     results: queue.Queue[PullResult] = queue.Queue()
-    follow = Follow(workspace, workspace.pull, Pace(interval=0.01, retry=0.01, breath=0.01))
+    follow = Follow(workspace, workspace.pull, FollowPace(interval=0.01, retry=0.01, breath=0.01))
 
     def run() -> None:
         for result in follow.run(refs):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from odfpy.cli.screen.terminal import Shown, paint, put
+from odfpy.cli.screen.terminal import VisibleStream, paint, put
 from odfpy.errors import OdfError, UsageError, named
 from odfpy.visible import visible_in_json
 
@@ -90,7 +90,7 @@ class Output:
             case Format.TABLE | Format.YAML:
                 from odfpy.codec.yaml import dump
 
-                Shown(sys.stdout).write(dump(tree))
+                VisibleStream(sys.stdout).write(dump(tree))
             case Format.JSON:
                 self.text(visible_in_json(json.dumps(tree, indent=2, ensure_ascii=False)))
             case Format.NDJSON:
@@ -189,7 +189,7 @@ class Output:
     def _csv(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         import csv
 
-        writer = csv.writer(Shown(sys.stdout), lineterminator="\n")
+        writer = csv.writer(VisibleStream(sys.stdout), lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([cell(value) for value in row] for row in rows)
 

@@ -29,7 +29,7 @@ def paint(text: str, colour: str, stream: TextIO) -> str:
     return f"{_MARK}{_CODES[colour]}m{text}{_MARK}0m"
 
 
-class Shown:
+class VisibleStream:
     """A stream for data that is exact in files and pipes, and visible where a person looks at it."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -32,7 +32,7 @@ _AGAIN: Final = "`odf pull --force` takes in all files again"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class FileContent:
     """What was in a file.
 
     Attributes:
@@ -62,7 +62,7 @@ class FolderMemory:
     step: FetchFilesGlob
     head: str | None = None
     names: set[str] = field(default_factory=set)
-    contents: dict[str, Content] = field(default_factory=dict)
+    contents: dict[str, FileContent] = field(default_factory=dict)
 
     @classmethod
     def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
@@ -71,7 +71,7 @@ class FolderMemory:
         try:
             tree = json.loads((dataset.cache / _FILE).read_bytes())
             if tree["path"] == step.path:
-                memory.contents = {name: Content(**values) for name, values in tree["contents"].items()}
+                memory.contents = {name: FileContent(**values) for name, values in tree["contents"].items()}
                 memory.names = set(map(str, tree["names"]))
                 memory.head = tree["head"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -148,7 +148,7 @@ class FolderMemory:
                 return True
         except OSError:  # it is gone in the meantime
             return False
-        self.contents[file.name] = Content(now.size, now.modified, known.digest)  # only touched
+        self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # only touched
         return False
 
 
@@ -162,9 +162,9 @@ def saving(memory: FolderMemory | None) -> Iterator[None]:
             memory.save()
 
 
-def _content(path: Path, digest: str | None = None) -> Content:
+def _content(path: Path, digest: str | None = None) -> FileContent:
     status = path.stat()
-    return Content(status.st_size, status.st_mtime_ns, digest)
+    return FileContent(status.st_size, status.st_mtime_ns, digest)
 
 
 def _digest(path: Path) -> str:

@@ -40,7 +40,7 @@ _UNSAID: Final = "Differences may be due to the rows that are taken back without
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReplayedTransform:
     """A transform of a derivative.
 
     Attributes:
@@ -54,7 +54,7 @@ class Moment:
     has_changed: bool
 
 
-def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[Moment]:
+def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each: bool) -> list[ReplayedTransform]:
     """The last transform of a chain, or each.
 
     Args:
@@ -62,20 +62,22 @@ def moments(blocks: Sequence[HashedBlock], states: Sequence[ChainState], *, each
         states: after each of them.
         each: all transforms, not only the last one.
     """
-    found: list[Moment] = []
+    found: list[ReplayedTransform] = []
     for hashed, state in zip(blocks, states, strict=True):
         if isinstance(hashed.block.event, ExecuteTransform):
             before = found[-1] if found else None
-            found.append(Moment(hashed, state, before is not None and (before.has_changed or _differ(before, state))))
+            found.append(
+                ReplayedTransform(hashed, state, before is not None and (before.has_changed or _differ(before, state)))
+            )
     return found if each else found[-1:]
 
 
-def _differ(before: Moment, state: ChainState) -> bool:
+def _differ(before: ReplayedTransform, state: ChainState) -> bool:
     one, other = before.state.set_transform, state.set_transform
     return one is not None and other is not None and not is_same_query(one, other)
 
 
-class Batch:
+class BatchVerifier:
     """Compares datasets with their queries run once, in an engine that it starts when it is first needed."""
 
     def __init__(self, storage: Storage, config: Config) -> None:
@@ -87,7 +89,7 @@ class Batch:
         self._engine = SparkEngine(storage.batch_run, replace(alone, idle_seconds=_IDLE_SECONDS))
         self._is_used = False
 
-    def compare(self, dataset: StoredDataset, moment: Moment) -> BatchComparison | None:
+    def compare(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchComparison | None:
         """Compare what a dataset amounted to at a moment; None if it had no columns yet.
 
         Raises:
@@ -100,7 +102,7 @@ class Batch:
             return None
         return BatchComparison(block=block.hash, sequence_number=block.block.sequence_number, answer=answer, most=MOST)
 
-    def _answer(self, dataset: StoredDataset, moment: Moment) -> BatchAnswer | None:
+    def _answer(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchAnswer | None:
         transform = require_transform(dataset, moment.state).transform
         if (obstacle := obstacle_of(transform)) is not None:
             return BatchAnswer(obstacle=obstacle)
@@ -117,7 +119,7 @@ class Batch:
         return found
 
     @contextmanager
-    def _request(self, dataset: StoredDataset, moment: Moment) -> Iterator[BatchRequest | None]:
+    def _request(self, dataset: StoredDataset, moment: ReplayedTransform) -> Iterator[BatchRequest | None]:
         """The request for a moment; its files are there in the block."""
         event, state = moment.hashed.block.event, moment.state
         output = output_so_far(dataset, state)

@@ -97,7 +97,7 @@ class CompactResult:
 
 
 @dataclass
-class Group:
+class BlockGroup:
     """Neighbouring blocks that are looked at together: AddData blocks, or one of another kind."""
 
     blocks: list[HashedBlock]
@@ -153,13 +153,13 @@ class Group:
                 self.source = event.new_source_state.source_name
 
 
-def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Group]:
+def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[BlockGroup]:
     """The groups that the blocks of a chain fall into, oldest first."""
-    groups: list[Group] = []
+    groups: list[BlockGroup] = []
     for hashed in blocks:
         event = hashed.block.event
         if not (groups and isinstance(event, AddData) and groups[-1].takes(event, options)):
-            groups.append(Group([]))
+            groups.append(BlockGroup([]))
         groups[-1].add(hashed)
     return groups
 
@@ -204,7 +204,7 @@ def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactR
     )
 
 
-def _num_kept(groups: list[Group]) -> int:
+def _num_kept(groups: list[BlockGroup]) -> int:
     """How many blocks from the first on stay as they are."""
     count = 0
     for group in groups:
@@ -259,7 +259,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
         return made.commit()
 
 
-def _add_group(made: Rewriting, group: Group, data: DataSlice | None) -> None:
+def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
     """The blocks that a group becomes: its rows with the first of its states, then the states that are left."""
     last, states = group.events[-1], group.states
     for number in range(group.num_after):
@@ -276,7 +276,7 @@ def _add_group(made: Rewriting, group: Group, data: DataSlice | None) -> None:
             made.new.add(event, group.blocks[-1].block.system_time)
 
 
-def _merged_slice(dataset: StoredDataset, state: ChainState, group: Group, path: Path) -> SliceInfo:
+def _merged_slice(dataset: StoredDataset, state: ChainState, group: BlockGroup, path: Path) -> SliceInfo:
     """2. and 3. The rows of several slices in one."""
     from odfpy.data.memory import bulk_memory
     from odfpy.data.schemas.system_columns import system_columns_first

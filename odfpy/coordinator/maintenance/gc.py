@@ -38,7 +38,7 @@ class GcOptions:
     dry_run: bool = False
 
 
-class Found(Protocol):
+class GarbageItem(Protocol):
     """A file, folder or object that nobody needs."""
 
     @property
@@ -66,7 +66,7 @@ class GcReport:
     """
 
     name: str | None
-    found: tuple[Found, ...] = ()
+    found: tuple[GarbageItem, ...] = ()
     seconds: float = 0.0
     error: OdfError | None = None
 

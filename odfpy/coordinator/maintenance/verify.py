@@ -27,7 +27,7 @@ from odfpy.chain.rules import validated
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.graph import DependencyCycle
-from odfpy.coordinator.maintenance.batch import Batch, finding_of, moments
+from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.replay import replay_all
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
@@ -64,7 +64,7 @@ def verify(
     *,
     engine_for: EngineFor | None = None,
     from_start: bool = False,
-    batch: Batch | None = None,
+    batch: BatchVerifier | None = None,
     each_transform: bool = False,
     progress: ProgressSink = silent,
 ) -> VerifyReport:
@@ -244,7 +244,7 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
 # --- 5. A second opinion ---------------------------------------------------------------------------------------------
 
 
-def _compare_with_batch(this: Verification, batch: Batch, *, each: bool) -> None:
+def _compare_with_batch(this: Verification, batch: BatchVerifier, *, each: bool) -> None:
     for moment in moments(this.blocks, this.states, each=each):
         this.tell("comparing with the query run once", moment.hashed.block.sequence_number)
         try:

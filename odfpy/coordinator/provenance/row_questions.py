@@ -3,7 +3,7 @@
 Row by row, those of all runs. With state, what a row is made of is that of the result as it was after the run that has
 added it, or before the one that takes it back. As long as nothing that says the same came after it, and the query can
 only add to what rows are made of, a row is looked for in the result as it was after a later run, too, together with
-those of that one; it was made of the same rows if none of these is newer than the row (see `Question.holds`).
+those of that one; it was made of the same rows if none of these is newer than the row (see `TraceGroup.holds`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odfpy.coordinator.provenance.stored_rows import StoredRow, StoredRows
-from odfpy.coordinator.transform.history import Run, together
+from odfpy.coordinator.provenance.stored_rows import DatasetRow, DatasetRows
+from odfpy.coordinator.transform.history import TransformRun, together
 from odfpy.engine import contract
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FEWEST_RUNS: Final = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class TraceGroup:
     """Rows of a derivative that were made by the same query.
 
     Attributes:
@@ -39,18 +39,18 @@ class Question:
         as_of: with state, the earlier runs as of which rows are asked about, by their offsets.
     """
 
-    runs: tuple[Run, ...]
-    rows: tuple[StoredRow, ...]
+    runs: tuple[TransformRun, ...]
+    rows: tuple[DatasetRow, ...]
     by_rows: bool
     until: tuple[int, ...] | None = None
-    as_of: Mapping[int, Run] = field(default_factory=dict)
+    as_of: Mapping[int, TransformRun] = field(default_factory=dict)
 
     @property
-    def last(self) -> Run:
+    def last(self) -> TransformRun:
         """The last of the runs."""
         return self.runs[-1]
 
-    def sign(self, row: StoredRow) -> int:
+    def sign(self, row: DatasetRow) -> int:
         """1, or -1 of a row that stands for one that takes something back."""
         return row.operation.weight if self.by_rows else 1
 
@@ -70,7 +70,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Questions:
+class TraceGroups:
     """The questions for rows of one derivative.
 
     Attributes:
@@ -78,8 +78,8 @@ class Questions:
         runs: its runs.
     """
 
-    rows: StoredRows
-    runs: Sequence[Run]
+    rows: DatasetRows
+    runs: Sequence[TransformRun]
 
     @cached_property
     def _firsts(self) -> Sequence[tuple[int, int]]:
@@ -98,27 +98,27 @@ class Questions:
         at = self._firsts[found][1]
         return at if self.runs[at].has(offset) else None
 
-    def by_rows(self, wanted: Iterable[StoredRow]) -> Iterator[Question]:
+    def by_rows(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
         """One question for all rows that were made by a query row by row."""
-        by_query: defaultdict[SetTransform, list[StoredRow]] = defaultdict(list)
+        by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_query[self._run_of(row).set_transform].append(row)
         for rows in by_query.values():
             runs = {run.block.hash: run for run in map(self._run_of, rows)}
-            yield Question(tuple(runs.values()), tuple(rows), by_rows=True)
+            yield TraceGroup(tuple(runs.values()), tuple(rows), by_rows=True)
 
-    def by_run(self, wanted: Iterable[StoredRow]) -> Iterator[Question]:
+    def by_run(self, wanted: Iterable[DatasetRow]) -> Iterator[TraceGroup]:
         """A question for each run as of which rows are looked for; what goes was there before its run."""
-        by_place: defaultdict[int, list[StoredRow]] = defaultdict(list)
+        by_place: defaultdict[int, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             by_place[self._as_of(row)].append(row)
         for at, rows in by_place.items():
             if at >= 0:
-                yield Question((self.runs[at],), tuple(rows), by_rows=False)
+                yield TraceGroup((self.runs[at],), tuple(rows), by_rows=False)
 
-    def together(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
+    def together(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
         """As few questions as there can be: each as of a run at which all of its rows are in the result."""
-        by_query: defaultdict[SetTransform, list[StoredRow]] = defaultdict(list)
+        by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             if self._as_of(row) >= 0:
                 by_query[self.runs[self._as_of(row)].set_transform].append(row)
@@ -134,9 +134,9 @@ class Questions:
                 waiting = [row for row in waiting if self._as_of(row) > until]
                 last = max(map(self._as_of, some))
                 earlier = {row.offset: self.runs[self._as_of(row)] for row in some if self._as_of(row) < last}
-                yield Question((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
+                yield TraceGroup((self.runs[last],), tuple(some), by_rows=False, as_of=earlier)
 
-    def _stays(self, rows: Sequence[StoredRow]) -> Mapping[int, int]:
+    def _stays(self, rows: Sequence[DatasetRow]) -> Mapping[int, int]:
         """For each row, the last run of the same query up to which nothing that says the same came after it."""
         following = self.rows.saying_the_same(rows)
         found = {}
@@ -166,15 +166,15 @@ class Questions:
         data = self.runs[at].event.new_data
         return -1 if data is None else data.offset_interval.end
 
-    def _as_of(self, row: StoredRow) -> int:
+    def _as_of(self, row: DatasetRow) -> int:
         """The place of the run as of which a row is looked for; -1 for before the first one."""
         at = self._place(row)
         return at if row.operation.weight > 0 else at - 1
 
-    def _run_of(self, row: StoredRow) -> Run:
+    def _run_of(self, row: DatasetRow) -> TransformRun:
         return self.runs[self._place(row)]
 
-    def _place(self, row: StoredRow) -> int:
+    def _place(self, row: DatasetRow) -> int:
         """The place of the run that has added a row."""
         at = self.place_of(row.offset)
         if at is None:

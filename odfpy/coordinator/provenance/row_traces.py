@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from odfpy.coordinator.provenance.row_questions import Question
-from odfpy.coordinator.provenance.stored_rows import Key, StoredRows
+from odfpy.coordinator.provenance.row_questions import TraceGroup
+from odfpy.coordinator.provenance.stored_rows import DatasetRows, RowKey
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.engine import contract
 from odfpy.engine.registry import Engine
@@ -32,12 +32,12 @@ from odfpy.provenance.errors import UnknownProvenance
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Cited: TypeAlias = frozenset[tuple[int, int]]
+CitedRows: TypeAlias = frozenset[tuple[int, int]]
 """Rows of inputs: number of the input, and offset there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Derivation:
     """What makes a row.
 
     Attributes:
@@ -45,7 +45,7 @@ class Way:
         branches: the branches of the query that they came through, with the numbers of the inputs; -1 is any.
     """
 
-    rows: Cited
+    rows: CitedRows
     branches: frozenset[tuple[int, int]]
 
 
@@ -60,12 +60,12 @@ class RowTraces:
     """
 
     dataset: StoredDataset
-    rows: StoredRows
+    rows: DatasetRows
     engine: Engine
 
     # --- What rows are made of ---
 
-    def ways(self, question: Question) -> tuple[Mapping[int, list[Way]], tuple[ColumnOrigin, ...]] | None:
+    def ways(self, question: TraceGroup) -> tuple[Mapping[int, list[Derivation]], tuple[ColumnOrigin, ...]] | None:
         """Of each row all ways in which it is made, in a fixed order; and where the columns come from.
 
         Returns:
@@ -99,7 +99,7 @@ class RowTraces:
                 return None
             return self._ways(question, scratch / "made-of"), response.origins
 
-    def _write_wanted(self, question: Question, path: Path) -> None:
+    def _write_wanted(self, question: TraceGroup, path: Path) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -113,7 +113,7 @@ class RowTraces:
         pq.write_table(shown, path)
 
     @staticmethod
-    def _ways(question: Question, path: Path) -> Mapping[int, list[Way]]:
+    def _ways(question: TraceGroup, path: Path) -> Mapping[int, list[Derivation]]:
         from odfpy.engine.ipc import map_stream
 
         found: defaultdict[tuple[int, int], set[tuple[int, int, int]]] = defaultdict(set)
@@ -123,19 +123,19 @@ class RowTraces:
             known = found[offset, way]
             if source >= 0:
                 known.add((source, cited, branch))
-        ways: defaultdict[int, list[Way]] = defaultdict(list)
+        ways: defaultdict[int, list[Derivation]] = defaultdict(list)
         newer: set[int] = set()
         for (offset, _), sources in found.items():
             rows = frozenset((source, cited) for source, cited, _ in sources)
             if not question.by_rows or _of_run(question, offset, rows):
-                ways[offset].append(Way(rows, frozenset((source, branch) for source, _, branch in sources)))
+                ways[offset].append(Derivation(rows, frozenset((source, branch) for source, _, branch in sources)))
             if not question.holds(offset, rows):
                 newer.add(offset)
         return {offset: ways for offset, ways in ways.items() if offset not in newer}
 
     # --- Replays ---
 
-    def replayed(self, question: Question, cited: Collection[tuple[int, int]]) -> Collection[tuple[Key, int]]:
+    def replayed(self, question: TraceGroup, cited: Collection[tuple[int, int]]) -> Collection[tuple[RowKey, int]]:
         """What comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
 
         Raises:
@@ -148,7 +148,7 @@ class RowTraces:
         with self.dataset.storage.scratch() as scratch:
             given = question.inputs(scratch)
             inputs = tuple(
-                _only(item, StoredRows(run.inputs[number].dataset), by_input[number], scratch / str(number))
+                _only(item, DatasetRows(run.inputs[number].dataset), by_input[number], scratch / str(number))
                 for number, item in enumerate(given)
             )
             request = replace(
@@ -172,14 +172,14 @@ class RowTraces:
         return read_slice(path, vocab=self.dataset.state.vocab)
 
 
-def _of_run(question: Question, offset: int, cited: Collection[tuple[int, int]]) -> bool:
+def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]]) -> bool:
     """Whether rows were new in the run that has added a row."""
     run = next(one for one in question.runs if one.has(offset))
     return all(run.is_new(source, row) for source, row in cited)
 
 
 def _only(
-    given: contract.TransformRequestInput, rows: StoredRows, offsets: Sequence[int], folder: Path
+    given: contract.TransformRequestInput, rows: DatasetRows, offsets: Sequence[int], folder: Path
 ) -> contract.TransformRequestInput:
     """An input that has nothing but some of its rows, each in a file that came when the slice of it came."""
     import pyarrow.parquet as pq

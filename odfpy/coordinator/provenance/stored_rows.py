@@ -18,12 +18,12 @@ from odfpy.errors import SchemaError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Key: TypeAlias = tuple[str, ...]
+RowKey: TypeAlias = tuple[str, ...]
 """What tells rows of a dataset apart: the values of their columns of data."""
 
 
 @dataclass(frozen=True)
-class StoredRow:
+class DatasetRow:
     """A row.
 
     Attributes:
@@ -36,11 +36,11 @@ class StoredRow:
     offset: int
     operation: OperationType
     values: Mapping[str, Any]
-    key: Key
+    key: RowKey
 
 
 @dataclass(frozen=True)
-class StoredRows:
+class DatasetRows:
     """The rows of a dataset."""
 
     dataset: StoredDataset
@@ -80,19 +80,19 @@ class StoredRows:
                 (path,) = slice_paths(store, [item])
                 yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
 
-    def read(self, offsets: Sequence[int]) -> list[StoredRow]:
+    def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
         """Rows by their offsets, which are in growing order."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]
 
-    def of_table(self, table: pa.Table) -> Iterator[StoredRow]:
+    def of_table(self, table: pa.Table) -> Iterator[DatasetRow]:
         """The rows of a slice."""
         vocab = self.dataset.state.vocab
         for row in table.to_pylist():
             offset, operation = row.pop(vocab.offset_column), row.pop(vocab.operation_type_column)
             key = tuple(repr(row.get(name)) for name in self.columns)
-            yield StoredRow(offset, OperationType(operation), row, key)
+            yield DatasetRow(offset, OperationType(operation), row, key)
 
-    def latest_before(self, row: StoredRow) -> int | None:
+    def latest_before(self, row: DatasetRow) -> int | None:
         """The last row before one that has brought what that one takes back; None if there is none."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in reversed(self.slices):
@@ -104,7 +104,7 @@ class StoredRows:
                     return found.offset
         return None
 
-    def same_before(self, row: StoredRow, first: int) -> Iterator[StoredRow]:
+    def same_before(self, row: DatasetRow, first: int) -> Iterator[DatasetRow]:
         """The rows from an offset on, up to one of them, that say the same as that one."""
         time = row.values[self.dataset.state.vocab.event_time_column]
         for item in overlapping(self.slices, first, row.offset):
@@ -113,14 +113,14 @@ class StoredRows:
                 if first <= found.offset < row.offset and found.key == row.key:
                     yield found
 
-    def saying_the_same(self, rows: Sequence[StoredRow]) -> Mapping[Key, Sequence[int]]:
+    def saying_the_same(self, rows: Sequence[DatasetRow]) -> Mapping[RowKey, Sequence[int]]:
         """The offsets of all rows, from the first of some on, that say the same as one of these, by what they say."""
         keys, times = (
             {row.key for row in rows},
             {row.values[self.dataset.state.vocab.event_time_column] for row in rows},
         )
         first, last = min(row.offset for row in rows), self.dataset.state.num_records
-        found: defaultdict[Key, list[int]] = defaultdict(list)
+        found: defaultdict[RowKey, list[int]] = defaultdict(list)
         for item in overlapping(self.slices, first, last):
             (path,) = slice_paths(self.dataset.layout.data, [item])
             for row in self.of_table(self._of_times(path, times)):
@@ -128,7 +128,7 @@ class StoredRows:
                     found[row.key].append(row.offset)
         return found
 
-    def taking_back(self, keys: Collection[Key], first: int, last: int) -> list[int]:
+    def taking_back(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
         """Of the rows from one offset to another, those that take back rows that say the same as some."""
         import pyarrow as pa
         import pyarrow.compute as pc

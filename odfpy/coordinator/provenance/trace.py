@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.provenance.row_origins import origins_of
-from odfpy.coordinator.provenance.row_questions import Question, Questions
-from odfpy.coordinator.provenance.row_traces import Cited, RowTraces, Way
-from odfpy.coordinator.provenance.stored_rows import StoredRow, StoredRows
+from odfpy.coordinator.provenance.row_questions import TraceGroup, TraceGroups
+from odfpy.coordinator.provenance.row_traces import CitedRows, Derivation, RowTraces
+from odfpy.coordinator.provenance.stored_rows import DatasetRow, DatasetRows
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.analysis import analyze
-from odfpy.coordinator.transform.history import Run, runs_of
+from odfpy.coordinator.transform.history import TransformRun, runs_of
 from odfpy.data.vocabulary import OperationType
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
@@ -64,7 +64,7 @@ class TracedDatasets:
         """Rows of a dataset, and where those of a root dataset came from."""
         dataset = self.storage.get(dataset_id)
         is_root = dataset.state.kind is DatasetKind.ROOT
-        rows = StoredRows(dataset)
+        rows = DatasetRows(dataset)
         return TracedDataset(
             id=dataset_id,
             name=str(dataset.handle),
@@ -93,15 +93,15 @@ class _Hop:
     datasets: TracedDatasets
     dataset: StoredDataset
     offsets: Sequence[int]
-    _made_by: dict[int, Way] = field(default_factory=dict)
+    _made_by: dict[int, Derivation] = field(default_factory=dict)
     _ways: dict[int, int] = field(default_factory=dict)
     _origins: tuple[ColumnOrigin, ...] = ()
     _searches: int = 3
-    _inputs: dict[DatasetId, StoredRows] = field(default_factory=dict)
+    _inputs: dict[DatasetId, DatasetRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.rows = StoredRows(self.dataset)
-        self.questions = Questions(self.rows, runs_of(self.dataset))
+        self.rows = DatasetRows(self.dataset)
+        self.questions = TraceGroups(self.rows, runs_of(self.dataset))
 
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}
@@ -131,7 +131,7 @@ class _Hop:
             followed=True,
         )
 
-    def _run_of(self, offset: int) -> Run:
+    def _run_of(self, offset: int) -> TransformRun:
         place = self.questions.place_of(offset)
         if place is None:
             raise UnknownProvenance(
@@ -140,7 +140,7 @@ class _Hop:
             )
         return self.questions.runs[place]
 
-    def _with_partners(self, run_of: Mapping[int, Run]) -> list[int]:
+    def _with_partners(self, run_of: Mapping[int, TransformRun]) -> list[int]:
         """Offsets, also those of the other halves of corrections, which say what these are because of."""
         operations = {row.offset: row.operation for row in self.rows.read(self.offsets)}
         found = set(self.offsets)
@@ -152,14 +152,14 @@ class _Hop:
 
     # --- What rows are made of ---
 
-    def _answered(self, wanted: Sequence[StoredRow]) -> Iterator[Question]:
+    def _answered(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
         """The questions that have been asked, each with the rows that its answer does for."""
         if self.by_rows:
             for question in self.questions.by_rows(wanted):
                 self._ask(question)
                 yield question
             return
-        left: list[StoredRow] = []
+        left: list[DatasetRow] = []
         for question in self.questions.together(wanted):
             known = question.rows
             if not self._ask(question):
@@ -174,7 +174,7 @@ class _Hop:
             self._ask(question)
             yield question
 
-    def _ask(self, question: Question) -> bool:
+    def _ask(self, question: TraceGroup) -> bool:
         """Learn what rows are made of; False where the engine cannot tell of rows of several runs together."""
         answer = self.traces.ways(question)
         if answer is None:
@@ -188,7 +188,7 @@ class _Hop:
                 self._made_by[row.offset] = found[self._place(row, question, len(found)) % len(found)]
         return True
 
-    def _place(self, row: StoredRow, question: Question, ways: int) -> int:
+    def _place(self, row: DatasetRow, question: TraceGroup, ways: int) -> int:
         """How many rows of the same block before a row say the same."""
         if ways == 1:
             return 0
@@ -197,7 +197,7 @@ class _Hop:
         first = row.offset if data is None else data.offset_interval.start
         return sum(question.sign(one) == question.sign(row) for one in self.rows.same_before(row, first))
 
-    def _traced_row(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> TracedRow:
+    def _traced_row(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> TracedRow:
         made_of = self._made_of(row.offset)
         takes_back = self.rows.latest_before(row) if row.operation.weight < 0 else None
         because = () if self.by_rows else self._because_of(row, found, run)
@@ -212,12 +212,12 @@ class _Hop:
             problem=None if made_of is not None else "its query does not give such a row any more",
         )
 
-    def _made_of(self, offset: int) -> Cited | None:
+    def _made_of(self, offset: int) -> CitedRows | None:
         """The rows that a row is made of, None where that is not known."""
         found = self._made_by.get(offset)
         return None if found is None else found.rows
 
-    def _because_of(self, row: StoredRow, found: Mapping[int, StoredRow], run: Run) -> set[tuple[int, int]]:
+    def _because_of(self, row: DatasetRow, found: Mapping[int, DatasetRow], run: TransformRun) -> set[tuple[int, int]]:
         """The rows of the inputs that came with a run and made it correct what it had said."""
         if row.operation is OperationType.APPEND:
             return set()
@@ -227,7 +227,7 @@ class _Hop:
         new = {(source, offset) for source, offset in now if run.is_new(source, offset)}
         return (new | self._taking_back(was, run)) or self._hiding(row, run)
 
-    def _hiding(self, row: StoredRow, run: Run) -> set[tuple[int, int]]:
+    def _hiding(self, row: DatasetRow, run: TransformRun) -> set[tuple[int, int]]:
         """A row that came with a run and without which another one would still be there, though nothing of what that
         is made of has changed: a partner of what had none, one that is before it in a top-N...
 
@@ -246,7 +246,7 @@ class _Hop:
             return tuple(min(max(count - sum(news[:at]), 0), new) for at, new in enumerate(news))
 
         def is_gone(count: int) -> bool:
-            answer = self.traces.ways(Question((run,), (row,), by_rows=False, until=until(count)))
+            answer = self.traces.ways(TraceGroup((run,), (row,), by_rows=False, until=until(count)))
             return answer is None or row.offset not in answer[0]
 
         stays, goes = 0, sum(news)
@@ -258,11 +258,11 @@ class _Hop:
         number = next(at for at, (one, other) in enumerate(zip(until(goes), until(stays), strict=True)) if one != other)
         return {(number, firsts[number] + until(goes)[number] - 1)}
 
-    def _taking_back(self, cited: set[tuple[int, int]], run: Run) -> set[tuple[int, int]]:
+    def _taking_back(self, cited: set[tuple[int, int]], run: TransformRun) -> set[tuple[int, int]]:
         """The rows that came with a run and take back some of those that were cited."""
         found = set()
         for number, item in enumerate(run.inputs):
-            rows = self._inputs.setdefault(item.dataset.handle.id, StoredRows(item.dataset))
+            rows = self._inputs.setdefault(item.dataset.handle.id, DatasetRows(item.dataset))
             keys = {row.key for row in rows.read(sorted(offset for source, offset in cited if source == number))}
             interval = item.interval
             if keys and interval.new_offset is not None:
@@ -270,7 +270,7 @@ class _Hop:
                 found |= {(number, offset) for offset in rows.taking_back(keys, first, interval.new_offset)}
         return found
 
-    def _rows_of(self, run: Run, cited: Sequence[tuple[int, int]] | Cited | set[tuple[int, int]]) -> Rows:
+    def _rows_of(self, run: TransformRun, cited: Sequence[tuple[int, int]] | CitedRows | set[tuple[int, int]]) -> Rows:
         by_input: defaultdict[DatasetId, list[int]] = defaultdict(list)
         for number, offset in sorted(cited):
             by_input[run.event.query_inputs[number].dataset_id].append(offset)
@@ -283,14 +283,14 @@ class _Hop:
         }
         return not one.is_one_of or not branches or bool(branches & {(one.input, -1), (one.input, one.branch)})
 
-    def _column(self, one: ColumnOrigin, run: Run) -> ColumnSource:
+    def _column(self, one: ColumnOrigin, run: TransformRun) -> ColumnSource:
         dataset_id = run.event.query_inputs[one.input].dataset_id
         name = str(self.datasets.storage.get(dataset_id).handle)
         return ColumnSource(one.column, dataset_id, name, one.source, one.is_copy, one.through)
 
     # --- The check ---
 
-    def _checked(self, questions: Sequence[Question]) -> tuple[Check, str | None]:
+    def _checked(self, questions: Sequence[TraceGroup]) -> tuple[Check, str | None]:
         """Replay what was cited, question by question: all rows that were asked about must come out again."""
         if not self.datasets.check:
             return Check.SKIPPED, None

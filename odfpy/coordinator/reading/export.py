@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.coordinator.reading.export_place import IN_FOLDER, SUFFIX, Place, sidecar_of
+from odfpy.coordinator.reading.export_place import IN_FOLDER, SUFFIX, ExportTarget, sidecar_of
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.files import RowFileOptions
@@ -23,7 +23,7 @@ from odfpy.errors import ExportDamaged, MalformedManifest, NotFound, OdfError, U
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.query.service import Answer, Input, Query, QueryService
+    from odfpy.query.service import Answer, Query, QueryInput, QueryService
 
 KIND: Final = "OdfExport"
 VERSION: Final = 1
@@ -40,7 +40,7 @@ class ExportOptions:
         overwrite: whether it may take the place of what is there.
     """
 
-    place: Place
+    place: ExportTarget
     files: RowFileOptions
     partition_by: tuple[str, ...] = ()
     rows_per_file: int | None = None
@@ -145,7 +145,7 @@ def _described(service: QueryService, query: Query, answer: Answer, options: Exp
     }
 
 
-def _input_tree(service: QueryService, one: Input) -> dict[str, Any]:
+def _input_tree(service: QueryService, one: QueryInput) -> dict[str, Any]:
     catalogue = service.catalogue
     state = catalogue.at(catalogue.find(one.id), one.block_hash).state
     rows = None if state.last_offset is None else {"start": 0, "end": state.last_offset}

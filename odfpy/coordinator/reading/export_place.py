@@ -38,7 +38,7 @@ def sidecar_of(path: Path, *, is_folder: bool) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExportTarget:
     """Where an export goes.
 
     Attributes:
@@ -50,7 +50,7 @@ class Place:
     is_folder: bool
 
     @classmethod
-    def of(cls, to: str | Path, *, is_folder: bool) -> Place:
+    def of(cls, to: str | Path, *, is_folder: bool) -> ExportTarget:
         """What a person wrote.
 
         Raises:

@@ -100,12 +100,12 @@ def _files_of(side: SideFiles | None) -> Iterator[str]:
     return iter(()) if side is None else side.names(revocations.FOLDER)
 
 
-Tell = Callable[[OdfError, HashedBlock, str], None]
+ReportSigner = Callable[[OdfError, HashedBlock, str], None]
 """Told of a finding: what is wrong, with which block, in which file."""
 
 
 def verify_signatures(
-    dataset: StoredDataset, blocks: Sequence[HashedBlock], required: RequiredSigners | None, tell: Tell
+    dataset: StoredDataset, blocks: Sequence[HashedBlock], required: RequiredSigners | None, tell: ReportSigner
 ) -> SignatureReport:
     """Check all signatures of a chain, and that it is signed by whom it must be.
 
@@ -149,7 +149,7 @@ def verify_signatures(
     return SignatureReport.of(found)
 
 
-def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: Tell) -> None:
+def _verify_revocations(side: SideFiles, dataset_id: DatasetId, newest: HashedBlock, tell: ReportSigner) -> None:
     for name in side.names(revocations.FOLDER):
         path = f"{revocations.FOLDER}/{name}"
         key = revocations.key_of(path)

@@ -17,7 +17,7 @@ from odfpy.engine import contract
 
 
 @dataclass(frozen=True)
-class Run:
+class TransformRun:
     """One run.
 
     Attributes:
@@ -71,18 +71,18 @@ class Run:
         return item.new_offset is not None and first <= offset <= item.new_offset
 
 
-def runs_of(dataset: StoredDataset) -> list[Run]:
+def runs_of(dataset: StoredDataset) -> list[TransformRun]:
     """The runs of a derivative, the oldest first."""
     found, state = [], ChainState()
     for hashed in dataset.chain.in_order():
         event = hashed.block.event
         if isinstance(event, ExecuteTransform):
-            found.append(Run(dataset, hashed, event, state))
+            found.append(TransformRun(dataset, hashed, event, state))
         state = state.after(hashed)
     return found
 
 
-def together(runs: Sequence[Run], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
+def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
     """What several runs of one query row by row have read, as if it had been read in one."""
     each = [run.request(scratch).query_inputs for run in runs]
     return tuple(_together(parts) for parts in zip(*each, strict=True))

@@ -225,7 +225,7 @@ class _Pipe(io.RawIOBase):
         super().close()
 
 
-class Apart:
+class IsolatedQuery:
     """The rows of a query in a process of its own, which ends when nobody wants them any more.
 
     Attributes:

@@ -29,7 +29,7 @@ from odfpy.engine.contract import (
     TransformResponseInvalidQuery,
 )
 from odfpy.engine.control import Control
-from odfpy.engine.datafusion.apart import PLANNING_SECONDS, Apart, ForkServer, asked, fork_server
+from odfpy.engine.datafusion.apart import PLANNING_SECONDS, ForkServer, IsolatedQuery, asked, fork_server
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream
@@ -88,7 +88,7 @@ class DataFusionEngine:
             InvalidQuery: the query is at fault; also while the rows are read.
             QueryEnded: its process has taken too much memory, or broken down; also while the rows are read.
         """
-        return Apart(self.processes, replace(request, output_path=""), control)
+        return IsolatedQuery(self.processes, replace(request, output_path=""), control)
 
     def preprocess(
         self, transform: TransformSql, tables: Mapping[str, pa.Table], *, spool: Path | None = None

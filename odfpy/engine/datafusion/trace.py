@@ -21,7 +21,7 @@ from odfpy.engine.datafusion.plan import operator
 from odfpy.engine.datafusion.session import quoted, rows_in_order
 from odfpy.engine.datafusion.transform import Analysis, Reading, analyzed, operation_types, readings
 from odfpy.engine.output import final_columns
-from odfpy.engine.traced_rows import Source, Wanted, keys_of, write_answer
+from odfpy.engine.traced_rows import SourceRow, TraceTarget, keys_of, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
 from odfpy.errors import UnsupportedQuery
 
@@ -41,10 +41,10 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
     """
     inputs = request.query_inputs
     analysis = analyzed(request.transform, request.vocab, inputs, request.recorded_schema)
-    wanted = Wanted.read(request.wanted_path, analysis.form)
+    wanted = TraceTarget.read(request.wanted_path, analysis.form)
     offsets = {source.query_alias: source.vocab.offset_column for source in inputs}
     # In the order in which the rows come out: of rows that are the same, the first way is that of the first row.
-    ways: defaultdict[int, list[Sequence[Source]]] = defaultdict(list)
+    ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for reading in readings(request.transform, inputs, analysis):
         with datafusion_errors(reading.text):
             frame = _Carrier(reading.context, offsets).carried(reading.frame.logical_plan())
@@ -56,7 +56,9 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
     return TraceResponseSuccess(written, column_origins(analysis.plan, names, analysis.form))
 
 
-def _found(wanted: Wanted, rows: pa.RecordBatch, reading: Reading, analysis: Analysis) -> Iterator[tuple[int, Source]]:
+def _found(
+    wanted: TraceTarget, rows: pa.RecordBatch, reading: Reading, analysis: Analysis
+) -> Iterator[tuple[int, SourceRow]]:
     """Rows that are wanted, by their numbers, with what they stand for."""
     names = rows.schema.names[: -len(_HIDDEN)]
     kinds = operation_types(rows.select(names), analysis.form)

@@ -41,7 +41,7 @@ from odfpy.engine.worker.messages import (
     Breakdown,
     Channel,
     Job,
-    Progress,
+    JobProgress,
     Refusal,
     Result,
     Stage,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 _SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
 
-ProgressListener = Callable[[Progress], None]
+ProgressListener = Callable[[JobProgress], None]
 R = TypeVar("R")
 
 _TRY_AGAIN: Final = "Try again; a new engine will be started."
@@ -232,7 +232,7 @@ class SparkEngine:
             channel.send(job)
             while True:
                 match channel.receive(Answer):
-                    case Progress() as progress:
+                    case JobProgress() as progress:
                         if self._on_progress:
                             self._on_progress(progress)
                         if control is not None and control.on_progress is not None:

@@ -17,12 +17,22 @@ from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
-from odfpy.engine.worker.messages import Ask, Between, Channel, Job, Question, Result, Start, Started, Told
+from odfpy.engine.worker.messages import (
+    Channel,
+    HostMessage,
+    HostQuery,
+    HostQueryKind,
+    HostReply,
+    Job,
+    Result,
+    Start,
+    Started,
+)
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.engine.worker.sandboxed_host import serve
 from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
-from odfpy.sandbox.limits import Limits, excess, family_of, most_memory
+from odfpy.sandbox.limits import ProcessLimits, excess, family_of, most_memory
 from odfpy.sandbox.supervisor import Sandbox, SandboxError, confined, restricted, unconfined
 from odfpy.sandbox.view import View, is_in, view_of_python
 
@@ -63,7 +73,7 @@ class ConfinedHost:
         self._settings = settings
         self._run = run
         self._scratch = scratch
-        self._limits = Limits(
+        self._limits = ProcessLimits(
             memory=settings.most_memory or most_memory(),
             disk=settings.most_disk,
             # Each Python of a task has as many threads as there are processors.
@@ -235,17 +245,17 @@ class ConfinedHost:
 
     def cancel(self) -> None:
         """Cancel what Spark is doing; from another thread than the one that serves."""
-        self._ask(Question.CANCEL)
+        self._ask(HostQueryKind.CANCEL)
 
     def settles(self, seconds: float) -> bool:
         """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
-        told = self._ask(Question.SETTLES, seconds)
+        told = self._ask(HostQueryKind.SETTLES, seconds)
         return told is None or told.numbers != (0,)
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
-        match self._ask(Question.TASKS):
-            case Told((done, tasks)):
+        match self._ask(HostQueryKind.TASKS):
+            case HostReply((done, tasks)):
                 return done, tasks
         return 0, 0
 
@@ -253,7 +263,7 @@ class ConfinedHost:
         """In words, how it ended, or None while it lives; a suspected death is waited for."""
         if self._sandbox is None:
             return "it has not been launched"
-        told = self._ask(Question.DEATH, _DEATH_SECONDS if suspected else 0)
+        told = self._ask(HostQueryKind.DEATH, _DEATH_SECONDS if suspected else 0)
         if told is not None and told.text is not None:
             return f"its Java process {told.text}"
         code = self._sandbox.exit_code(_DEATH_SECONDS if suspected and told is None else 0)
@@ -265,12 +275,12 @@ class ConfinedHost:
         """In words, how it ended; it has closed its connection, which the system tells before the end of a process."""
         return self.death(suspected=True) or "it has closed its connection"
 
-    def _ask(self, what: Question, seconds: float = 0) -> Told | None:
+    def _ask(self, what: HostQueryKind, seconds: float = 0) -> HostReply | None:
         with self._asking, suppress(OSError, MalformedData):
             channel = Channel(self._questions)
-            channel.send(Ask(what, int(seconds * 1000)))
-            told = channel.receive(Between)
-            return told if isinstance(told, Told) else None
+            channel.send(HostQuery(what, int(seconds * 1000)))
+            told = channel.receive(HostMessage)
+            return told if isinstance(told, HostReply) else None
         self._questions.close()  # an answer that comes late must not be that of another question
         return None
 

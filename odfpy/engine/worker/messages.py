@@ -115,7 +115,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """A job is not done yet.
 
     Attributes:
@@ -176,14 +176,14 @@ Result: TypeAlias = (
     | TransformResponseInvalidQuery
     | TransformResponseInternalError
 )
-Answer: TypeAlias = Refusal | Breakdown | Progress | Result
+Answer: TypeAlias = Refusal | Breakdown | JobProgress | Result
 FromWorker: TypeAlias = Welcome | Status | Answer
 
 
 # --- Between the worker and the process that it confines -------------------------------------------------------------
 
 
-class Question(Enum):
+class HostQueryKind(Enum):
     """What the worker asks in between."""
 
     TASKS = "tasks"
@@ -193,7 +193,7 @@ class Question(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class HostQuery:
     """A question.
 
     Attributes:
@@ -201,12 +201,12 @@ class Ask:
         millis: how long the answer may be waited for.
     """
 
-    what: Question
+    what: HostQueryKind
     millis: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HostReply:
     """Its answer: some numbers, or a text."""
 
     numbers: tuple[U64, ...] = ()
@@ -237,7 +237,7 @@ class Started:
 
 
 Start: TypeAlias = Started | Breakdown
-Between: TypeAlias = Ask | Told
+HostMessage: TypeAlias = HostQuery | HostReply
 
 
 class Channel:
@@ -251,7 +251,7 @@ class Channel:
         self.socket = connected
         self._received = bytearray()
 
-    def send(self, message: FromClient | FromWorker | ScanRequest | Started | Between) -> None:
+    def send(self, message: FromClient | FromWorker | ScanRequest | Started | HostMessage) -> None:
         """Send a message.
 
         Raises:

@@ -11,16 +11,16 @@ import traceback
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.worker.messages import (
-    Ask,
-    Between,
     Breakdown,
     Channel,
+    HostMessage,
+    HostQuery,
+    HostQueryKind,
+    HostReply,
     Job,
-    Question,
     Result,
     Started,
     StartPart,
-    Told,
 )
 from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import MalformedData, OdfError
@@ -54,24 +54,24 @@ def _done(host: SparkHost, job: Job) -> Result:
 
 def _answer(host: SparkHost, channel: Channel) -> None:
     try:
-        while isinstance(asked := channel.receive(Between), Ask):
+        while isinstance(asked := channel.receive(HostMessage), HostQuery):
             try:
                 told = _told(host, asked)
             except Exception:  # noqa: BLE001  Spark may be dying
-                told = Told()
+                told = HostReply()
             channel.send(told)
     except (OSError, MalformedData):
         pass  # the worker has gone, and so will we
 
 
-def _told(host: SparkHost, asked: Ask) -> Told:
+def _told(host: SparkHost, asked: HostQuery) -> HostReply:
     match asked.what:
-        case Question.TASKS:
-            return Told(host.tasks())
-        case Question.CANCEL:
+        case HostQueryKind.TASKS:
+            return HostReply(host.tasks())
+        case HostQueryKind.CANCEL:
             host.cancel()
-        case Question.SETTLES:
-            return Told((int(host.settles(asked.millis / 1000)),))
-        case Question.DEATH:
-            return Told(text=host.death(suspected=asked.millis > 0))
-    return Told()
+        case HostQueryKind.SETTLES:
+            return HostReply((int(host.settles(asked.millis / 1000)),))
+        case HostQueryKind.DEATH:
+            return HostReply(text=host.death(suspected=asked.millis > 0))
+    return HostReply()

@@ -21,7 +21,7 @@ from odfpy.engine.worker.messages import (
     FromWorker,
     Hello,
     Job,
-    Progress,
+    JobProgress,
     Refusal,
     Stage,
     Status,
@@ -68,7 +68,7 @@ class PendingJob:
         """Tell the client that the job is not done yet."""
         with self._sending:
             if not self.finished.is_set():
-                self._channel.send(Progress(self.stage, *tasks))
+                self._channel.send(JobProgress(self.stage, *tasks))
 
     def answer(self, message: FromWorker) -> None:
         """Give the client the last message; a client that is gone is none of our concern."""

@@ -15,9 +15,9 @@ from typing import Protocol
 from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch.context import FetchContext
-from odfpy.ingest.fetch.kept import KeptFile
+from odfpy.ingest.fetch.kept import PendingFile
 from odfpy.ingest.fetch.retry import wait_or_give_up
-from odfpy.ingest.fetch.version import Version
+from odfpy.ingest.fetch.version import SourceVersion
 
 BLOCK = 1 << 20
 """Bytes that are asked for at once."""
@@ -26,7 +26,7 @@ _FRESH = 24 * 3600 * NANOS_PER_SECOND  # a file without a version is used again 
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class ResumePoint:
     """The rest of a file: from where on, and what proves that it belongs to what is before it, at which place."""
 
     offset: int
@@ -34,7 +34,7 @@ class Rest:
     place: str | None = None
 
 
-class Arriving(Protocol):
+class PartialFile(Protocol):
     """A file on its way.
 
     Attributes:
@@ -44,7 +44,7 @@ class Arriving(Protocol):
     """
 
     @property
-    def version(self) -> Version: ...
+    def version(self) -> SourceVersion: ...
     @property
     def offset(self) -> int: ...
     @property
@@ -61,7 +61,7 @@ class Arriving(Protocol):
         """Give up the rest."""
 
 
-class Source(Protocol):
+class RemoteFile(Protocol):
     """Something that has a file.
 
     Attributes:
@@ -71,7 +71,7 @@ class Source(Protocol):
     @property
     def shown(self) -> str: ...
 
-    def open(self, unless: Version, rest: Rest | None) -> Arriving | None:
+    def open(self, unless: SourceVersion, rest: ResumePoint | None) -> PartialFile | None:
         """The file, or the rest of it, or None if it has a certain version.
 
         Raises:
@@ -80,23 +80,23 @@ class Source(Protocol):
         """
 
 
-def kept_for(name: str, context: FetchContext) -> KeptFile:
+def kept_for(name: str, context: FetchContext) -> PendingFile:
     """What has been kept of a source and can still be of use; nothing on the disk is changed.
 
     Args:
         name: as for `download`.
         context: circumstances.
     """
-    kept = KeptFile(context.kept or context.scratch, name)
+    kept = PendingFile(context.kept or context.scratch, name)
     has_versions = kept.version.is_known or not kept.is_complete
     is_fresh = not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH
-    is_committed = kept.version.is_same(Version.of_state(context.known_state))
+    is_committed = kept.version.is_same(SourceVersion.of_state(context.known_state))
     if context.force or is_committed or not (has_versions or is_fresh):
         kept.forget()
     return kept
 
 
-def download(source: Source, name: str, context: FetchContext) -> KeptFile | None:
+def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFile | None:
     """The file, if it is new; it is complete.
 
     Args:
@@ -110,7 +110,7 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
     kept = kept_for(name, context)
     if kept.needs_no_asking:
         return kept
-    known = Version.of_state(context.known_state)
+    known = SourceVersion.of_state(context.known_state)
     failures = 0
     while True:
         before = kept.received
@@ -122,17 +122,17 @@ def download(source: Source, name: str, context: FetchContext) -> KeptFile | Non
 
 
 @contextmanager
-def asked(source: Source, kept: KeptFile, known: Version) -> Iterator[Arriving | None]:
+def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
     """What the source sends, or the rest of it; None if that is the kept version or the known one.
 
     A kept file that is complete but no longer what the source has is forgotten.
 
     Raises:
-        FetchError: as for `Source.open`.
+        FetchError: as for `RemoteFile.open`.
     """
     unless = kept.version if kept.is_complete else known
     proof, place = kept.version.proof, kept.version.place
-    arriving = source.open(unless, Rest(kept.received, proof, place) if proof and kept.can_go_on else None)
+    arriving = source.open(unless, ResumePoint(kept.received, proof, place) if proof and kept.can_go_on else None)
     if arriving is None:
         yield None
         return
@@ -145,7 +145,7 @@ def asked(source: Source, kept: KeptFile, known: Version) -> Iterator[Arriving |
         yield None if arriving.version.is_same(known) else arriving
 
 
-def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchContext) -> KeptFile | None:
+def _attempt(source: RemoteFile, kept: PendingFile, known: SourceVersion, context: FetchContext) -> PendingFile | None:
     with asked(source, kept, known) as arriving:
         if arriving is None:
             return kept if kept.is_complete else None
@@ -165,7 +165,7 @@ def _attempt(source: Source, kept: KeptFile, known: Version, context: FetchConte
     return kept
 
 
-def _receive(source: Source, arriving: Arriving, kept: KeptFile, context: FetchContext) -> None:
+def _receive(source: RemoteFile, arriving: PartialFile, kept: PendingFile, context: FetchContext) -> None:
     """Write what arrives to the kept file.
 
     Raises:

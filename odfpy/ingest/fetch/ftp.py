@@ -18,9 +18,9 @@ from urllib.parse import SplitResult, unquote
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, FetchInterrupted
-from odfpy.http.connection import Paced, hint, may_pass, reason
-from odfpy.ingest.fetch.download import Rest
-from odfpy.ingest.fetch.version import Version, is_settled
+from odfpy.http.connection import MinimumRateReader, hint, may_pass, reason
+from odfpy.ingest.fetch.download import ResumePoint
+from odfpy.ingest.fetch.version import SourceVersion, is_settled
 
 _FTPS_PORT = 990
 _MOST_LINES = 10_000  # of what a server says before a file has arrived
@@ -82,7 +82,9 @@ class _SecureSession(_Session, ftplib.FTP_TLS):
 class FtpFile:
     """A file that arrives over a connection of its own; whole only if the server says so in the end."""
 
-    def __init__(self, source: FtpSource, session: _Session, version: Version, size: int | None, offset: int) -> None:
+    def __init__(
+        self, source: FtpSource, session: _Session, version: SourceVersion, size: int | None, offset: int
+    ) -> None:
         self.version = version
         self.offset = offset
         self.length = size
@@ -90,7 +92,7 @@ class FtpFile:
         self._session = session
         self._data = session.transfercmd(f"RETR {source.path}", rest=offset or None)
         raw = self._data.makefile("rb", buffering=0)
-        self._bytes = Paced(raw, limit=None)
+        self._bytes = MinimumRateReader(raw, limit=None)
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
@@ -133,7 +135,7 @@ class FtpSource:
     def close(self) -> None:
         """Nothing: each file has its own connections."""
 
-    def open(self, unless: Version, rest: Rest | None) -> FtpFile | None:
+    def open(self, unless: SourceVersion, rest: ResumePoint | None) -> FtpFile | None:
         """Ask for the file; see `download.Source`."""
         session = self._session(self._timeout)
         try:
@@ -151,7 +153,7 @@ class FtpSource:
             session.close()
             raise
 
-    def look(self, session: _Session) -> tuple[Version, int | None]:
+    def look(self, session: _Session) -> tuple[SourceVersion, int | None]:
         """Version and size of the file, as far as the server tells them."""
         time = _MODIFIED.fullmatch(_answer(session, f"MDTM {self.path}"))
         found = _SIZE.fullmatch(_answer(session, f"SIZE {self.path}"))
@@ -162,9 +164,9 @@ class FtpSource:
                 stated = datetime.strptime(time[1], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
                 modified = Timestamp.from_datetime(stated)
         if modified is None:
-            return Version(), size
+            return SourceVersion(), size
         is_proof = size is not None and is_settled(modified, self._now, by_its_own_clock=False)
-        return Version(modified=modified, proof=f"{modified} {size}" if is_proof else None), size
+        return SourceVersion(modified=modified, proof=f"{modified} {size}" if is_proof else None), size
 
     @contextmanager
     def errors(self, what: str) -> Iterator[None]:

@@ -18,9 +18,9 @@ from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.ingest.fetch.context import FetchContext
-from odfpy.ingest.fetch.download import Rest
+from odfpy.ingest.fetch.download import ResumePoint
 from odfpy.ingest.fetch.retry import PASSING
-from odfpy.ingest.fetch.version import Version, is_settled
+from odfpy.ingest.fetch.version import SourceVersion, is_settled
 from odfpy.ingest.templates import expand
 
 _LONGEST_ETAG = 1024
@@ -40,7 +40,7 @@ class HttpFile:
     """The answer of a web server as a file that arrives."""
 
     answer: HttpResponse
-    version: Version
+    version: SourceVersion
     offset: int
     length: int | None
 
@@ -85,7 +85,7 @@ class HttpSource:
         """End the connections."""
         self._client.close()
 
-    def open(self, unless: Version, rest: Rest | None) -> HttpFile | None:
+    def open(self, unless: SourceVersion, rest: ResumePoint | None) -> HttpFile | None:
         """Ask for the file; see `download.Source`."""
         conditions = {**_unless(unless), **({} if rest is None else _only(rest))}
         ours = {name.lower() for name in conditions}
@@ -159,7 +159,7 @@ def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[s
     return headers
 
 
-def _version(answer: HttpResponse) -> Version:
+def _version(answer: HttpResponse) -> SourceVersion:
     headers = answer.headers
     etag = _text(headers, "ETag")
     if etag is None or len(etag) > _LONGEST_ETAG:
@@ -172,7 +172,7 @@ def _version(answer: HttpResponse) -> Version:
     elif modified is not None and sent is not None and is_settled(modified, sent, by_its_own_clock=True):
         proof = text
     place = answer.url.partition("?")[0]  # what is behind it is often a signature of the moment
-    return Version(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
+    return SourceVersion(etag, modified, proof, hashlib.sha256(place.encode()).hexdigest())
 
 
 def _time_told(headers: Message) -> Timestamp | None:
@@ -184,7 +184,7 @@ def _time_told(headers: Message) -> Timestamp | None:
     return Timestamp(made.nanos + int(age) * NANOS_PER_SECOND)
 
 
-def _unless(version: Version) -> dict[str, str]:
+def _unless(version: SourceVersion) -> dict[str, str]:
     """The condition that the file has another version."""
     if version.etag:
         return {"If-None-Match": version.etag} if _is_sendable(version.etag) else {}
@@ -193,12 +193,12 @@ def _unless(version: Version) -> dict[str, str]:
     return {"If-Modified-Since": format_datetime(version.modified.to_datetime(), usegmt=True)}
 
 
-def _only(rest: Rest) -> dict[str, str]:
+def _only(rest: ResumePoint) -> dict[str, str]:
     """The wish for the rest only, if it is the rest of the same version."""
     return {"Range": f"bytes={rest.offset}-", "If-Range": rest.proof}
 
 
-def _length_if_proven(headers: Message, rest: Rest) -> int | None:
+def _length_if_proven(headers: Message, rest: ResumePoint) -> int | None:
     """Bytes of the whole file, if an answer is the rest that was asked for."""
     found = _CONTENT_RANGE.fullmatch(_text(headers, "Content-Range") or "")
     if found is None or int(found[1]) != rest.offset or found[3] == "*":

@@ -20,12 +20,12 @@ from typing import Any, BinaryIO
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
-from odfpy.ingest.fetch.version import Version
+from odfpy.ingest.fetch.version import SourceVersion
 
 _SAFE_EVERY = 64 << 20  # bytes after which they are made safe
 
 
-class KeptFile:
+class PendingFile:
     """A file of one source, as far as it has arrived.
 
     Attributes:
@@ -43,7 +43,7 @@ class KeptFile:
         Nothing on the disk is changed: what is of no use stays until something else takes its place.
         """
         self.path = folder / "input"
-        self.version = Version()
+        self.version = SourceVersion()
         self.fetched_at = Timestamp(0)
         self.length: int | None = None
         self.received = 0
@@ -67,7 +67,7 @@ class KeptFile:
 
     def forget(self) -> None:
         """Take what is there for nothing, and leave it on the disk."""
-        self.received, self.is_complete, self.version, self.length = 0, False, Version(), None
+        self.received, self.is_complete, self.version, self.length = 0, False, SourceVersion(), None
 
     def clear(self) -> None:
         """Remove what is there."""
@@ -76,7 +76,7 @@ class KeptFile:
             with suppress(OSError):  # what cannot be removed is not taken for anything without its note
                 path.unlink()
 
-    def start(self, version: Version, length: int | None, now: Timestamp) -> None:
+    def start(self, version: SourceVersion, length: int | None, now: Timestamp) -> None:
         """Begin anew, with the first byte of a version.
 
         Raises:
@@ -138,7 +138,7 @@ class KeptFile:
         etag, modified, proof, place = (
             None if note[key] is None else str(note[key]) for key in ("etag", "modified", "proof", "place")
         )
-        self.version = Version(etag, None if modified is None else Timestamp.parse(modified), proof, place)
+        self.version = SourceVersion(etag, None if modified is None else Timestamp.parse(modified), proof, place)
         self.fetched_at = Timestamp.parse(str(note["fetchedAt"]))
         self.length = None if note["length"] is None else int(note["length"])
         self.received, self.is_complete = received, is_complete
@@ -147,7 +147,7 @@ class KeptFile:
 class Writer:
     """Adds bytes to a kept file."""
 
-    def __init__(self, kept: KeptFile, file: BinaryIO) -> None:
+    def __init__(self, kept: PendingFile, file: BinaryIO) -> None:
         self._kept = kept
         self._file = file
         self._unsafe = 0

@@ -16,8 +16,8 @@ from typing import Any
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, FetchInterrupted, InvalidValue
 from odfpy.extras import needs_extra
-from odfpy.ingest.fetch.download import Rest
-from odfpy.ingest.fetch.version import Version, is_settled
+from odfpy.ingest.fetch.download import ResumePoint
+from odfpy.ingest.fetch.version import SourceVersion, is_settled
 
 _BLOCK = 8 << 20
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
@@ -93,7 +93,7 @@ def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout:
 class ObjectFile:
     """An object that is read in blocks; whole only if it is the same version in the end."""
 
-    def __init__(self, source: ObjectSource, version: Version, size: int, offset: int) -> None:
+    def __init__(self, source: ObjectSource, version: SourceVersion, size: int, offset: int) -> None:
         self.version = version
         self.offset = offset
         self.length = size
@@ -145,7 +145,7 @@ class ObjectSource:
             with suppress(Exception):
                 self.files.close_session(self.files.loop, client)
 
-    def open(self, unless: Version, rest: Rest | None) -> ObjectFile | None:
+    def open(self, unless: SourceVersion, rest: ResumePoint | None) -> ObjectFile | None:
         """Ask for the object; see `download.Source`."""
         with self.errors():
             try:
@@ -160,7 +160,7 @@ class ObjectSource:
             offset = rest.offset if rest is not None and rest.proof == version.proof else 0
             return ObjectFile(self, version, size, offset)
 
-    def look(self) -> tuple[Version, int]:
+    def look(self) -> tuple[SourceVersion, int]:
         """Version and size of the object, as the store has it now."""
         info = self.files.info(self.path)
         if info.get("type", "file") != "file":
@@ -173,7 +173,7 @@ class ObjectSource:
             proof = f"{etag} {size}"
         elif modified is not None and is_settled(modified, self._now, by_its_own_clock=False):
             proof = f"{modified} {size}"
-        return Version(str(etag) if etag else None, modified, proof), size
+        return SourceVersion(str(etag) if etag else None, modified, proof), size
 
     @contextmanager
     def errors(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from odfpy.errors import InternalError
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
 from odfpy.ingest.fetch.files_glob import fetch_files_glob
 from odfpy.ingest.fetch.url import fetch_url, open_source, split_url
-from odfpy.ingest.fetch.version import Version
+from odfpy.ingest.fetch.version import SourceVersion
 from odfpy.ingest.templates import expand, without_secrets
 
 
@@ -94,7 +94,7 @@ def _(step: FetchUrl, context: FetchContext) -> Preview:
     if not kept.needs_no_asking:
         with (
             closing(open_source(text, url, shown, headers, context)) as source,
-            asked(source, kept, Version.of_state(context.known_state)) as arriving,
+            asked(source, kept, SourceVersion.of_state(context.known_state)) as arriving,
         ):
             if arriving is not None:
                 return Preview((UpcomingInput(shown, arriving.length, arriving.version.state, arriving.offset),))

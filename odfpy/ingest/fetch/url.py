@@ -21,10 +21,10 @@ from odfpy.ingest.source_state import known_last_modified, last_modified_state
 from odfpy.ingest.templates import expand, without_secrets
 
 if TYPE_CHECKING:
-    from odfpy.ingest.fetch.download import Source
-    from odfpy.ingest.fetch.kept import KeptFile
+    from odfpy.ingest.fetch.download import RemoteFile
+    from odfpy.ingest.fetch.kept import PendingFile
 
-    class _Closing(Source, Protocol):
+    class _Closing(RemoteFile, Protocol):
         def close(self) -> None: ...
 
 
@@ -113,7 +113,7 @@ def _unknown_scheme(scheme: str, shown: str) -> FetchError:
     return FetchError(f"{shown}: nothing is known of the scheme {scheme}:", hint=otherwise)
 
 
-def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: KeptFile, context: FetchContext) -> FetchedFile:
+def _fetched(step: FetchUrl, url: SplitResult, shown: str, kept: PendingFile, context: FetchContext) -> FetchedFile:
     version, now = kept.version, kept.fetched_at
     source = step.event_time or EventTimeFromMetadata()
     event_time = event_time_of(source, path=unquote(url.path), modified=version.modified, now=now)

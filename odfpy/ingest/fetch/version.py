@@ -13,7 +13,7 @@ _SETTLED_BY_OUR_CLOCK = 24 * 3600  # clocks of different machines may differ
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class SourceVersion:
     """What a source says of a version.
 
     Attributes:
@@ -30,7 +30,7 @@ class Version:
     place: str | None = None
 
     @classmethod
-    def of_state(cls, state: SourceState | None) -> Version:
+    def of_state(cls, state: SourceState | None) -> SourceVersion:
         """The version that a source state stands for; one that is like no other for no state."""
         return cls(known_etag(state), known_last_modified(state))
 
@@ -46,7 +46,7 @@ class Version:
             return etag_state(self.etag)
         return None if self.modified is None else last_modified_state(self.modified)
 
-    def is_same(self, other: Version) -> bool:
+    def is_same(self, other: SourceVersion) -> bool:
         """Whether both are the same version. What has neither name nor time is never the same as anything."""
         if self.etag or other.etag:
             return self.etag == other.etag

@@ -18,9 +18,9 @@ from odfpy.engine.ipc import even_batches
 from odfpy.engine.registry import EngineRegistry
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import write_batches
-from odfpy.ingest.lanes.source import Source, open_table
+from odfpy.ingest.lanes.source import SplittableInput, open_table
 from odfpy.ingest.preprocess import preprocess
-from odfpy.ingest.read import Part
+from odfpy.ingest.read import FilePart
 from odfpy.ingest.read.files import Incomplete
 
 _READ, _MADE, _PREPROCESSED = "read", "made", "preprocessed"
@@ -56,13 +56,13 @@ def preprocessed(
 
 def _rows(request: LaneRequest, folder: Path) -> Iterator[pa.Table]:
     """The rows of an input as read, part by part; at least one table."""
-    source = Source.of(request, folder)
+    source = SplittableInput.of(request, folder)
     rows = 0
     for part in source.parts:
         try:
             table = source.rows(request, part, rows)
         except Incomplete:  # what follows was cut in the wrong place
-            yield source.rows(request, Part(part.start), rows)
+            yield source.rows(request, FilePart(part.start), rows)
             return
         yield table
         rows += table.num_rows

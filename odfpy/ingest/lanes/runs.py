@@ -27,10 +27,10 @@ from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.gather import combined, gathered
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneRequest
-from odfpy.ingest.lanes.source import Source, open_table
+from odfpy.ingest.lanes.source import SplittableInput, open_table
 from odfpy.ingest.normalize import NormalizedRows, normalize_rows
 from odfpy.ingest.order import as_numbers, time_order
-from odfpy.ingest.read import Part
+from odfpy.ingest.read import FilePart
 from odfpy.ingest.read.files import Incomplete
 
 SAMPLE_STEP: Final = 4_096
@@ -58,7 +58,7 @@ class Run:
     untimed: int = 0
 
 
-def make_run(request: LaneRequest, source: Source, part: Part, path: str, first_row: int) -> Run | Failure:
+def make_run(request: LaneRequest, source: SplittableInput, part: FilePart, path: str, first_row: int) -> Run | Failure:
     """Read a part of the input and write it as a run.
 
     Args:

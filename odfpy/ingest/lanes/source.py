@@ -14,13 +14,13 @@ import pyarrow as pa
 from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadStep
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.normalize import coerce_inferred_event_time
-from odfpy.ingest.read import Part, inferred_schema, parts_of, read_part, schema_of
+from odfpy.ingest.read import FilePart, inferred_schema, parts_of, read_part, schema_of
 from odfpy.ingest.read.files import is_utf8, opening, rewrite_as_utf8
 from odfpy.ingest.read.part import parts_between
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SplittableInput:
     """An input that can be read in parts.
 
     Attributes:
@@ -31,10 +31,10 @@ class Source:
 
     step: ReadStep | None
     path: Path
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
     @classmethod
-    def of(cls, request: LaneRequest, folder: Path) -> Source:
+    def of(cls, request: LaneRequest, folder: Path) -> SplittableInput:
         """The input of an ingest.
 
         Args:
@@ -58,7 +58,7 @@ class Source:
             step = step if schema is None else replace(step, schema=schema)
         return cls(step, path, tuple(parts_of(step, path, name=request.name, size=size)))
 
-    def rows(self, request: LaneRequest, part: Part, first_row: int) -> pa.Table:
+    def rows(self, request: LaneRequest, part: FilePart, first_row: int) -> pa.Table:
         """The rows of a part.
 
         Args:

@@ -41,14 +41,14 @@ from odfpy.ingest.lanes.places import MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
-from odfpy.ingest.lanes.source import Source
+from odfpy.ingest.lanes.source import SplittableInput
 from odfpy.ingest.lanes.spark_merge import SparkMerge
 from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.plan import MergePlan, repeated_key
 from odfpy.ingest.normalize import primary_key
 from odfpy.ingest.pipeline import IngestStatistics
-from odfpy.ingest.read import Part
+from odfpy.ingest.read import FilePart
 from odfpy.ingest.retractions import StateChange, check_retractions
 from odfpy.ingest.write import SliceForm, slice_files, write_slice
 from odfpy.state.current import ScannedState
@@ -104,7 +104,7 @@ class _Lane:
 
     def _read(self) -> list[Run]:
         request = self._request
-        source = Source.of(request, self.folder)
+        source = SplittableInput.of(request, self.folder)
         read = _Read(request, source, str(self.folder))
         done = self._tasks(read, [(at, part, 0) for at, part in enumerate(source.parts)])
         runs: list[Run] = []
@@ -113,7 +113,7 @@ class _Lane:
                 runs.append(result)
                 continue
             # What follows was cut in the wrong place; or the message has to count the rows before.
-            again = Part(part.start) if result.error is None else part
+            again = FilePart(part.start) if result.error is None else part
             rows = sum(run.rows for run in runs)
             (repeated,) = self._tasks(read, [(at, again, rows)])
             if isinstance(repeated, Failure):
@@ -229,10 +229,10 @@ class _Once(Generic[R]):
 @dataclass(frozen=True, slots=True)
 class _Read:
     request: LaneRequest
-    source: Source
+    source: SplittableInput
     folder: str
 
-    def __call__(self, task: tuple[int, Part, int]) -> Run | Failure:
+    def __call__(self, task: tuple[int, FilePart, int]) -> Run | Failure:
         number, part, first_row = task
         return make_run(self.request, self.source, part, f"{self.folder}/run-{number}-{first_row}", first_row)
 

@@ -29,10 +29,10 @@ from odfpy.ingest.read.geo.esri_shapefile import esri_parts, read_esri_shapefile
 from odfpy.ingest.read.geo.geojson import geojson_parts, geojson_schema, read_geojson, read_ndgeojson
 from odfpy.ingest.read.json import json_parts, json_schema, ndjson_parts, read_json, read_ndjson
 from odfpy.ingest.read.parquet import parquet_parts, read_parquet
-from odfpy.ingest.read.part import WHOLE, Part
+from odfpy.ingest.read.part import WHOLE, FilePart
 from odfpy.ingest.read.progress import tell_rows
 
-__all__ = ["Part", "inferred_schema", "parts_of", "read", "read_part", "schema_of"]
+__all__ = ["FilePart", "inferred_schema", "parts_of", "read", "read_part", "schema_of"]
 
 
 def read(step: ReadStep, path: Path, *, name: str | None = None) -> pa.Table:
@@ -76,7 +76,7 @@ def schema_of(step: ReadStep) -> DataSchema | None:
 
 
 @singledispatch
-def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str, part: Part) -> pa.Table:  # noqa: ARG001
+def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str, part: FilePart) -> pa.Table:  # noqa: ARG001
     raise InternalError(f"No reader for {type(step).__name__}")
 
 
@@ -92,7 +92,7 @@ _read.register(ReadParquet, read_parquet)
 # --- In parts --------------------------------------------------------------------------------------------------------
 
 
-def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[Part]:
+def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) -> list[FilePart]:
     """Parts of a file that can be read side by side; together they are the file.
 
     Text in another encoding than UTF-8 is one part, and so is a file whose schema is inferred from all of it.
@@ -108,7 +108,7 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
     return _parts(step, schema_of(step), path, name or str(path), size)
 
 
-def read_part(step: ReadStep, path: Path, part: Part, *, name: str | None = None) -> pa.Table:
+def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = None) -> pa.Table:
     """The rows of a part of a file, see `read`.
 
     Raises:
@@ -118,7 +118,7 @@ def read_part(step: ReadStep, path: Path, part: Part, *, name: str | None = None
 
 
 @singledispatch
-def _parts(step: ReadStep, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:  # noqa: ARG001
+def _parts(step: ReadStep, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001
     raise InternalError(f"No parts for {type(step).__name__}")
 
 

@@ -36,7 +36,7 @@ from odfpy.ingest.read.csv_text import (
     with_doubled_quotes,
 )
 from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, is_utf8, map_pieces
-from odfpy.ingest.read.part import WHOLE, Part, parts_between
+from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
@@ -48,7 +48,7 @@ _LARGEST_BLOCK = 2**31 - 1
 _END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
 
 
-def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
+def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a CSV file, or of a part of it.
 
     Raises:
@@ -71,7 +71,7 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
     return pa.concat_tables(text.each(fit, part))
 
 
-def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
     """Parts of a CSV file that can be read by themselves, if their ends are where they seem to be; errors as above.
 
     Types that are inferred follow from the whole file, and another encoding is only seen through as a whole.
@@ -102,7 +102,7 @@ class _CsvText:
         self.names = wanted.names if wanted is not None else _names(first, self.dialect, name)
         self._order = _order(first.cells if first is not None and has_header else None, self.names, name)
 
-    def each(self, work: Callable[[Sequence[pa.ChunkedArray], Piece], _T], part: Part = WHOLE) -> list[_T]:
+    def each(self, work: Callable[[Sequence[pa.ChunkedArray], Piece], _T], part: FilePart = WHOLE) -> list[_T]:
         """What `work` makes of the columns, some rows at a time."""
 
         def read(piece: Piece) -> _T:
@@ -112,7 +112,7 @@ class _CsvText:
         pieces = self._file.pieces(part.start or self._start, self._cut, part.stop)
         return map_pieces(pieces, read, is_part=part.has_end)
 
-    def parts(self, size: int) -> list[Part]:
+    def parts(self, size: int) -> list[FilePart]:
         """Parts of about so many bytes."""
         return parts_between(self._file.bounds(self._start, self._cut, size))
 

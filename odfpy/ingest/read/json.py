@@ -26,7 +26,7 @@ from odfpy.ingest.read.json_array import JsonArray, cut_at_item
 from odfpy.ingest.read.json_columns import to_array
 from odfpy.ingest.read.json_inference import infer_in_turn, infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
-from odfpy.ingest.read.part import WHOLE, Part, parts_between
+from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, fit_table
 
@@ -40,7 +40,7 @@ _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
 
-def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
+def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a file with one JSON object a line, or of a part of it.
 
     Raises:
@@ -66,14 +66,14 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
     return pa.concat_tables(map_pieces(pieces, fit, is_part=part.has_end))
 
 
-def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
     """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above."""
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
     return parts_between(TextFile(path, name, step.encoding).bounds(0, cut_at_line, size))
 
 
-def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE) -> pa.Table:
+def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
 
     Raises:
@@ -95,7 +95,7 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, 
     return table if table is not None else table_of(parse_array(document, keys), wanted, formats)
 
 
-def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:
+def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
     """Parts of the array that can be read by themselves; errors as above."""
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
@@ -133,7 +133,7 @@ def _inferred_from(file: TextFile, array: JsonArray) -> pa.Schema:
 
 
 def _read_pieces(
-    file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: Part
+    file: TextFile, array: JsonArray, wanted: pa.Schema | None, formats: TimeFormats, part: FilePart
 ) -> pa.Table:
     """The rows of a large document, or of a part of it, of which only pieces are held."""
     schema = _inferred_from(file, array) if wanted is None else wanted

@@ -20,7 +20,7 @@ from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError
 from odfpy.ingest.read.files import opening
-from odfpy.ingest.read.part import WHOLE, Part, parts_between
+from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
 
@@ -29,7 +29,7 @@ def read_parquet(
     schema: DataSchema | None,
     path: Path,
     name: str,
-    part: Part = WHOLE,
+    part: FilePart = WHOLE,
 ) -> pa.Table:
     """The rows of a Parquet file, or of some of its row groups.
 
@@ -51,7 +51,7 @@ def read_parquet(
         raise misfit.at(f"{name}, row {before + misfit.row + 1}") from None
 
 
-def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[Part]:  # noqa: ARG001
+def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001
     """Parts of about so many bytes before compression; errors as above."""
     with _opened(path, name) as file:
         if file is None:
@@ -65,7 +65,7 @@ def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name
         return parts_between(bounds)
 
 
-def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: Part) -> tuple[int, pa.Table]:
+def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: FilePart) -> tuple[int, pa.Table]:
     """Rows before the part, and its rows."""
     with _opened(path, name) as file:
         if file is None:

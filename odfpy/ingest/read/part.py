@@ -10,7 +10,7 @@ from odfpy.data.scalars import U64
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file that begins where a record begins.
 
     Attributes:
@@ -27,9 +27,9 @@ class Part:
         return self.stop is not None
 
 
-WHOLE = Part()
+WHOLE = FilePart()
 
 
-def parts_between(bounds: Sequence[int]) -> list[Part]:
+def parts_between(bounds: Sequence[int]) -> list[FilePart]:
     """The parts of a file that is cut at some places."""
-    return [Part(start or 0, stop) for start, stop in pairwise([0, *bounds, None])]
+    return [FilePart(start or 0, stop) for start, stop in pairwise([0, *bounds, None])]

@@ -13,7 +13,7 @@ from odfpy.data.scalars import U64
 from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import EngineNotFound, UsageError
-from odfpy.query.answer import Input
+from odfpy.query.answer import QueryInput
 from odfpy.query.question import Query
 from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.schema_formats import SchemaFormat
@@ -179,7 +179,7 @@ class Request:
             text_limits=OF_STRANGERS,
         )
 
-    def bound_to(self, inputs: Iterable[Input]) -> Request:
+    def bound_to(self, inputs: Iterable[QueryInput]) -> Request:
         """The same question of the datasets as they were when it was answered, by their ids."""
         given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
         states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]

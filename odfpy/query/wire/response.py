@@ -25,7 +25,7 @@ _BYTES_OF_VALUE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResponseLimits:
     """How much an answer may be; unlimited by default."""
 
     rows: int | None = None
@@ -84,7 +84,7 @@ def ask(
     request: Request,
     *,
     control: Control | None = None,
-    limits: Limits | None = None,
+    limits: ResponseLimits | None = None,
     is_checked: bool = False,
 ) -> Answered:
     """Answer a question.
@@ -101,7 +101,7 @@ def ask(
         ResultTooLarge: there is more than there may be.
         OdfError: as `QueryService.run`, and while its rows are read.
     """
-    limits = limits or Limits()
+    limits = limits or ResponseLimits()
     require_datasets(service, request)
     if Include.PROOF in request.include and not is_checked:
         check_reproducible(service, request)

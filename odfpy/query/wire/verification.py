@@ -19,7 +19,7 @@ from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, Malforme
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
 from odfpy.query.wire.request import DatasetState, Request
-from odfpy.query.wire.response import Limits, ask
+from odfpy.query.wire.response import ResponseLimits, ask
 
 VERSION: Final = 1
 """Of the files that `odf sql --commit` writes."""
@@ -166,7 +166,7 @@ def verify_answer(
     signer: ActorId | None = None,
     *,
     control: Control | None = None,
-    limits: Limits | None = None,
+    limits: ResponseLimits | None = None,
 ) -> Request:
     """See that an answer is what was signed, and that it comes out again; gives the question.
 

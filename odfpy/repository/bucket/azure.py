@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
@@ -55,7 +55,7 @@ class AzureClient:
         else:
             await (await self.begin(key)).finish(data)
 
-    async def begin(self, key: str) -> Upload:
+    async def begin(self, key: str) -> MultipartUpload:
         """Begin a list of blocks."""
         return _AzureUpload(self._container.get_blob_client(key))
 
@@ -76,10 +76,10 @@ class AzureClient:
                 objects[name], written[name] = int(item.size), item.last_modified.timestamp()
         return Listing(objects, tuple(folders), written)
 
-    async def content(self, key: str, limit: int) -> Content:
+    async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
         stream = await self._container.download_blob(key, offset=0, length=limit)
-        return Content(bytes(await stream.readall()), named(stream.properties.etag))
+        return ObjectContent(bytes(await stream.readall()), named(stream.properties.etag))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
         """Write if the ETag is still that."""

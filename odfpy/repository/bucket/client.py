@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ObjectContent:
     """A small object.
 
     Attributes:
@@ -47,7 +47,7 @@ class Listing:
     written: Mapping[str, float]
 
 
-class Upload(Protocol):
+class MultipartUpload(Protocol):
     """An object that comes in parts, and is not there before it is whole."""
 
     async def part(self, data: bytes) -> None:
@@ -82,7 +82,7 @@ class BucketClient(Protocol):
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""
 
-    async def begin(self, key: str) -> Upload:
+    async def begin(self, key: str) -> MultipartUpload:
         """Begin to make or replace an object."""
 
     async def delete(self, key: str) -> None:
@@ -91,7 +91,7 @@ class BucketClient(Protocol):
     async def list(self, folder: str) -> Listing:
         """What is directly in a folder; `folder` is empty or ends in a slash."""
 
-    async def content(self, key: str, limit: int) -> Content:
+    async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its version."""
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:

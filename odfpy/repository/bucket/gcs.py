@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
 from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
 
 HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
@@ -54,7 +54,7 @@ class GcsClient:
         else:  # not every server takes a request without a body for an object without bytes
             await (await self.begin(key)).finish(data)
 
-    async def begin(self, key: str) -> Upload:
+    async def begin(self, key: str) -> MultipartUpload:
         """Begin a resumable upload."""
         headers, _ = await self.call("POST", self._upload_url(), uploadType="resumable", name=key, json={"name": key})
         return _GcsUpload(self, headers["Location"])
@@ -80,7 +80,7 @@ class GcsClient:
             if page is None:
                 return Listing(objects, tuple(folders), written)
 
-    async def content(self, key: str, limit: int) -> Content:
+    async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its generation."""
         try:
             generation = named((await self._about(key)).get("generation"))
@@ -88,7 +88,7 @@ class GcsClient:
             await self._require_bucket()
             raise
         data = await self._media(key, generation=generation, headers={"Range": f"bytes=0-{limit - 1}"})
-        return Content(data, generation)
+        return ObjectContent(data, generation)
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
         """Write if the generation is still that."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from odfpy.repository.bucket.client import Content, Listing, Upload, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
@@ -78,7 +78,7 @@ class S3Client:
         """Make or replace an object."""
         await self.call("put_object", Key=key, Body=data)
 
-    async def begin(self, key: str) -> Upload:
+    async def begin(self, key: str) -> MultipartUpload:
         """Begin a multipart upload."""
         answer = await self.call("create_multipart_upload", Key=key)
         return _S3Upload(self, {"Key": key, "UploadId": answer["UploadId"]})
@@ -104,10 +104,10 @@ class S3Client:
                 return Listing(objects, tuple(folders), written)
             page = {"ContinuationToken": answer["NextContinuationToken"]}
 
-    async def content(self, key: str, limit: int) -> Content:
+    async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
         answer = await self.call("get_object", Key=key)
-        return Content(await self._read(answer, limit), named(answer.get("ETag")))
+        return ObjectContent(await self._read(answer, limit), named(answer.get("ETag")))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
         """Write if the ETag is still that."""

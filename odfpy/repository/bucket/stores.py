@@ -17,7 +17,7 @@ from odfpy.chain.object_store import CHUNK, ObjectStore, StoredObject, copy_hash
 from odfpy.chain.ref_store import RefStore, check_name, is_name, moved, parse_reference
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
-from odfpy.repository.bucket.client import PART, Bucket, Content, Upload
+from odfpy.repository.bucket.client import PART, Bucket, MultipartUpload, ObjectContent
 from odfpy.repository.bucket.errors import Conflict
 from odfpy.repository.bucket.side_files import BucketSideFiles
 
@@ -151,7 +151,7 @@ class _Writer:
         self._bucket = bucket
         self._key = key
         self._waiting = bytearray()
-        self._upload: Upload | None = None
+        self._upload: MultipartUpload | None = None
 
     def write(self, data: bytes) -> None:
         """Take in some bytes; at least one is always kept back for the last request."""
@@ -233,21 +233,21 @@ class BucketRefStore(RefStore):
     def describe(self, name: str) -> str:
         return self._bucket.where(self._key(check_name(name)))
 
-    def _expect(self, name: str, expected: Multihash | None) -> Content | None:
+    def _expect(self, name: str, expected: Multihash | None) -> ObjectContent | None:
         content = self._content(name)
         found = self._parsed(name, content)
         if found != expected:
             raise moved(self.describe(name), expected, found)
         return content
 
-    def _content(self, name: str) -> Content | None:
+    def _content(self, name: str) -> ObjectContent | None:
         key = self._key(check_name(name))
         try:
             return self._bucket.ask(key, self._bucket.client.content, key, _MAX_REFERENCE)
         except FileNotFoundError:
             return None
 
-    def _parsed(self, name: str, content: Content | None) -> Multihash | None:
+    def _parsed(self, name: str, content: ObjectContent | None) -> Multihash | None:
         return parse_reference(content.data, self.describe(name)) if content else None
 
     def _key(self, name: str) -> str:

@@ -22,7 +22,7 @@ from odfpy.chain.side_files import check_path
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
-from odfpy.http.resume import Download, TransferInterrupted
+from odfpy.http.resume import ResumableDownload, TransferInterrupted
 from odfpy.http.url import without_user
 from odfpy.repository.credentials import advice, authorization
 from odfpy.repository.side_files import RemoteSideFiles
@@ -186,7 +186,7 @@ class HttpObjectStore(ObjectStore):
                 raise self._missing(name)
             _require_ok(answer)
 
-        return cast("BinaryIO", Download(ask, require, self.describe(name)))
+        return cast("BinaryIO", ResumableDownload(ask, require, self.describe(name)))
 
     def size(self, name: Multihash) -> int:
         answer = self._head(name)

@@ -29,7 +29,7 @@ _BUFFER = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold.
 
     Attributes:
@@ -63,7 +63,7 @@ def pack(blocks: Iterable[tuple[Multihash, bytes]]) -> BlocksBatch:
     return BlocksBatch(count, MEDIA_TYPE, ENCODING, target.getvalue())
 
 
-def unpack(batch: BlocksBatch, limits: Limits) -> list[tuple[Multihash, bytes]]:
+def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, bytes]]:
     """The blocks of an archive, in its order; nothing is known of them but their size.
 
     Raises:
@@ -97,7 +97,7 @@ def _unzipped(payload: bytes) -> BinaryIO:
     return cast("BinaryIO", stream)
 
 
-def _entries(stream: BinaryIO, limits: Limits) -> Iterator[tuple[Multihash, bytes]]:
+def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihash, bytes]]:
     while (header := _exactly(stream, tarfile.BLOCKSIZE)).strip(b"\0"):
         name, size = _read_header(header)
         if size > limits.block_size:

@@ -19,7 +19,7 @@ from odfpy.errors import DatasetsDiverged, IntegrityError
 from odfpy.repository.divergence import EncodedBlock
 from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
 from odfpy.repository.peer_errors import ProtocolViolation
-from odfpy.repository.smart_transfer.archive import Limits, unpack
+from odfpy.repository.smart_transfer.archive import ArchiveLimits, unpack
 from odfpy.repository.smart_transfer.messages import BlocksBatch
 from odfpy.repository.transfer.simple import ForeignDataset
 from odfpy.repository.transfer.slice_checks import check_slices
@@ -58,7 +58,7 @@ class Incoming:
         return [item for item in self.objects if not item.is_in(layout)]
 
 
-def read_blocks(batch: BlocksBatch, limits: Limits) -> list[EncodedBlock]:
+def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]:
     """The blocks of an archive, each of which is what its name says.
 
     Raises:

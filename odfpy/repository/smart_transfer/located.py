@@ -19,7 +19,7 @@ from odfpy.chain.object_store import ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
-from odfpy.http.resume import Download
+from odfpy.http.resume import ResumableDownload
 from odfpy.http.url import parse_url
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import TransferUrl
@@ -113,7 +113,7 @@ class Downloads(LocatedObjects):
                 hint = "Run the command again: URLs expire after a while."
                 raise TransferError(self._problem(name, answer), hint=hint)
 
-        return cast("BinaryIO", Download(ask, require, where))
+        return cast("BinaryIO", ResumableDownload(ask, require, where))
 
 
 class Uploads(LocatedObjects):

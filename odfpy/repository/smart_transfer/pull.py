@@ -24,7 +24,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.peer_errors import ProtocolViolation
-from odfpy.repository.smart_transfer.archive import Limits, pack
+from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
 from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_id
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,
@@ -86,7 +86,7 @@ def pull(
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
-    limits: Limits | None = None,
+    limits: ArchiveLimits | None = None,
 ) -> Conversation[TransferResult]:
     """Bring a dataset up to the server's.
 
@@ -119,7 +119,7 @@ def pull(
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=old_head, new_head=old_head)
     # 2.
     yield from send(BlocksRequest())
-    blocks = read_blocks((yield from receive(BlocksReply)).blocks, limits or Limits())
+    blocks = read_blocks((yield from receive(BlocksReply)).blocks, limits or ArchiveLimits())
     here = target.chain.in_order(old_head) if old_head else []
     incoming = place(blocks, here, force=force)
     require_id(incoming, expected_id)

@@ -25,7 +25,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
 from odfpy.repository.objects import LinkedObject, linked_objects
 from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
-from odfpy.repository.smart_transfer.archive import Limits, pack
+from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
 from odfpy.repository.smart_transfer.incoming import MAX_OBJECT_SIZE, Incoming, commit, place, read_blocks
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,
@@ -254,7 +254,7 @@ def serve_push(
     *,
     may_force: bool = True,
     clock: Timestamp | None = None,
-    limits: Limits | None = None,
+    limits: ArchiveLimits | None = None,
     max_object_size: int = MAX_OBJECT_SIZE,
     revoked: KnownRevocations | None = None,
 ) -> Conversation[None]:
@@ -288,7 +288,9 @@ def serve_push(
             raise ProtocolViolation(f"{blocks.num_blocks} blocks, {request.transfer_plan.num_blocks} were announced")
         here = layout.chain.in_order(head) if layout and head else []
         force = may_force and request.force_update_if_diverged
-        incoming = place(read_blocks(blocks, limits or Limits()), here, force=force, max_object_size=max_object_size)
+        incoming = place(
+            read_blocks(blocks, limits or ArchiveLimits()), here, force=force, max_object_size=max_object_size
+        )
         if not force:
             require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
         yield Send(encode_ok(BlocksAccepted()))

@@ -46,7 +46,7 @@ class Grant:
     expires: int
 
 
-class Signer:
+class UrlSigner:
     """Signs grants, and knows its own signatures. Its key lives as long as it does: no URL outlives its server."""
 
     def __init__(self, key: bytes | None = None) -> None:

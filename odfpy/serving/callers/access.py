@@ -63,7 +63,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatasetPlace:
     """Where a dataset is, or may be made.
 
     Attributes:
@@ -163,7 +163,7 @@ def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset
     return dataset
 
 
-def writable(connection: HTTPConnection, caller: AnyCaller) -> Place:
+def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
     """The place that the path names; a new dataset goes to the workspace that the token is for.
 
     Raises:
@@ -176,12 +176,12 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> Place:
     if storage is not caller.storage:
         raise HTTPException(404, "There is no dataset of that name, or not for this token")
     _require(caller, Scope.WRITE, storage)
-    return Place(caller, alias_in(connection), storage, dataset)
+    return DatasetPlace(caller, alias_in(connection), storage, dataset)
 
 
 Readable = Annotated[StoredDataset, Depends(readable)]
 Administered = Annotated[StoredDataset, Depends(administered)]
-Writable = Annotated[Place, Depends(writable)]
+Writable = Annotated[DatasetPlace, Depends(writable)]
 
 
 def datasets_of(connection: HTTPConnection) -> ServedDatasets:

@@ -10,7 +10,7 @@ from odfpy.query.service import QueryService
 from odfpy.serving.callers.visible import VisibleDatasets
 from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.sessions import Middleware
-from odfpy.serving.flight.tickets import Question
+from odfpy.serving.flight.tickets import QueryTicket
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class Asking:
         """The SQL in which he asks."""
         return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
 
-    def question(self, text: str) -> Question:
+    def question(self, text: str) -> QueryTicket:
         """What he asks.
 
         Raises:
             QueryTooLong, QueryTooDeep: the text is not to be read.
         """
         check_text(text, OF_STRANGERS)
-        return Question(without_catalog(text, self.dialect), self.dialect)
+        return QueryTicket(without_catalog(text, self.dialect), self.dialect)

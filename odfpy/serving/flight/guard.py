@@ -21,7 +21,7 @@ from typing import Final
 
 from odfpy.serving.flight.frames import PREFACE, Call, Frames, Violation, payload_of
 from odfpy.serving.http.addresses import Addresses, address_of
-from odfpy.serving.http.budget import MemoryBudget, OverBudget, Reservation, Who
+from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
@@ -165,7 +165,7 @@ class _Client(asyncio.Protocol):
             if calls[self.address] >= most or calls.total() >= 2 * most:
                 raise Violation(f"{most} calls of one address may be under way, and {2 * most} of all")
             calls[self.address] += 1
-            held = self._rules.budget.reserve(Who.at(self.address))
+            held = self._rules.budget.reserve(BudgetHolder.at(self.address))
             self._open[stream] = _Open(Call(), held, self._loop.time())
         return self._open.get(stream)
 

@@ -34,10 +34,10 @@ from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
-from odfpy.serving.flight.statements import Planned, Schemas, Statement, Statements, plan_answer
-from odfpy.serving.flight.streams import Batches, CallControl, Running
-from odfpy.serving.flight.tickets import Question, Ticket
-from odfpy.serving.http.budget import MemoryBudget, Who
+from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
+from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
+from odfpy.serving.flight.tickets import QueryTicket, Ticket
+from odfpy.serving.http.budget import BudgetHolder, MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
@@ -94,7 +94,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         self._schemas = Schemas()
         self._statements = Statements()
         self._sessions = Sessions(self._served.storages, self._statements.close_all)
-        self.running = Running(settings.flight_queries, settings.flight_working, settings.patience)
+        self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
         where = urlsplit(location)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-flight-")))  # nobody else may enter it
@@ -302,7 +302,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         catalogue = VisibleDatasets(self._served, self._reaches, caller)
         return Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
 
-    def _planned(self, asking: Asking, command: Any) -> Planned:
+    def _planned(self, asking: Asking, command: Any) -> PlannedStatement:
         """How the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
@@ -314,7 +314,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
                 raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
         raise ReadOnly(f"{_written(command)} gives no rows", hint=_READ_ONLY)
 
-    def _plan(self, asking: Asking, question: Question) -> Planned:
+    def _plan(self, asking: Asking, question: QueryTicket) -> PlannedStatement:
         with self.running.working():
             return plan_answer(asking.service, question, self._schemas)
 
@@ -342,9 +342,9 @@ def _command(descriptor: Any) -> Any:
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
 
 
-def _who(asking: Asking, context: Any) -> Who:
+def _who(asking: Asking, context: Any) -> BudgetHolder:
     token = asking.middleware.session.caller.token
-    return Who.of_token(token.name) if token else Who.at(client_of(context.peer()).rpartition(":")[0])
+    return BudgetHolder.of_token(token.name) if token else BudgetHolder.at(client_of(context.peer()).rpartition(":")[0])
 
 
 def _option(key: str, value: Any) -> bytes:

@@ -41,7 +41,7 @@ _HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as pa
 
 
 @dataclass
-class Session:
+class FlightSession:
     """What is kept of somebody between two calls.
 
     Attributes:
@@ -61,7 +61,7 @@ _OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "s
 """What a session may be set to; tools set the only catalog and schema there are."""
 
 
-def set_option(session: Session, name: str, value: str) -> int:
+def set_option(session: FlightSession, name: str, value: str) -> int:
     """Set an option of a session, nothing for what goes without saying; gives the number of an error, or 0."""
     if name not in _OPTIONS:
         return _INVALID_NAME
@@ -96,17 +96,17 @@ class Sessions:
         self._clock = clock
         self._most = most
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._known: OrderedDict[str, FlightSession] = OrderedDict()
 
-    def begin(self, caller: Caller) -> Session:
+    def begin(self, caller: Caller) -> FlightSession:
         """A new one."""
-        session = Session(caller, _PREFIX + secrets.token_urlsafe(32), used=self._clock())
+        session = FlightSession(caller, _PREFIX + secrets.token_urlsafe(32), used=self._clock())
         with self._lock:
             self._known[session.name] = session
         self._forget_old()
         return session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: FlightSession) -> None:
         """Forget one, if it is known."""
         with self._lock:
             was_there = self._known.pop(session.name, None) is not None
@@ -122,10 +122,10 @@ class Sessions:
         if ended:
             self._on_end(ended)
 
-    def _is_over(self, session: Session) -> bool:
+    def _is_over(self, session: FlightSession) -> bool:
         return self._clock() - session.used > _IDLE_SECONDS
 
-    def who(self, header: str) -> Session:
+    def who(self, header: str) -> FlightSession:
         """Who shows that header.
 
         Raises:
@@ -134,15 +134,15 @@ class Sessions:
         kind, _, text = header.strip().partition(" ")
         match kind.lower():
             case "":
-                return Session(Caller())
+                return FlightSession(Caller())
             case "bearer":
                 return self._session(text.strip()) if text.strip().startswith(_PREFIX) else self._of_token(text.strip())
             case "basic":
                 user, password = _user_and_password(text.strip())
-                return Session(Caller()) if user == ANONYMOUS and not password else self._of_token(password)
+                return FlightSession(Caller()) if user == ANONYMOUS and not password else self._of_token(password)
         raise Unauthenticated("The header authorization is neither of the kind Bearer nor Basic", hint=_HINT)
 
-    def _session(self, name: str) -> Session:
+    def _session(self, name: str) -> FlightSession:
         self._forget_old()
         with self._lock:
             session = self._known.get(name)
@@ -155,11 +155,11 @@ class Sessions:
             raise Unauthenticated("The access token of this session has ended", hint=_HINT)
         return session
 
-    def _of_token(self, text: str) -> Session:
+    def _of_token(self, text: str) -> FlightSession:
         caller = find_caller(text, self._storages)
         if caller is None:
             raise Unauthenticated("This access token is not known here, or it has ended", hint=_HINT)
-        return Session(caller)
+        return FlightSession(caller)
 
 
 class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
@@ -169,26 +169,28 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
         dialect: the SQL that its caller has named, if he has.
     """
 
-    def __init__(self, found: Session | fl.FlightUnauthenticatedError, dialect: str | None, *, is_new: bool) -> None:
+    def __init__(
+        self, found: FlightSession | fl.FlightUnauthenticatedError, dialect: str | None, *, is_new: bool
+    ) -> None:
         self._found = found
         self._is_new = is_new
-        self.dialect = dialect or (found.options.get("dialect") if isinstance(found, Session) else None)
+        self.dialect = dialect or (found.options.get("dialect") if isinstance(found, FlightSession) else None)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> FlightSession:
         """Who calls.
 
         Raises:
             FlightUnauthenticatedError: his token is worth nothing.
         """
-        if not isinstance(self._found, Session):
+        if not isinstance(self._found, FlightSession):
             raise self._found
         return self._found
 
     @property
     def is_known(self) -> bool:
         """Whether it is somebody at all."""
-        return isinstance(self._found, Session)
+        return isinstance(self._found, FlightSession)
 
     def sending_headers(self) -> dict[str, str]:
         """A handshake tells the name of the session."""

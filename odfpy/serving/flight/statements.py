@@ -24,8 +24,8 @@ from odfpy.query.question import Query
 from odfpy.query.service import QueryService
 from odfpy.serving.flight.errors import UnknownStatement
 from odfpy.serving.flight.parameters import parameter_schema
-from odfpy.serving.flight.tickets import Question, Ticket
-from odfpy.serving.http.budget import Who
+from odfpy.serving.flight.tickets import QueryTicket, Ticket
+from odfpy.serving.http.budget import BudgetHolder
 
 if TYPE_CHECKING:
     from odfpy.data.multihash import Multihash
@@ -44,7 +44,7 @@ _LARGEST_SCHEMA: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedStatement:
     """How a question is answered.
 
     Attributes:
@@ -55,7 +55,7 @@ class Planned:
         parts: rows to leave out and rows to give, for each part of the answer; None for all of it in one part.
     """
 
-    question: Question
+    question: QueryTicket
     schema: pa.Schema
     parameters: pa.Schema
     pins: dict[DatasetId, Multihash]
@@ -85,7 +85,7 @@ class Schemas:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
 
-    def of(self, found: Plan, question: Question, ask: Callable[[], pa.Schema]) -> pa.Schema:
+    def of(self, found: Plan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
         """Those of the answer to a question.
 
         Args:
@@ -107,7 +107,7 @@ class Schemas:
         return schema
 
 
-def plan_answer(service: QueryService, question: Question, schemas: Schemas) -> Planned:
+def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) -> PlannedStatement:
     """Find out how a question is answered.
 
     Args:
@@ -128,7 +128,7 @@ def plan_answer(service: QueryService, question: Question, schemas: Schemas) -> 
     pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
     is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
     schema = found.columns if is_plain else schemas.of(found, question, lambda: service.prepare(query).schema)
-    return Planned(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
+    return PlannedStatement(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
 
 
 def parts_of(found: Plan) -> tuple[tuple[int, int], ...] | None:
@@ -169,8 +169,8 @@ class Statement:
     """
 
     session: str
-    who: Who
-    question: Question
+    who: BudgetHolder
+    question: QueryTicket
 
     @cached_property
     def size(self) -> int:
@@ -195,7 +195,7 @@ class Statements:
         self._most_bytes_each = most_bytes_each
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, Statement] = OrderedDict()
-        self._sizes: Counter[Who] = Counter()
+        self._sizes: Counter[BudgetHolder] = Counter()
 
     def add(self, statement: Statement) -> bytes:
         """Keep one; gives its handle."""

@@ -42,7 +42,7 @@ class CallControl(Control):
         self._context = None
 
 
-class Running:
+class RunningQueries:
     """The queries that are under way; threads may share it."""
 
     def __init__(self, most_streams: int, most_working: int, patience: float) -> None:
@@ -129,7 +129,7 @@ class Batches:
     def __init__(
         self,
         answer: Answer,
-        running: Running,
+        running: RunningQueries,
         control: CallControl,
         resources: ExitStack,
         on_end: Callable[[int], object],

@@ -28,7 +28,7 @@ _LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QueryTicket:
     """What is asked.
 
     Attributes:
@@ -58,7 +58,7 @@ class Ticket:
     """
 
     name: str
-    question: Question
+    question: QueryTicket
     pins: Mapping[DatasetId, Multihash] = field(default_factory=dict)
     skip: int = 0
     limit: int | None = None
@@ -102,7 +102,7 @@ class Ticket:
         try:
             document = json.loads(handle)
             parameters = _unpacked(document.get("parameters", ""))
-            question = Question(_text(document["query"]), _text(document["dialect"]), parameters)
+            question = QueryTicket(_text(document["query"]), _text(document["dialect"]), parameters)
             pins = {DatasetId.parse(key): Multihash.parse(value) for key, value in document.get("pins", {}).items()}
             limit = document.get("limit")
             return cls(

@@ -40,7 +40,7 @@ class OverBudget(OdfError, code="E460"):
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class BudgetHolder:
     """Whose bytes are counted together.
 
     Attributes:
@@ -52,12 +52,12 @@ class Who:
     has_token: bool = False
 
     @classmethod
-    def at(cls, address: str | None) -> Who:
+    def at(cls, address: str | None) -> BudgetHolder:
         """Whoever is at an address, and shows no token."""
         return cls(f"address {address or ''}")
 
     @classmethod
-    def of_token(cls, name: str) -> Who:
+    def of_token(cls, name: str) -> BudgetHolder:
         """Whoever shows a token of that name."""
         return cls(f"token {name}", has_token=True)
 
@@ -77,10 +77,10 @@ class MemoryBudget:
             False: _Limit(settings.stranger_memory, settings.stranger_memory_each),
         }
         self._lock = threading.Lock()
-        self._taken: Counter[Who] = Counter()
+        self._taken: Counter[BudgetHolder] = Counter()
         self._total: Counter[bool] = Counter()
 
-    def reserve(self, who: Who, size: int = 0) -> Reservation:
+    def reserve(self, who: BudgetHolder, size: int = 0) -> Reservation:
         """Bytes for a caller, to be given back in the end.
 
         Raises:
@@ -95,7 +95,7 @@ class MemoryBudget:
         """Bytes that are given out."""
         return self._total.total()
 
-    def _take(self, who: Who, size: int) -> None:
+    def _take(self, who: BudgetHolder, size: int) -> None:
         limit = self._limits[who.has_token]
         with self._lock:
             if size > 0 and self._taken[who] + size > limit.each:
@@ -117,7 +117,7 @@ class MemoryBudget:
 class Reservation:
     """Bytes that a caller has; a context manager, at whose end he has them no more."""
 
-    def __init__(self, budget: MemoryBudget, who: Who) -> None:
+    def __init__(self, budget: MemoryBudget, who: BudgetHolder) -> None:
         self._budget = budget
         self._who = who
         self._size = 0
@@ -128,7 +128,7 @@ class Reservation:
         return self._size
 
     @property
-    def who(self) -> Who:
+    def who(self) -> BudgetHolder:
         """Whose they are."""
         return self._who
 
@@ -150,7 +150,7 @@ class Reservation:
             self._budget._take(self._who, size - self._size)  # noqa: SLF001 - two halves of one thing
             self._size = size
 
-    def pass_to(self, who: Who) -> None:
+    def pass_to(self, who: BudgetHolder) -> None:
         """Let it be somebody else's: it has turned out whose it is.
 
         Raises:

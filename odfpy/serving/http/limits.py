@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.repository.smart_transfer.signed_urls import KINDS
 from odfpy.serving.callers.access import bearer_of, find_caller, unauthorized
-from odfpy.serving.http.budget import MemoryBudget, OverBudget, Reservation, Who, weight_of_json
+from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation, weight_of_json
 from odfpy.serving.settings import ServeSettings
 
 INGEST: Final = "ingest"
@@ -42,7 +42,7 @@ class BoundedBodies:
         if scope["type"] != "http" or _is_streamed(scope["path"]):
             await self._app(scope, receive, send)
             return
-        with self._budget.reserve(Who.at((scope.get("client") or (None,))[0])) as held:
+        with self._budget.reserve(BudgetHolder.at((scope.get("client") or (None,))[0])) as held:
             body = _Body(self, Headers(scope=scope), receive, held)
             await self._app(scope, body.receive, send)
 
@@ -59,7 +59,7 @@ class BoundedBodies:
         found = await run_in_threadpool(find_caller, text, self._storages)
         if found is None or found.token is None:
             raise unauthorized("This access token is not known here, or it has ended")
-        held.pass_to(Who.of_token(found.token.name))
+        held.pass_to(BudgetHolder.of_token(found.token.name))
         return self._settings.max_body
 
     @property

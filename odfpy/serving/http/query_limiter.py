@@ -39,7 +39,7 @@ from odfpy.errors import (
 )
 from odfpy.query.reproducible import NotReproducible
 from odfpy.serving.callers.access import Caller
-from odfpy.serving.http.budget import Who
+from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.settings import ServeSettings
 
@@ -74,7 +74,7 @@ class QueryGate:
         self._settings = settings
         self._room = anyio.Semaphore(settings.running_queries)
         self._threads = anyio.CapacityLimiter(settings.running_queries)
-        self._here: Counter[Who] = Counter()
+        self._here: Counter[BudgetHolder] = Counter()
 
     async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
         """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
@@ -93,7 +93,7 @@ class QueryGate:
                     await watcher
 
     @contextmanager
-    def _entered(self, who: Who) -> Iterator[None]:
+    def _entered(self, who: BudgetHolder) -> Iterator[None]:
         settings = self._settings
         if self._here.total() >= settings.max_queries:
             raise Refused(503, "The server has as many queries as it can take; try again in a moment", _BUSY)
@@ -128,11 +128,11 @@ class QueryGate:
             self._room.release()
 
 
-def who_is(caller: Caller, connection: HTTPConnection) -> Who:
+def who_is(caller: Caller, connection: HTTPConnection) -> BudgetHolder:
     """With whose queries, and whose bytes, those of a caller are counted together."""
     if caller.token is not None:
-        return Who.of_token(caller.token.name)
-    return Who.at(connection.client.host if connection.client else None)
+        return BudgetHolder.of_token(caller.token.name)
+    return BudgetHolder.at(connection.client.host if connection.client else None)
 
 
 async def _stop_when_gone(request: Request, control: Control) -> None:

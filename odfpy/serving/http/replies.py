@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from odfpy.files import make_folder
 from odfpy.query.wire.commitments import hash_of
-from odfpy.query.wire.response import Limits
+from odfpy.query.wire.response import ResponseLimits
 from odfpy.serving.callers.access import datasets_of
 
 _SMALLEST: Final = 1000
@@ -89,7 +89,7 @@ def _codec(accepted: str) -> str | None:
     return best if liked[best] > 0 else None
 
 
-def limits_of(connection: HTTPConnection) -> Limits:
+def limits_of(connection: HTTPConnection) -> ResponseLimits:
     """How much an answer of this server may be."""
     settings = connection.app.state.settings
-    return Limits(settings.max_rows, settings.max_answer)
+    return ResponseLimits(settings.max_rows, settings.max_answer)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from odfpy.serving.http.addresses import Addresses, address_of
-from odfpy.serving.http.budget import MemoryBudget, OverBudget, Reservation, Who
+from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation
 
 if TYPE_CHECKING:
     from asyncio.transports import BaseTransport
@@ -68,7 +68,7 @@ class BudgetedWebSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         self._address = address_of(self.client)
         self.addresses.enter(self._address)
-        self.intake = Intake(self.budget.reserve(Who.at(self._address)))
+        self.intake = Intake(self.budget.reserve(BudgetHolder.at(self._address)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone; the application may still be at work on what has come."""

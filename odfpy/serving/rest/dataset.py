@@ -22,7 +22,7 @@ from odfpy.engine.scans import ScanRequest
 from odfpy.errors import InvalidValue
 from odfpy.query.wire.layouts import DataFormat, laid_out
 from odfpy.query.wire.request import DEFAULT_LIMIT
-from odfpy.query.wire.response import Limits, too_many_rows
+from odfpy.query.wire.response import ResponseLimits, too_many_rows
 from odfpy.query.wire.schema_formats import SchemaFormat, written
 from odfpy.serving.callers.access import AnyCaller, Readable
 from odfpy.serving.http.errors import Refused
@@ -94,7 +94,7 @@ async def tail(
     return found
 
 
-def _read(engines: EngineRegistry, wanted: ScanRequest, control: Control, limits: Limits) -> pa.Table:
+def _read(engines: EngineRegistry, wanted: ScanRequest, control: Control, limits: ResponseLimits) -> pa.Table:
     """The rows, in a process of their own."""
     import pyarrow as pa
 
@@ -114,7 +114,7 @@ def _link(request: Request, head: str, skip: int, limit: int, count: int) -> dic
     return {"Link": f'<tail?{url.query}>; rel="next"'}
 
 
-class Part(Enum):
+class Aspect(Enum):
     """What there is to know of a dataset."""
 
     ATTACHMENTS = "Attachments"
@@ -170,24 +170,24 @@ def metadata(
     if same is not None:
         return same
     events = {
-        Part.ATTACHMENTS: state.attachments,
-        Part.INFO: state.info,
-        Part.LICENSE: state.license,
-        Part.SEED: state.seed,
-        Part.VOCAB: state.vocab,
+        Aspect.ATTACHMENTS: state.attachments,
+        Aspect.INFO: state.info,
+        Aspect.LICENSE: state.license,
+        Aspect.SEED: state.seed,
+        Aspect.VOCAB: state.vocab,
     }
     output = {
         part.value.lower(): to_tree(event) for part, event in events.items() if part in parts and event is not None
     }
-    if Part.REFS in parts:
+    if Aspect.REFS in parts:
         output["refs"] = refs
-    if Part.SCHEMA in parts and state.schema is not None:
+    if Aspect.SCHEMA in parts and state.schema is not None:
         output |= {"schema": written(to_arrow(state.schema), schemaFormat), "schemaFormat": schemaFormat.value}
     return reply(request, {"output": output}, tag)
 
 
-def _parts(text: str) -> frozenset[Part]:
-    known = {part.value.lower(): part for part in Part}
+def _parts(text: str) -> frozenset[Aspect]:
+    known = {part.value.lower(): part for part in Aspect}
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name.lower() not in known]
     if unknown:

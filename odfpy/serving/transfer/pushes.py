@@ -29,7 +29,7 @@ from odfpy.repository.smart_transfer.messages import (
 )
 from odfpy.repository.smart_transfer.messages import Visibility as WireVisibility
 from odfpy.repository.smart_transfer.session import Refusal
-from odfpy.repository.smart_transfer.signed_urls import LIFETIME, Grant, Signer
+from odfpy.repository.smart_transfer.signed_urls import LIFETIME, Grant, UrlSigner
 from odfpy.serving.callers.datasets import ServedDatasets
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 
@@ -44,7 +44,7 @@ class SignedUrls:
         place: which of the server's workspaces.
     """
 
-    signer: Signer
+    signer: UrlSigner
     base: str
     place: int
 

@@ -29,7 +29,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
 from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
-from odfpy.serving.callers.access import Place, Writable
+from odfpy.serving.callers.access import DatasetPlace, Writable
 from odfpy.serving.rest.models import HASH, shown
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -144,7 +144,7 @@ def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multiha
         raise HTTPException(403, f"{name} has diverged; overwriting it needs the scope admin")
 
 
-def pushed_reference(place: Place, reference: str) -> tuple[ReferenceName, bool]:
+def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName, bool]:
     """The branch or tag that is going to be pushed, and whether it is new.
 
     Raises:
@@ -183,7 +183,7 @@ def _hash(text: str) -> Multihash:
         raise HTTPException(400, "This is not the hash of a block") from error
 
 
-def _there(place: Place) -> StoredDataset:
+def _there(place: DatasetPlace) -> StoredDataset:
     if place.dataset is None:
         raise HTTPException(404, "There is no dataset of that name")
     return place.dataset

@@ -54,7 +54,7 @@ from odfpy.repository.smart_transfer.session import (
     Step,
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
-from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, Signer
+from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, UrlSigner
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, datasets_of
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.logs import log
@@ -274,7 +274,7 @@ def _granted(
     except InvalidValue as error:
         raise HTTPException(403, "This URL is not one of ours") from error
     grant = Grant(method, place, dataset_id, KINDS[request.scope["path"].split("/")[-2]], name, size, expires)
-    signer: Signer = request.app.state.signer
+    signer: UrlSigner = request.app.state.signer
     if not signer.allows(grant, signature, int(time.time())):
         raise HTTPException(403, "This URL is not one of ours, or has expired")
     return grant

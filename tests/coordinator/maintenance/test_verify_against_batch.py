@@ -19,7 +19,7 @@ from support.queries.cases import QUICK, Tuned
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.codec.tree import from_tree, to_tree
-from odfpy.coordinator.maintenance.batch import Batch
+from odfpy.coordinator.maintenance.batch import BatchVerifier
 from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.workspace import Workspace
@@ -147,7 +147,7 @@ def test_what_makes_no_sense_together_is_refused(workspace: Workspace) -> None:
 
 def test_the_batch_has_a_process_of_its_own_that_ends_with_it(workspace: Workspace) -> None:
     workspace.config.set("engine.memory", MEMORY)
-    storage, batch = workspace.storage, Batch(workspace.storage, workspace.config)
+    storage, batch = workspace.storage, BatchVerifier(workspace.storage, workspace.config)
     try:
         reports = [verify(storage, storage.get(name), batch=batch) for name in ("right", "wrong")]
         assert RunFolder(storage.batch_run).holder()

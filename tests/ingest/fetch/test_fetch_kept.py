@@ -16,8 +16,8 @@ from support.servers.static_server import StaticServer, cut_after, send, static_
 from odfpy.chain.sources import CacheForever, FetchUrl, RequestHeader
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import FetchError
-from odfpy.ingest.fetch.kept import KeptFile
-from odfpy.ingest.fetch.version import Version
+from odfpy.ingest.fetch.kept import PendingFile
+from odfpy.ingest.fetch.version import SourceVersion
 from odfpy.ingest.source_state import etag_state
 
 OLD = "Fri, 01 Mar 2024 12:00:00 GMT"
@@ -219,18 +219,18 @@ def test_beginning_of_a_file_that_was_shortened_is_fetched_anew(run_fetch: Fetch
 
 def test_only_what_is_known_to_be_on_the_disk_is_gone_on_from(tmp_path: Path):
     """After a power failure there may be anything behind it."""
-    file = KeptFile(tmp_path, "source")
-    file.start(Version(etag='"v1"', proof='"v1"'), None, NOW)
+    file = PendingFile(tmp_path, "source")
+    file.start(SourceVersion(etag='"v1"', proof='"v1"'), None, NOW)
     with file.writing() as writer:
         writer.write(b"good")
     with file.path.open("ab") as rest:
         rest.write(b"\0\0\0")
-    again = KeptFile(tmp_path, "source")
+    again = PendingFile(tmp_path, "source")
     assert (again.can_go_on, again.received) == (True, 4)
     with again.writing() as writer:
         writer.write(b"!")
     again.finish()
-    assert KeptFile(tmp_path, "source").path.read_bytes() == b"good!"
+    assert PendingFile(tmp_path, "source").path.read_bytes() == b"good!"
 
 
 def test_kept_files_are_for_their_owner_only(run_fetch: Fetcher, server: StaticServer, kept: Path):

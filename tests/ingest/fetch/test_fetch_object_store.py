@@ -21,7 +21,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch import FetchContext
 from odfpy.ingest.fetch.download import download
-from odfpy.ingest.fetch.kept import KeptFile
+from odfpy.ingest.fetch.kept import PendingFile
 from odfpy.ingest.fetch.object_store import ObjectSource
 from odfpy.ingest.source_state import etag_state
 
@@ -148,8 +148,8 @@ def store() -> Iterator[MemoryFileSystem]:
 
 
 @pytest.fixture
-def fetch_from(tmp_path: Path) -> Callable[..., KeptFile | None]:
-    def run(store: Any, **circumstances: Any) -> KeptFile | None:
+def fetch_from(tmp_path: Path) -> Callable[..., PendingFile | None]:
+    def run(store: Any, **circumstances: Any) -> PendingFile | None:
         context = FetchContext(**{"now": NOW, "root": tmp_path, "scratch": tmp_path, "pause": print, **circumstances})
         return download(ObjectSource(store, "/a.csv", "memory:a.csv", now=context.now), "memory", context)
 

@@ -40,7 +40,7 @@ from odfpy.errors import BadValue, IngestError, OdfError, TooManyRetractions
 from odfpy.ingest.lanes.client import JOB, ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
 from odfpy.ingest.lanes.runs import write_table
-from odfpy.ingest.lanes.source import Source
+from odfpy.ingest.lanes.source import SplittableInput
 from odfpy.ingest.pipeline import IngestedData
 from odfpy.ingest.retractions import RetractionLimit
 
@@ -66,7 +66,7 @@ def cut_into(parts: int, request: LaneRequest) -> LaneRequest:
     sizes = (2_000_000, *(int(20_000 * 0.95**step) for step in range(150)), 1)
     for size in sizes:
         found = replace(request, part_bytes=size, partitions=parts)
-        if len(Source.of(found, Path(request.out).parent).parts) >= parts:
+        if len(SplittableInput.of(found, Path(request.out).parent).parts) >= parts:
             return found
     raise AssertionError(f"{request.name} has less than {parts} parts")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from support.ingest.lane_inputs import FORMATS, STRATEGIES, Shape
 
-from odfpy.ingest.read import Part, parts_of, read, read_part
+from odfpy.ingest.read import FilePart, parts_of, read, read_part
 from odfpy.ingest.read.files import Incomplete
 
 
@@ -31,7 +31,7 @@ def test_parts_are_the_file(tmp_path: Path, name: str) -> None:
                 try:
                     tables.append(read_part(step, path, part))
                 except Incomplete:
-                    tables.append(read_part(step, path, Part(part.start)))
+                    tables.append(read_part(step, path, FilePart(part.start)))
                     break
             found = pa.concat_tables(tables)
             assert found.schema == expected.schema

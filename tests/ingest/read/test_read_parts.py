@@ -21,7 +21,7 @@ from odfpy.chain.sources import (
 )
 from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
 from odfpy.errors import BadValue
-from odfpy.ingest.read import Part, inferred_schema, parts_of, read, read_part
+from odfpy.ingest.read import FilePart, inferred_schema, parts_of, read, read_part
 from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, rewrite_as_utf8
 from odfpy.ingest.read.part import WHOLE
 
@@ -38,7 +38,7 @@ def in_parts(step: ReadStep, path: Path, size: int) -> pa.Table:
         try:
             tables.append(read_part(step, path, part))
         except Incomplete:
-            tables.append(read_part(step, path, Part(part.start)))
+            tables.append(read_part(step, path, FilePart(part.start)))
             break
     return pa.concat_tables(tables)
 
@@ -113,7 +113,7 @@ def test_the_rest_of_a_file_may_mislead_too(tmp_path: Path) -> None:
     text = f"0,start\n1,{MISLEADING}\n" + f"2,{QUOTED}\n" * (3 * PIECE_SIZE // 8)
     path = write(tmp_path / "rows.csv", text)
     step = ReadCsv(schema=SCHEMA)
-    rest = read_part(step, path, Part(len("0,start\n")))
+    rest = read_part(step, path, FilePart(len("0,start\n")))
     assert rest.equals(read(step, path).slice(1))
 
 

@@ -24,8 +24,8 @@ from odfpy.serving.flight.frames import MOST_MESSAGE, PREFACE, Call, Frames, Vio
 from odfpy.serving.flight.like import LONGEST, Like
 from odfpy.serving.flight.messages import message, unwrap, wrap
 from odfpy.serving.flight.statements import Statement, Statements
-from odfpy.serving.flight.tickets import Question, Ticket
-from odfpy.serving.http.budget import Who
+from odfpy.serving.flight.tickets import QueryTicket, Ticket
+from odfpy.serving.http.budget import BudgetHolder
 
 FEW: dict[str, Any] = {"stranger_memory": 2 << 20, "stranger_memory_each": 1 << 20, "patience": 2}
 ENDED = (fl.FlightError, pa.ArrowException, OSError)
@@ -170,7 +170,7 @@ def test_parameters_lead_nowhere_outside_of_what_came() -> None:
 
 
 def test_what_is_cancelled_has_a_short_name() -> None:
-    ticket = Ticket("x" * 1000, Question("select 1", "datafusion"))
+    ticket = Ticket("x" * 1000, QueryTicket("select 1", "datafusion"))
     with pytest.raises(WrongMessage):
         Ticket.parse(unwrap(ticket.to_bytes()).statement_handle)
 
@@ -258,15 +258,15 @@ def is_well_or_not(served: Served) -> bool:
 
 def test_statements_take_only_so_many_bytes() -> None:
     known = Statements(most_bytes=100_000, most_bytes_each=40_000)
-    first = known.add(Statement("", Who.at("192.0.2.1"), Question("select 1", "datafusion")))
-    mine = [known.add(Statement("", Who.of_token("me"), Question("x" * 9_000, "spark"))) for _ in range(20)]
+    first = known.add(Statement("", BudgetHolder.at("192.0.2.1"), QueryTicket("select 1", "datafusion")))
+    mine = [known.add(Statement("", BudgetHolder.of_token("me"), QueryTicket("x" * 9_000, "spark"))) for _ in range(20)]
     assert known.size <= 50_000
     assert known.get(first)
     assert known.get(mine[-1])
     for number in range(20):
-        known.add(Statement("", Who.of_token(f"t{number}"), Question("x" * 9_000, "spark")))
+        known.add(Statement("", BudgetHolder.of_token(f"t{number}"), QueryTicket("x" * 9_000, "spark")))
     assert known.size <= 100_000
-    known.replace(mine[-1], Statement("", Who.of_token("me"), Question("x", "spark")))
+    known.replace(mine[-1], Statement("", BudgetHolder.of_token("me"), QueryTicket("x", "spark")))
     known.close_all([""])
     assert (known.size, len(known)) == (0, 0)
 

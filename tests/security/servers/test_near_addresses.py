@@ -25,7 +25,7 @@ from odfpy.http.client import HttpClient
 from odfpy.http.spaces import AddressSpace, space_of, space_of_host
 from odfpy.repository.objects import LinkedObject, ObjectKind
 from odfpy.repository.smart_transfer.messages import TransferUrl
-from odfpy.repository.smart_transfer.session import Fetch, Give, HearWhileGiving, Located
+from odfpy.repository.smart_transfer.session import Fetch, Located, ReceiveWhileUploading, StartUploads
 from odfpy.repository.smart_transfer.websocket import converse
 
 FAR = "127.0.0.2"
@@ -202,8 +202,8 @@ def test_a_node_does_not_say_that_files_are_here(near: StaticServer, direction: 
         if direction == "get":
             yield Fetch(files)
         else:
-            yield Give(files)
-            yield HearWhileGiving()
+            yield StartUploads(files)
+            yield ReceiveWhileUploading()
 
     with (
         serve(_wait, FAR, 0) as server,

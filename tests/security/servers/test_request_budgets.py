@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
-from odfpy.serving.http.budget import MemoryBudget, OverBudget, Who, weight_of_json
+from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.server import DatasetServer
 from odfpy.serving.settings import ServeSettings
 
@@ -77,19 +77,19 @@ def is_well(server: DatasetServer) -> bool:
 
 def test_a_caller_has_his_share_and_strangers_leave_the_rest_to_others() -> None:
     budget = MemoryBudget(ServeSettings(**FEW))
-    first = budget.reserve(Who.at("192.0.2.1"), 512 * 1024)
+    first = budget.reserve(BudgetHolder.at("192.0.2.1"), 512 * 1024)
     with pytest.raises(OverBudget, match="one caller") as own:
-        budget.reserve(Who.at("192.0.2.1"), 1)
-    budget.reserve(Who.at("192.0.2.2"), 512 * 1024)
+        budget.reserve(BudgetHolder.at("192.0.2.1"), 1)
+    budget.reserve(BudgetHolder.at("192.0.2.2"), 512 * 1024)
     with pytest.raises(OverBudget, match="memory for") as all_of_it:
-        budget.reserve(Who.at("192.0.2.3"), 1)
+        budget.reserve(BudgetHolder.at("192.0.2.3"), 1)
     assert (own.value.is_own, all_of_it.value.is_own) == (True, False)
-    with budget.reserve(Who.of_token("me"), 1 << 20) as held:
+    with budget.reserve(BudgetHolder.of_token("me"), 1 << 20) as held:
         with pytest.raises(OverBudget):
             held.grow(2 << 20)
         assert (held.size, budget.taken) == (1 << 20, 2 << 20)
-    first.pass_to(Who.of_token("me"))
-    budget.reserve(Who.at("192.0.2.3"), 1)
+    first.pass_to(BudgetHolder.of_token("me"))
+    budget.reserve(BudgetHolder.at("192.0.2.3"), 1)
     first.release()
     assert budget.taken == 512 * 1024 + 1
 

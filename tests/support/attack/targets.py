@@ -41,7 +41,7 @@ from odfpy.query.dialects import DIALECTS, dialect_named
 from odfpy.query.references import find_projections
 from odfpy.query.wire.verification import CommittedAnswer
 from odfpy.repository.smart_transfer import messages
-from odfpy.repository.smart_transfer.archive import Limits, pack, unpack
+from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack, unpack
 from odfpy.serving.flight.messages import message, unwrap, wrap
 from odfpy.serving.flight.tickets import Ticket
 
@@ -146,7 +146,7 @@ def _smart_messages() -> list[bytes]:
 
 
 def _archive(data: bytes) -> None:
-    unpack(messages.BlocksBatch(1, "application/tar+gzip", "raw", data), Limits())
+    unpack(messages.BlocksBatch(1, "application/tar+gzip", "raw", data), ArchiveLimits())
 
 
 def _batches() -> list[bytes]:

@@ -21,7 +21,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.repository.divergence import EncodedBlock
-from odfpy.repository.smart_transfer.archive import Limits, unpack
+from odfpy.repository.smart_transfer.archive import ArchiveLimits, unpack
 from odfpy.repository.smart_transfer.incoming import read_blocks
 from odfpy.repository.smart_transfer.json_form import from_json
 from odfpy.repository.smart_transfer.messages import BlocksBatch
@@ -63,7 +63,7 @@ class Recording:
         for _, message in self.messages:
             for key in ("blocks", "new_blocks"):
                 if key in message:
-                    return read_blocks(from_json(BlocksBatch, message[key]), Limits())
+                    return read_blocks(from_json(BlocksBatch, message[key]), ArchiveLimits())
         raise AssertionError(self.name)
 
     def objects(self) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def plain(message: Any) -> Any:
     if isinstance(message, dict):
         if "payload" in message:
             batch = from_json(BlocksBatch, message)
-            return {**message, "payload": [(str(name), data) for name, data in unpack(batch, Limits())]}
+            return {**message, "payload": [(str(name), data) for name, data in unpack(batch, ArchiveLimits())]}
         if message.keys() == {"url", "headers", "expires_at"}:
             return {}
         return {key: plain(value) for key, value in message.items()}

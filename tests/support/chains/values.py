@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from odfpy.chain.block import DatasetSnapshot, MetadataBlock
 from odfpy.chain.events import MetadataEvent
 from odfpy.codec.shape import (
+    DatasetReference,
     Enumeration,
     Field,
     Integer,
     Leaf,
     OneOf,
     Record,
-    Reference,
     Sequence,
     Shape,
     fields_of,
@@ -69,7 +69,7 @@ def values_of(shape: Shape) -> st.SearchStrategy[Any]:
             return st.integers(range_.least, range_.greatest)
         case Leaf(type_):
             return _LEAVES[type_]
-        case Reference():
+        case DatasetReference():
             return ids | aliases
         case Enumeration(type_):
             return st.sampled_from(list(type_))

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from odfpy.sandbox.limits import Limits, excess, family_of
+from odfpy.sandbox.limits import ProcessLimits, excess, family_of
 from odfpy.sandbox.supervisor import SandboxError, confined, restricted
 from odfpy.sandbox.view import view_of_python
 
@@ -100,7 +100,7 @@ def _obey(orders: socket.socket) -> int:
 def main(arguments: list[str]) -> None:
     folder, way, memory, processes = arguments
     ours, theirs = socket.socketpair()
-    limits = Limits(memory=int(memory), processes=int(processes))
+    limits = ProcessLimits(memory=int(memory), processes=int(processes))
     view = view_of_python(folder=Path(folder))
     keep = (theirs.fileno(),)
     try:
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> None:
                 case ["revoke", None]:
                     sandbox.revoke()
                 case ["excess", [place, most_memory, disk]]:
-                    answer = excess(sandbox.pid, [place], Limits(memory=most_memory, disk=disk))
+                    answer = excess(sandbox.pid, [place], ProcessLimits(memory=most_memory, disk=disk))
                 case ["family", None]:
                     answer = [member.pid for member in family_of(sandbox.pid)]
                 case ["kill", None]:

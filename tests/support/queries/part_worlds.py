@@ -22,7 +22,7 @@ from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Key, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
 from odfpy.engine.spark.incremental.state.groups import Groups
-from odfpy.engine.spark.incremental.state.source_rows import Rows
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, StatefulRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.times import Clock
@@ -49,8 +49,8 @@ class _All:
 
     plan: Node
 
-    def new(self) -> Rows:
-        return Rows(self.plan, only_appends=True, count=0)
+    def new(self) -> SourceRows:
+        return SourceRows(self.plan, only_appends=True, count=0)
 
     def old(self) -> None:
         return None

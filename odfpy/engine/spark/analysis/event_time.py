@@ -13,7 +13,7 @@ from typing import Final
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.lineage import Origin, origins
+from odfpy.engine.spark.plan.lineage import ColumnOrigin, origins
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
 from odfpy.engine.spark.plan.time_values import evaluated
 from odfpy.engine.spark.plan.times import MILLISECOND, see_advance
@@ -24,12 +24,12 @@ _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
 """Without what did not pass a watermark when datasets row by row were begun: their chains must replay as they are."""
 
 
-def event_time_origins(delta: Delta, column: Node) -> list[Origin]:
+def event_time_origins(delta: Delta, column: Node) -> list[ColumnOrigin]:
     """Where the event time of the result comes from."""
     return origins(delta.plan, column)
 
 
-def watermark_passes(catalyst: Catalyst, found: Sequence[Origin], delta: Delta, tables: Sequence[Table]) -> bool:
+def watermark_passes(catalyst: Catalyst, found: Sequence[ColumnOrigin], delta: Delta, tables: Sequence[Table]) -> bool:
     """Whether the watermark of the inputs says anything about the result."""
     return bool(found) and all(_is_monotone(catalyst, origin, delta, tables) for origin in found)
 
@@ -70,17 +70,17 @@ def _micros(watermark: Timestamp | None) -> int | None:
     return None if watermark is None else watermark.millis * MILLISECOND
 
 
-def _input_of(origin: Origin, delta: Delta) -> int:
+def _input_of(origin: ColumnOrigin, delta: Delta) -> int:
     return delta.branches[origin.branch or 0].input
 
 
-def _is_monotone(catalyst: Catalyst, origin: Origin, delta: Delta, tables: Sequence[Table]) -> bool:
+def _is_monotone(catalyst: Catalyst, origin: ColumnOrigin, delta: Delta, tables: Sequence[Table]) -> bool:
     if origin.branch is None or origin.column != tables[_input_of(origin, delta)].vocab.event_time_column:
         return False
     return all(never_decreases(catalyst, step.expression.child(), _PASSES) for step in origin.steps)
 
 
-def _passed(catalyst: Catalyst, origin: Origin, watermark: Timestamp | None) -> Timestamp | None:
+def _passed(catalyst: Catalyst, origin: ColumnOrigin, watermark: Timestamp | None) -> Timestamp | None:
     """The watermark after the expressions that the event time goes through.
 
     They may map later times to the same result, as `date_trunc` does, so that it is just before theirs.

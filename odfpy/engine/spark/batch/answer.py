@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.spark.batch.closed import Closed, NotComparable
+from odfpy.engine.spark.batch.closed import ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.request import obstacle_of
 from odfpy.engine.spark.batch.steps import NotRowByRow, Steps, tables_in
 from odfpy.engine.spark.batch.tables import WEIGHT, quoted
@@ -89,7 +89,7 @@ def _check_columns(plan: Node, steps: Steps) -> None:
         raise NotComparable(f"it shows {names}, which entries of a changelog have, and rows of a state have not")
 
 
-def _rows(steps: Steps, last: Closed, run: TransformRequest, weight: int) -> DataFrame:
+def _rows(steps: Steps, last: ClosedPlan, run: TransformRequest, weight: int) -> DataFrame:
     """The rows of a result. One without an event time is none: SQL gives one where there is nothing to count."""
     from pyspark.sql import functions
 

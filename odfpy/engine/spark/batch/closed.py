@@ -25,10 +25,10 @@ from typing import Final
 from odfpy.engine.spark.batch.computed import extreme_of_group, sliding_windows, time_of, time_of_group
 from odfpy.engine.spark.batch.conditions import has_query
 from odfpy.engine.spark.batch.known import (
-    Form,
-    Known,
+    ColumnTimes,
+    RowForm,
     TableTimes,
-    Validity,
+    ValidityColumn,
     form_of,
     has_passed,
     least,
@@ -61,7 +61,7 @@ class NotComparable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedPlan:
     """A part of a plan that lets through what is closed.
 
     Attributes:
@@ -74,16 +74,16 @@ class Closed:
 
     plan: Node
     columns: tuple[Node, ...]
-    times: Mapping[int, Known] = field(default_factory=dict)
-    validity: Mapping[int, Validity] = field(default_factory=dict)
-    form: Form = Form.TOGETHER
+    times: Mapping[int, ColumnTimes] = field(default_factory=dict)
+    validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
+    form: RowForm = RowForm.TOGETHER
 
-    def time_at(self, position: int) -> Known | None:
+    def time_at(self, position: int) -> ColumnTimes | None:
         """What is known of the column at a position."""
         return self.times.get(column_id(self.columns[position]))
 
 
-class Closing:
+class ClosedPlanner:
     """The walk through the plan of one query."""
 
     def __init__(self, catalyst: Catalyst, tables: Sequence[TableTimes]) -> None:
@@ -93,7 +93,7 @@ class Closing:
         self._definitions: dict[int, Node] = {}
         self._plan: Node = None
 
-    def of(self, plan: Node) -> Closed:
+    def of(self, plan: Node) -> ClosedPlan:
         """The whole of a query.
 
         Raises:
@@ -107,7 +107,7 @@ class Closing:
         """What the query does with columns."""
         return Uses(self._plan)
 
-    def part(self, plan: Node) -> Closed:
+    def part(self, plan: Node) -> ClosedPlan:
         """A part of it; errors as for `of`."""
         from odfpy.engine.spark.batch.joins import join
 
@@ -116,7 +116,7 @@ class Closing:
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.part(plan.child())  # the order of rows is of no matter but to LIMIT
             case "LocalRelation" | "Range" | "OneRowRelation":
-                return Closed(plan, tuple(columns(plan)), form=Form.CONSTANT)
+                return ClosedPlan(plan, tuple(columns(plan)), form=RowForm.CONSTANT)
             case "WithCTE":
                 self._definitions |= {one.id(): one.child() for one in items(plan.cteDefs())}
                 return self.part(plan.plan())
@@ -125,7 +125,7 @@ class Closing:
             case "Join":
                 self._check_no_query(plan)
                 return join(self, plan)
-        rules: dict[str, Callable[[Node], Closed]] = {
+        rules: dict[str, Callable[[Node], ClosedPlan]] = {
             "Project": self._project,
             "Filter": self._filter,
             "Generate": self._made,
@@ -151,7 +151,7 @@ class Closing:
         if any(has_query(one) for one in items(plan.expressions())):
             raise NotComparable("its query has a subquery where the batch does not know what is closed")
 
-    def above(self, plan: Node, *below: Closed) -> Node:
+    def above(self, plan: Node, *below: ClosedPlan) -> Node:
         """An operator over other plans."""
         return plan.withNewChildren(self.catalyst.seq([one.plan for one in below]))
 
@@ -162,7 +162,7 @@ class Closing:
 
     # --- Row by row ---
 
-    def _project(self, plan: Node) -> Closed:
+    def _project(self, plan: Node) -> ClosedPlan:
         selected = items(plan.projectList())
         mark = next((one for one in selected if one.name() == TABLE and expression_name(one) == "Alias"), None)
         if mark is not None:
@@ -170,10 +170,10 @@ class Closing:
         child = self.part(plan.child())
         if any(has_query(one) for one in selected):
             found, form = self._closed_queries(selected, child)
-            return Closed(self.catalyst.project(found, child.plan), tuple(columns(plan)), form=form)
+            return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), form=form)
         return self._selected(selected, child)
 
-    def _selected(self, selected: Sequence[Node], child: Closed) -> Closed:
+    def _selected(self, selected: Sequence[Node], child: ClosedPlan) -> ClosedPlan:
         times, validity = {}, {}
         for one in selected:
             if (known := time_of(self.catalyst, one, child.times)) is not None:
@@ -182,32 +182,32 @@ class Closing:
             if expression_name(source) == "AttributeReference" and column_id(source) in child.validity:
                 validity[column_id(one)] = child.validity[column_id(source)]
         outputs = tuple(one.toAttribute() for one in selected)
-        return Closed(self.catalyst.project(selected, child.plan), outputs, times, validity, child.form)
+        return ClosedPlan(self.catalyst.project(selected, child.plan), outputs, times, validity, child.form)
 
-    def _table(self, plan: Node, table: TableTimes) -> Closed:
+    def _table(self, plan: Node, table: TableTimes) -> ClosedPlan:
         outputs = tuple(columns(plan))
         times, validity = (
             {column_id(outputs[at]): known for at, known in found.items()} for found in (table.times, table.validity)
         )
-        return Closed(plan, outputs, times, validity, table.form)  # type: ignore[arg-type]
+        return ClosedPlan(plan, outputs, times, validity, table.form)  # type: ignore[arg-type]
 
-    def _reference(self, plan: Node) -> Closed:
+    def _reference(self, plan: Node) -> ClosedPlan:
         """A use of a common table expression: its definition in place, under other names."""
         definition = self.part(self._definitions[plan.cteId()])
         pairs = zip(definition.columns, columns(plan), strict=True)
         return self._selected([self.catalyst.alias(a, b.name(), b.exprId()) for a, b in pairs], definition)
 
-    def _filter(self, plan: Node) -> Closed:
+    def _filter(self, plan: Node) -> ClosedPlan:
         from odfpy.engine.spark.batch.joins import join_where
 
         condition = plan.condition()
         child = join_where(self, plan) if joins_below(plan) else self.part(plan.child())
         if has_query(condition):
             (condition,), form = self._closed_queries([condition], child)
-            return Closed(self.catalyst.filter(condition, child.plan), child.columns, form=form)
+            return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, form=form)
         return replace(child, plan=self.catalyst.filter(condition, child.plan))
 
-    def _closed_queries(self, expressions: Sequence[Node], child: Closed) -> tuple[list[Node], Form]:
+    def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowForm]:
         """Expressions over a part whose queries let through what is closed, and how rows are made with them."""
         forms = [child.form]
 
@@ -225,37 +225,37 @@ class Closing:
         made = [closed(one) if has_query(one) else one for one in expressions]
         return made, together(forms)
 
-    def _made(self, plan: Node) -> Closed:
+    def _made(self, plan: Node) -> ClosedPlan:
         """Generate and Expand, which make several rows of one; the latter also sliding windows."""
         child = self.part(plan.child())
         times = self._passed(plan, child)
         if operator_name(plan) == "Expand":
             times |= sliding_windows(self.catalyst, plan, child.times)
-        return Closed(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
+        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
 
-    def _passed(self, plan: Node, child: Closed) -> dict[int, Known]:
+    def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
         """What is known of columns that an operator passes on."""
         ids = {column_id(column) for column in columns(plan)}
         return {key: known for key, known in child.times.items() if key in ids}
 
-    def _union(self, plan: Node) -> Closed:
+    def _union(self, plan: Node) -> ClosedPlan:
         parts = [self.part(child) for child in children(plan)]
-        changing = [part for part in parts if part.form is not Form.CONSTANT]  # of constants none comes later
+        changing = [part for part in parts if part.form is not RowForm.CONSTANT]  # of constants none comes later
         form = form_of([part.form for part in parts])
-        return Closed(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), form=form)
+        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), form=form)
 
     # --- Several rows at once ---
 
-    def _distinct(self, plan: Node) -> Closed:
+    def _distinct(self, plan: Node) -> ClosedPlan:
         child = self.part(plan.child())
-        return Closed(self.above(plan, child), tuple(columns(plan)), self._passed(plan, child))
+        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), self._passed(plan, child))
 
-    def _set_operation(self, plan: Node) -> Closed:
+    def _set_operation(self, plan: Node) -> ClosedPlan:
         parts = [self.part(child) for child in children(plan)]
         form = together([part.form for part in parts])
-        return Closed(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), form=form)
+        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), form=form)
 
-    def _window(self, plan: Node) -> Closed:
+    def _window(self, plan: Node) -> ClosedPlan:
         made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
         if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
             order = items(plan.orderSpec())
@@ -267,9 +267,9 @@ class Closing:
         known = None if by is None or expression_name(by) != "AttributeReference" else child.times.get(column_id(by))
         if known is not None and all(_looks_back(one.child()) for one in made):
             times[column_id(by)] = known
-        return Closed(with_ties_in_window(self.catalyst, self.above(plan, child)), tuple(columns(plan)), times)
+        return ClosedPlan(with_ties_in_window(self.catalyst, self.above(plan, child)), tuple(columns(plan)), times)
 
-    def _limit(self, plan: Node) -> Closed:
+    def _limit(self, plan: Node) -> ClosedPlan:
         operators, below = [], plan
         while operator_name(below) != "Sort":
             if operator_name(below) not in ("GlobalLimit", "LocalLimit", "Offset", "Project", *_NAMES):
@@ -280,9 +280,9 @@ class Closing:
         found = with_ties_in_limit(self.catalyst, self.above(below, self.part(below.child())))
         for operator in reversed(operators):
             found = operator.withNewChildren(self.catalyst.seq([found]))
-        return Closed(found, tuple(columns(plan)))
+        return ClosedPlan(found, tuple(columns(plan)))
 
-    def _aggregate(self, plan: Node) -> Closed:
+    def _aggregate(self, plan: Node) -> ClosedPlan:
         child = self.part(plan.child())
         groups = [(one, time_of_group(self.catalyst, one, child.times)) for one in items(plan.groupingExpressions())]
         times_of_groups = [known for _, known in groups]
@@ -297,23 +297,27 @@ class Closing:
             ]
             child = replace(child, plan=self.where(over, child.plan, any_of=True))
         times = self._times_of_results(plan, child, times_of_groups, timed)
-        return Closed(self.above(plan, child), tuple(columns(plan)), times)
+        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times)
 
     def _sessions(
-        self, plan: Node, times: Mapping[int, Known], child: Closed, session: Node, known: Known | None
-    ) -> Closed:
+        self, plan: Node, times: Mapping[int, ColumnTimes], child: ClosedPlan, session: Node, known: ColumnTimes | None
+    ) -> ClosedPlan:
         catalyst, outputs = self.catalyst, tuple(columns(plan))
         groups = items(plan.groupingExpressions())
         if known is None:
-            return Closed(fenced(catalyst, self.above(plan, child)), outputs, times)
+            return ClosedPlan(fenced(catalyst, self.above(plan, child)), outputs, times)
         shown = catalyst.alias(session, "__odf_session")
         inside = catalyst.aggregate(groups, [*items(plan.aggregateExpressions()), shown], child.plan)
         over = has_passed(catalyst, catalyst.field_of(shown.toAttribute(), "end"), known.passed)
-        return Closed(catalyst.project(outputs, catalyst.filter(over, fenced(catalyst, inside))), outputs, times)
+        return ClosedPlan(catalyst.project(outputs, catalyst.filter(over, fenced(catalyst, inside))), outputs, times)
 
     def _times_of_results(
-        self, plan: Node, child: Closed, groups: Sequence[Known | None], timed: Sequence[tuple[Node, Known]]
-    ) -> dict[int, Known]:
+        self,
+        plan: Node,
+        child: ClosedPlan,
+        groups: Sequence[ColumnTimes | None],
+        timed: Sequence[tuple[Node, ColumnTimes]],
+    ) -> dict[int, ColumnTimes]:
         expressions = items(plan.groupingExpressions())
         found = {}
         for output in items(plan.aggregateExpressions()):
@@ -328,7 +332,7 @@ class Closing:
         return found
 
 
-def _times_of_all(plan: Node, parts: Sequence[Closed]) -> dict[int, Known]:
+def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
     """What is known of columns that have the rows of several parts."""
     found = {}
     for at, column in enumerate(columns(plan)):

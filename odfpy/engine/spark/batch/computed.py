@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from odfpy.engine.spark.batch.known import Known, first_open, is_window
+from odfpy.engine.spark.batch.known import ColumnTimes, first_open, is_window
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -26,13 +26,13 @@ from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds, shi
 from odfpy.engine.spark.plan.session_windows import is_session
 from odfpy.engine.spark.plan.time_values import evaluated
 
-Times = Mapping[int, Known]
+Times = Mapping[int, ColumnTimes]
 """Columns with times, by id."""
 
 _EXTREMES: Final = ("aggregate.Max", "aggregate.Min")
 
 
-def time_of(catalyst: Catalyst, column: Node, times: Times) -> Known | None:
+def time_of(catalyst: Catalyst, column: Node, times: Times) -> ColumnTimes | None:
     """Tell what is known of a selected column, given what is known of those below."""
     if expression_name(column) != "Alias":
         return times.get(column_id(column))
@@ -45,7 +45,7 @@ def time_of(catalyst: Catalyst, column: Node, times: Times) -> Known | None:
     return _edge(catalyst, value, below) if below.windows else function_of_time(catalyst, value, below)
 
 
-def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> Known | None:
+def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> ColumnTimes | None:
     """Tell what is known of an expression of GROUP BY; one that only adds a duration waits like other functions."""
     below = _only_one(group, times)
     if below is None or expression_name(group) == "AttributeReference":
@@ -53,7 +53,9 @@ def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> Known | None
     return None if below.windows else function_of_time(catalyst, group, below, may_shift=False)
 
 
-def function_of_time(catalyst: Catalyst, value: Node, below: Known, *, may_shift: bool = True) -> Known | None:
+def function_of_time(
+    catalyst: Catalyst, value: Node, below: ColumnTimes, *, may_shift: bool = True
+) -> ColumnTimes | None:
     """Tell what is known of a function of one time; None where it may decrease.
 
     Args:
@@ -71,10 +73,10 @@ def function_of_time(catalyst: Catalyst, value: Node, below: Known, *, may_shift
     if shift is not None:
         return below.later(shift)
     start = below.complete
-    return Known.since(None if start is None else evaluated(catalyst, value, read, start))
+    return ColumnTimes.since(None if start is None else evaluated(catalyst, value, read, start))
 
 
-def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, Known]:
+def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, ColumnTimes]:
     """Find the columns of an Expand that have one of the windows that a time falls into, in each copy of a row."""
     found = {}
     copies = [items(copy) for copy in items(plan.projections())]
@@ -87,7 +89,7 @@ def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, K
     return found
 
 
-def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: Known) -> Known | None:
+def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: ColumnTimes) -> ColumnTimes | None:
     """Tell what is known of the greatest or least time of a group: of the one that groups are made of, and no other.
 
     Args:
@@ -101,7 +103,7 @@ def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: Kno
     value = column_id(function.child())
     if known.windows:
         is_theirs = known.reads is not None and column_id(known.reads) == value
-        return Known.since(first_open(catalyst, known)) if is_theirs else None
+        return ColumnTimes.since(first_open(catalyst, known)) if is_theirs else None
     (read,) = columns_read(group)
     return known if column_id(read) == value and never_exceeds(group) else None
 
@@ -109,7 +111,7 @@ def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: Kno
 # --- Windows ----------------------------------------------------------------------------------------------------------
 
 
-def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is_session: bool) -> Known | None:
+def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is_session: bool) -> ColumnTimes | None:
     """What is known of windows, or of a session, of one time."""
     # Spark makes a session of its start and its end; only the end may read more than the time, for the gap.
     time = _time_in(children(windows[0])[1] if is_session else windows[0])
@@ -124,7 +126,7 @@ def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is
         reads, build = catalyst.alias(time, "__odf_time").toAttribute(), Builder(catalyst)
         windows = [build.substitute(one, lambda part: reads if part.semanticEquals(time) else None) for one in windows]
     passed = known.passed if is_session else known.complete
-    return Known(passed, known.complete, tuple(windows), reads, is_session=is_session)
+    return ColumnTimes(passed, known.complete, tuple(windows), reads, is_session=is_session)
 
 
 def _time_in(window: Node) -> Node | None:
@@ -136,16 +138,16 @@ def _time_in(window: Node) -> Node | None:
     return None
 
 
-def _edge(catalyst: Catalyst, value: Node, window: Known) -> Known | None:
+def _edge(catalyst: Catalyst, value: Node, window: ColumnTimes) -> ColumnTimes | None:
     """Start or end of a window."""
     if expression_name(value) != "GetStructField" or children(children(value)[0]):
         return None
     if value.ordinal() == 1:
-        return Known(window.passed, window.complete)
-    return None if window.is_session else Known.since(first_open(catalyst, window))
+        return ColumnTimes(window.passed, window.complete)
+    return None if window.is_session else ColumnTimes.since(first_open(catalyst, window))
 
 
-def _only_one(expression: Node, times: Times) -> Known | None:
+def _only_one(expression: Node, times: Times) -> ColumnTimes | None:
     """What is known of the one column that an expression reads; None where it reads others."""
     read = columns_read(expression)
     return times.get(column_id(read[0])) if len(read) == 1 else None

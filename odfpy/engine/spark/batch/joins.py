@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.batch.closed import Closed, Closing
+from odfpy.engine.spark.batch.closed import ClosedPlan, ClosedPlanner
 from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
-from odfpy.engine.spark.batch.known import Form, Known, Validity, has_passed, least, together
+from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn, has_passed, least, together
 from odfpy.engine.spark.batch.uses import is_inner
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
@@ -25,7 +25,7 @@ _FACTS_LEFT: Final = ("Inner", "Cross", "LeftOuter", *_ONE_SIDE)
 _FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 
 
-def join(walk: Closing, plan: Node, where: Sequence[Node] = ()) -> Closed:
+def join(walk: ClosedPlanner, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
     """A join that lets through what is closed.
 
     Args:
@@ -47,7 +47,7 @@ def join(walk: Closing, plan: Node, where: Sequence[Node] = ()) -> Closed:
     return _Pairs(walk, plan, kind, left, right, _interval(walk, said, left, right)).closed()
 
 
-def join_where(walk: Closing, plan: Node) -> Closed:
+def join_where(walk: ClosedPlanner, plan: Node) -> ClosedPlan:
     """The inner join below a WHERE, of which some conditions may be those of the join."""
     said = (one for one in parts_of(plan.condition()) if columns_read(one) and not has_query(one))
     return join(walk, plan.child(), list(said))
@@ -59,19 +59,21 @@ def _kind_of(plan: Node) -> str:
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
-def _beside_constants(walk: Closing, plan: Node, kind: str, left: Closed, right: Closed) -> Closed | None:
+def _beside_constants(
+    walk: ClosedPlanner, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan
+) -> ClosedPlan | None:
     """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
-    if right.form is Form.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
+    if right.form is RowForm.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
         rows = left
-    elif left.form is Form.CONSTANT and right.form.is_row_by_row and kind in _FACTS_RIGHT:
+    elif left.form is RowForm.CONSTANT and right.form.is_row_by_row and kind in _FACTS_RIGHT:
         rows = right
     else:
         return None
     validity = rows.validity if kind in _ONE_SIDE else {}
-    return Closed(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
+    return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
 
 
-def _side(walk: Closing, node: Node, where: Sequence[Node]) -> Closed:
+def _side(walk: ClosedPlanner, node: Node, where: Sequence[Node]) -> ClosedPlan:
     """One side of a join; if that is an inner join itself, with the conditions that read nothing else."""
     mine = [one for one in where if reads_only(one, columns(node))]
     return join(walk, node, mine) if is_inner(node) else walk.part(node)
@@ -99,7 +101,7 @@ class _Interval:
             self.most = other.most if self.most is None else min(self.most, other.most)
 
 
-def _interval(walk: Closing, said: Sequence[Node], left: Closed, right: Closed) -> _Interval | None:
+def _interval(walk: ClosedPlanner, said: Sequence[Node], left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
     found: _Interval | None = None
     for condition in said:
         for order in not_after(condition):
@@ -111,7 +113,7 @@ def _interval(walk: Closing, said: Sequence[Node], left: Closed, right: Closed) 
     return found
 
 
-def _bound(walk: Closing, order: NotAfter, left: Closed, right: Closed) -> _Interval | None:
+def _bound(walk: ClosedPlanner, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
     """What it says of two times that the one, with a duration, is not after the other, with a duration."""
     pair = columns_read(order.smaller), columns_read(order.greater)
     if any(len(read) != 1 for read in pair):
@@ -129,7 +131,7 @@ def _bound(walk: Closing, order: NotAfter, left: Closed, right: Closed) -> _Inte
     return _Interval(smaller, greater, least=apart) if forwards else _Interval(greater, smaller, most=-apart)
 
 
-def _is_time(side: Closed, column: Node) -> bool:
+def _is_time(side: ClosedPlan, column: Node) -> bool:
     known = side.times.get(column_id(column))
     return known is not None and not known.windows
 
@@ -138,14 +140,14 @@ def _is_time(side: Closed, column: Node) -> bool:
 class _Pairs:
     """A join of two sides, perhaps of times within an interval."""
 
-    walk: Closing
+    walk: ClosedPlanner
     plan: Node
     kind: str
-    left: Closed
-    right: Closed
+    left: ClosedPlan
+    right: ClosedPlan
     interval: _Interval | None
 
-    def closed(self) -> Closed:
+    def closed(self) -> ClosedPlan:
         """The join without the rows that may still find a partner."""
         left, right = self._left_is_alone(), self._right_is_alone()
         plan = self.plan
@@ -155,7 +157,7 @@ class _Pairs:
         else:
             plan = with_rows_alone(self.walk, plan, self.left, self.right, left, right)
         form = together([self.left.form, self.right.form])
-        return Closed(plan, tuple(columns(self.plan)), self._times(), form=form)
+        return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), form=form)
 
     def _left_is_alone(self) -> Node | None:
         """The condition that a row of the left side that has no partner will find none; None if it is given at once."""
@@ -170,12 +172,12 @@ class _Pairs:
             return None
         return has_passed(self.walk.catalyst, interval.right, known.later(interval.least).passed)
 
-    def _known(self, side: Closed, *, right: bool) -> Known | None:
+    def _known(self, side: ClosedPlan, *, right: bool) -> ColumnTimes | None:
         if self.interval is None:
             return None
         return side.times.get(column_id(self.interval.right if right else self.interval.left))
 
-    def _times(self) -> dict[int, Known]:
+    def _times(self) -> dict[int, ColumnTimes]:
         """Times of one side pass as far as the other one cannot bring them up again."""
         interval = self.interval
         left, right = self._known(self.left, right=False), self._known(self.right, right=True)
@@ -190,7 +192,12 @@ class _Pairs:
 
 
 def with_rows_alone(
-    walk: Closing, plan: Node, left: Closed, right: Closed, left_is_alone: Node | None, right_is_alone: Node | None
+    walk: ClosedPlanner,
+    plan: Node,
+    left: ClosedPlan,
+    right: ClosedPlan,
+    left_is_alone: Node | None,
+    right_is_alone: Node | None,
 ) -> Node:
     """A join of which rows without a partner are there only if a condition holds for them.
 
@@ -238,12 +245,12 @@ class _AsOf:
     value: Node
     column: Node | None
     shift: int
-    limit: Known
+    limit: ColumnTimes
     end: Node | None
     shows_end: bool
 
 
-def _as_of(walk: Closing, said: Sequence[Node], facts: Closed, versions: Closed) -> _AsOf | None:
+def _as_of(walk: ClosedPlanner, said: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
     begins, ends = [], []
     for condition in said:
         for order in not_after(condition):
@@ -270,15 +277,17 @@ def _as_of(walk: Closing, said: Sequence[Node], facts: Closed, versions: Closed)
     return _AsOf(value, column, shift, limit, end, shows_end)
 
 
-def _validity(column: Node, versions: Closed) -> Validity | None:
+def _validity(column: Node, versions: ClosedPlan) -> ValidityColumn | None:
     return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
 
 
-def _is_of(time: Node, facts: Closed) -> bool:
+def _is_of(time: Node, facts: ClosedPlan) -> bool:
     return len(columns_read(time)) == 1 and reads_only(time, facts.columns)
 
 
-def _time_of_fact(walk: Closing, time: Node, facts: Closed) -> tuple[Node, Node | None, int, Known] | None:
+def _time_of_fact(
+    walk: ClosedPlanner, time: Node, facts: ClosedPlan
+) -> tuple[Node, Node | None, int, ColumnTimes] | None:
     """The value that facts wait with, the column that it is, the duration that is added to it, and what is known."""
     while expression_name(time) == "Cast" and children(time)[0].dataType().typeName() == "date":
         (time,) = children(time)  # a date is compared as its midnight
@@ -294,21 +303,21 @@ def _time_of_fact(walk: Closing, time: Node, facts: Closed) -> tuple[Node, Node 
     if not never_decreases(walk.catalyst, time):
         return None
     start = None if known.complete is None else evaluated(walk.catalyst, time, read, known.complete)
-    return time, None, 0, Known.since(start)
+    return time, None, 0, ColumnTimes.since(start)
 
 
 @dataclass(frozen=True, slots=True)
 class _LookedUp:
     """A join of facts with the versions that were in force at their times."""
 
-    walk: Closing
+    walk: ClosedPlanner
     plan: Node
     kind: str
-    left: Closed
-    right: Closed
+    left: ClosedPlan
+    right: ClosedPlan
     as_of: _AsOf
 
-    def closed(self, *, only_facts: bool) -> Closed:
+    def closed(self, *, only_facts: bool) -> ClosedPlan:
         """The join over the facts of which the versions are known; and over all versions.
 
         Args:
@@ -320,14 +329,14 @@ class _LookedUp:
         left, right = self.left, self.right
         facts_left = any(column_id(one) == column_id(columns_read(as_of.value)[0]) for one in left.columns)
         if facts_left:
-            left = Closed(walk.where([given], left.plan), left.columns)
+            left = ClosedPlan(walk.where([given], left.plan), left.columns)
         else:
-            right = Closed(walk.where([given], right.plan), right.columns)
+            right = ClosedPlan(walk.where([given], right.plan), right.columns)
         outputs = tuple(columns(self.plan))
         if only_facts:
             shows_time = as_of.column is not None and not as_of.shows_end
             times = {column_id(as_of.column): as_of.limit} if shows_time else {}
-            return Closed(walk.above(self.plan, left, right), outputs, times)
+            return ClosedPlan(walk.above(self.plan, left, right), outputs, times)
         over = has_passed(walk.catalyst, as_of.end, as_of.limit.later(as_of.shift).passed)
         if self.kind == "LeftSemi":
             plan = walk.above(self.plan, left, right)
@@ -340,8 +349,8 @@ class _LookedUp:
             plan = self._with_versions_alone(left, right, "right", over)
         else:
             plan = self._with_versions_alone(left, right, "left", over)
-        return Closed(plan, outputs)
+        return ClosedPlan(plan, outputs)
 
-    def _with_versions_alone(self, left: Closed, right: Closed, side: str, over: Node) -> Node:
+    def _with_versions_alone(self, left: ClosedPlan, right: ClosedPlan, side: str, over: Node) -> Node:
         alone = (None, over) if side == "right" else (over, None)
         return with_rows_alone(self.walk, self.plan, left, right, *alone)

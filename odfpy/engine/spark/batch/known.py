@@ -20,7 +20,7 @@ _MARKS: Final = ("spark.timeWindow", "spark.sessionWindow")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ColumnTimes:
     """A column that has the times of rows, or the windows that they fall into.
 
     Attributes:
@@ -38,32 +38,34 @@ class Known:
     is_session: bool = False
 
     @classmethod
-    def at(cls, watermark: int | None) -> Known:
+    def at(cls, watermark: int | None) -> ColumnTimes:
         """Of the event time of an input with a watermark."""
         return cls(watermark, watermark)
 
     @classmethod
-    def since(cls, start: int | None) -> Known:
+    def since(cls, start: int | None) -> ColumnTimes:
         """Where rows to come have this time or a later one."""
         return cls(None if start is None else start - MILLISECOND, start)
 
-    def later(self, micros: int) -> Known:
+    def later(self, micros: int) -> ColumnTimes:
         """The same of a time that is so much later."""
         if micros == -MILLISECOND:
-            return Known.since(self.passed)  # of whole milliseconds: none at or before it, so one less, none before it
+            return ColumnTimes.since(
+                self.passed
+            )  # of whole milliseconds: none at or before it, so one less, none before it
         passed, complete = (None if one is None else one + micros for one in (self.passed, self.complete))
-        return Known(passed, complete)
+        return ColumnTimes(passed, complete)
 
 
 @dataclass(frozen=True, slots=True)
-class Validity:
+class ValidityColumn:
     """A column that says from when, or until when, a row of a temporal table is valid."""
 
     is_end: bool
-    known: Known
+    known: ColumnTimes
 
 
-class Form(IntEnum):
+class RowForm(IntEnum):
     """How rows are made of those of the inputs."""
 
     CONSTANT = 0
@@ -78,33 +80,33 @@ class Form(IntEnum):
     @property
     def is_row_by_row(self) -> bool:
         """Tell whether each row is made of one row of a table."""
-        return self in (Form.ENTRIES, Form.ROWS)
+        return self in (RowForm.ENTRIES, RowForm.ROWS)
 
 
-def form_of(parts: Sequence[Form]) -> Form:
+def form_of(parts: Sequence[RowForm]) -> RowForm:
     """The form of the rows of several parts, those of one after those of the other."""
-    return max(parts) if len({*parts}) == 1 else max(Form.ROWS, *parts)
+    return max(parts) if len({*parts}) == 1 else max(RowForm.ROWS, *parts)
 
 
-def together(parts: Sequence[Form]) -> Form:
+def together(parts: Sequence[RowForm]) -> RowForm:
     """The form of rows that are made of those of several parts at once."""
-    return Form.CONSTANT if {*parts} == {Form.CONSTANT} else Form.TOGETHER
+    return RowForm.CONSTANT if {*parts} == {RowForm.CONSTANT} else RowForm.TOGETHER
 
 
 @dataclass(frozen=True, slots=True)
 class TableTimes:
     """What is known of a table as queries see it, by positions of columns, and how its rows are made."""
 
-    times: Mapping[int, Known]
-    validity: Mapping[int, Validity] = field(default_factory=dict)
-    form: Form = Form.ROWS
+    times: Mapping[int, ColumnTimes]
+    validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
+    form: RowForm = RowForm.ROWS
 
 
-def least(known: Iterable[Known]) -> Known:
+def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
     """What holds for a column that has the times of several."""
     found = list(known)
     passed, complete = [one.passed for one in found], [one.complete for one in found]
-    return Known(_least(passed), _least(complete))
+    return ColumnTimes(_least(passed), _least(complete))
 
 
 def _least(times: list[int | None]) -> int | None:
@@ -127,7 +129,7 @@ def _has_mark(column: Node, *marks: str) -> bool:
 # --- Moments ----------------------------------------------------------------------------------------------------------
 
 
-def first_open(catalyst: Catalyst, known: Known) -> int | None:
+def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
     """The beginning of the first window that is not over, or the time itself if that is between two windows."""
     now = known.passed
     if now is None or known.reads is None:

@@ -10,8 +10,8 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
-from odfpy.engine.spark.batch.closed import TABLE, Closed, Closing, NotComparable
-from odfpy.engine.spark.batch.known import Form, Known, TableTimes, Validity
+from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, ClosedPlanner, NotComparable
+from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
@@ -75,9 +75,9 @@ class Steps:
         self._states: dict[str, DataFrame | None] = {}
         for source, log in zip(run.query_inputs, self.logs, strict=True):
             watermark = input_watermark(source)
-            self._name_input(log, Known.at(None if watermark is None else watermark.millis * 1_000))
+            self._name_input(log, ColumnTimes.at(None if watermark is None else watermark.millis * 1_000))
 
-    def last(self) -> Closed:
+    def last(self) -> ClosedPlan:
         """The result of the last step; errors as for `batch_answer`.
 
         Raises:
@@ -90,9 +90,9 @@ class Steps:
                 if self._all_columns and not _is_row_by_row(step.plan):
                     raise NotRowByRow
                 plan = without_inner_queries(self.catalyst, step.plan)
-                found = Closing(self.catalyst, self._named).of(plan)
+                found = ClosedPlanner(self.catalyst, self._named).of(plan)
             if query is not steps[-1] and query.alias is not None:
-                if found.form in (Form.CONSTANT, Form.ENTRIES) and self._carried is not None:
+                if found.form in (RowForm.CONSTANT, RowForm.ENTRIES) and self._carried is not None:
                     self._carried.add(query.alias, text)
                 self._name_step(query.alias, found)
         return found
@@ -104,7 +104,7 @@ class Steps:
 
     # --- Tables ---
 
-    def _name_input(self, log: Log, known: Known) -> None:
+    def _name_input(self, log: Log, known: ColumnTimes) -> None:
         name, event_time = log.table.name, log.table.vocab.event_time_column
         if name in self._temporal and self._carried is not None:
             self._name_versions(self._temporal[name], log.fields, event_time, known, self._carried.log(name))
@@ -115,25 +115,25 @@ class Steps:
         if self._all_columns:
             rows, fields = _with_empty_columns(rows, log)
         at = [field for field, _ in fields].index(event_time)
-        self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, form=Form.ENTRIES))
+        self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, form=RowForm.ENTRIES))
 
-    def _name_step(self, name: str, closed: Closed) -> None:
+    def _name_step(self, name: str, closed: ClosedPlan) -> None:
         fields = [(str(one.name()), bool(one.nullable())) for one in closed.columns]
         plan, event_time = self.catalyst.project(closed.columns, closed.plan), self._run.vocab.event_time_column
         if name in self._temporal and self._carried is not None:
-            known = closed.time_at([field for field, _ in fields].index(event_time)) or Known.at(None)
-            rows = self._carried.log(name) if closed.form is Form.ENTRIES else None
+            known = closed.time_at([field for field, _ in fields].index(event_time)) or ColumnTimes.at(None)
+            rows = self._carried.log(name) if closed.form is RowForm.ENTRIES else None
             self._name_versions(self._temporal[name], fields, event_time, known, rows, plan)
             return
         times = {at: time for at in range(len(fields)) if (time := closed.time_at(at)) is not None}
-        self._name(name, plan, fields, TableTimes(times, form=min(closed.form, Form.ROWS)))
+        self._name(name, plan, fields, TableTimes(times, form=min(closed.form, RowForm.ROWS)))
 
     def _name_versions(
         self,
         table: TemporalTable,
         fields: Sequence[Field],
         event_time: str,
-        known: Known,
+        known: ColumnTimes,
         log: DataFrame | None,
         state: Node = None,
     ) -> None:
@@ -147,7 +147,7 @@ class Steps:
             rows = self.catalyst.dataframe(state).toDF(*(f"c{at}" for at in range(len(names))))
             made = versions_of_state(rows, by, time, path)
         begin, end = len(names), len(names) + 1
-        times = TableTimes({end: known}, {begin: Validity(False, known), end: Validity(True, known)})
+        times = TableTimes({end: known}, {begin: ValidityColumn(False, known), end: ValidityColumn(True, known)})
         more = [(VALID_FROM, False), (VALID_TO, False)]
         self._name(table.name, self.catalyst.plan(made), [*fields, *more], times)
 

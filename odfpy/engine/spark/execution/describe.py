@@ -16,25 +16,25 @@ from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
 from odfpy.engine.spark.plan.lineage import above_inputs, origins
 from odfpy.engine.spark.plan.times import (
+    DerivedWatermark,
     FirstOpenWindow,
-    Least,
-    Of,
-    Opened,
-    Shifted,
-    Times,
+    FunctionOf,
+    LeastOf,
+    ShiftedBy,
+    SourceWatermark,
     complete_before,
 )
 from odfpy.engine.spark.rows.tables import Table
 
 if TYPE_CHECKING:
-    from odfpy.engine.spark.execution.prepare import Prepared
+    from odfpy.engine.spark.execution.prepare import PreparedTransform
     from odfpy.engine.spark.plan.catalyst import Node
 
 _MAKE_SEVERAL = ("Generate", "Expand")
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
 
-def described(ready: Prepared | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
+def described(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
     """The answer to an analysis."""
     names = [table.name for table in tables]
     key = primary_key(ready)
@@ -72,12 +72,12 @@ def _on_late_rows(policy: LatePolicy, names: Sequence[str]) -> tuple[str, ...]:
     return (f"Late rows of {', '.join(ignored)} {what}.",)
 
 
-def output_schema(ready: Prepared | Stateful) -> DataSchema:
+def output_schema(ready: PreparedTransform | Stateful) -> DataSchema:
     """The schema of the output, with the primary key that the query gives it."""
     return with_primary_key(from_arrow(ready.form.schema), primary_key(ready))
 
 
-def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
+def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
     final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
     if not isinstance(ready, Stateful):
@@ -88,7 +88,7 @@ def primary_key(ready: Prepared | Stateful) -> tuple[str, ...] | None:
     return tuple(final[at] for at, column in enumerate(info.columns) if column_id(column) in info.unique)
 
 
-def _passed_key(ready: Prepared, final: Mapping[int, str]) -> tuple[str, ...] | None:
+def _passed_key(ready: PreparedTransform, final: Mapping[int, str]) -> tuple[str, ...] | None:
     """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
     plan, branches = ready.delta.plan, ready.delta.branches
     if len(branches) != 1:
@@ -132,7 +132,7 @@ def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis
 # --- Watermarks ------------------------------------------------------------------------------------------------------
 
 
-def in_words(times: Times, names: Sequence[str]) -> str:
+def in_words(times: DerivedWatermark, names: Sequence[str]) -> str:
     """What a watermark follows from.
 
     Args:
@@ -140,29 +140,29 @@ def in_words(times: Times, names: Sequence[str]) -> str:
         names: of the inputs.
     """
     match times:
-        case Of(source):
+        case SourceWatermark(source):
             return f"the watermark of `{names[source]}`"
-        case Least():
+        case LeastOf():
             words = list(dict.fromkeys(in_words(bound, names) for bound in _compared(times)))
             return words[0] if len(words) == 1 else "the least of: " + ", ".join(words)
-        case Shifted(bound, -1_000):
+        case ShiftedBy(bound, -1_000):
             return f"just before {in_words(bound, names)}"
-        case Shifted(bound, micros):
+        case ShiftedBy(bound, micros):
             return f"{_length(abs(micros))} {'before' if micros < 0 else 'after'} {in_words(bound, names)}"
-        case Opened(expression, _, bound):
+        case FunctionOf(expression, _, bound):
             return f"{_sql(expression)} at {in_words(complete_before(bound), names)}"
         case FirstOpenWindow(_, _, bound):
             return f"the start of the first window that is open at {in_words(bound, names)}"
     return "a time that follows from the watermarks of the inputs"
 
 
-def _compared(times: Times) -> Iterator[Times]:
+def _compared(times: DerivedWatermark) -> Iterator[DerivedWatermark]:
     """What a watermark is the least of; the least of others' least is that of all of them."""
-    for bound in times.parts if isinstance(times, Least) else (times,):
-        yield from _compared(bound) if isinstance(bound, Least) else (bound,)
+    for bound in times.parts if isinstance(times, LeastOf) else (times,):
+        yield from _compared(bound) if isinstance(bound, LeastOf) else (bound,)
 
 
-def _row_by_row_watermark(ready: Prepared, tables: Sequence[Table]) -> str | None:
+def _row_by_row_watermark(ready: PreparedTransform, tables: Sequence[Table]) -> str | None:
     found = event_time_origins(ready.delta, ready.event_time)
     if not watermark_passes(ready.catalyst, found, ready.delta, tables):
         return None

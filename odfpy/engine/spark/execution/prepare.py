@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTransform:
     """A transform that is ready to run.
 
     Attributes:
@@ -72,7 +72,7 @@ def prepared(
     tables: tuple[Table, ...],
     scratch: Path | None = None,
     recorded: DataSchema | None = None,
-) -> Iterator[Prepared | Stateful]:
+) -> Iterator[PreparedTransform | Stateful]:
     """Prepare a transform, row by row or with state; inside the block it can be run, and Spark's errors become ours.
 
     Args:
@@ -116,7 +116,7 @@ def prepared(
         delta = last.query_class.run(catalyst, step, chosen_rows)
         form = output_form(arrow_schema(catalyst.dataframe(step.plan).schema), vocab, recorded)
         _check_operation_type(delta, form, tables)
-        yield Prepared(catalyst, tables, tuple(steps), delta, form, policy)
+        yield PreparedTransform(catalyst, tables, tuple(steps), delta, form, policy)
 
 
 def _as_known(table: Table, late: Late) -> Table:

@@ -24,14 +24,14 @@ from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.incremental.run import FragmentRun
-from odfpy.engine.spark.incremental.state.attempt import Unfinished
+from odfpy.engine.spark.incremental.state.attempt import Attempt
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, Stream
 from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
-from odfpy.engine.spark.plan.times import MILLISECOND, Clock, Times, check_advance
+from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.effort import Effort
@@ -67,7 +67,7 @@ class Stateful:
     scratch: Path
 
     @property
-    def watermark(self) -> Times | None:
+    def watermark(self) -> DerivedWatermark | None:
         """The watermark of the output, None when it does not advance."""
         info = self.steps.last.info
         time = info.times.get(column_id(info.columns[self.form.sources[0]]))
@@ -149,7 +149,7 @@ def write_changes(
         if request.prev_checkpoint_path is not None:
             shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
         return ()
-    unfinished = Unfinished.begun(request)
+    unfinished = Attempt.begun(request)
     try:
         runs = run_blocks(ready, request, engine, rows_in_one_task, unfinished)
         output = ready.steps.output
@@ -166,7 +166,7 @@ def write_changes(
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class FragmentRuns:
     """The fragments of a transform during a pull, and how many rows each of them has to do with."""
 
     pull: Pull
@@ -190,8 +190,8 @@ def run_blocks(
     request: TransformRequest,
     engine: str,
     rows_in_one_task: int = ROWS_IN_ONE_TASK,
-    unfinished: Unfinished | None = None,
-) -> Runs:
+    unfinished: Attempt | None = None,
+) -> FragmentRuns:
     """Run all fragments but the one that is the output, which is ready to be run, and those that are done already."""
     catalyst, sources = ready.catalyst, request.query_inputs
     counts = [_count(source) for source in sources]
@@ -232,10 +232,10 @@ def run_blocks(
             made = _made(run, path, unfinished)
             streams.append(made)
             counts.append(made.count)
-    return Runs(pull, runs, effort, tuple(rows))
+    return FragmentRuns(pull, runs, effort, tuple(rows))
 
 
-def _made(run: FragmentRun, path: Path, unfinished: Unfinished | None) -> FragmentStream:
+def _made(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentStream:
     """What changes in a fragment."""
     source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
@@ -254,7 +254,7 @@ def _count(source: TransformRequestInput) -> int:
     return 0 if last is None else last + 1 - first
 
 
-def _write_last_step(ready: Stateful, request: TransformRequest, runs: Runs) -> tuple[SliceDescription, ...]:
+def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
     """The last step is row by row: what changes in its sources passes through it."""
     new = [source.new() for source in runs.pull.streams]
     runs.effort.set(sum(rows.count for rows in new if rows is not None))

@@ -16,10 +16,10 @@ from odfpy.engine.spark.incremental.state.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Node, columns
 
 if TYPE_CHECKING:
-    from odfpy.engine.spark.execution.prepare import Prepared
+    from odfpy.engine.spark.execution.prepare import PreparedTransform
 
 
-def tally(ready: Prepared | Stateful, request: TransformRequest) -> tuple[int, int]:
+def tally(ready: PreparedTransform | Stateful, request: TransformRequest) -> tuple[int, int]:
     """Late new rows, and entries of the changelogs that were ignored because they came late or too late.
 
     Args:

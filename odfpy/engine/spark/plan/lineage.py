@@ -32,7 +32,7 @@ class Computation:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ColumnOrigin:
     """One way a column comes about.
 
     Attributes:
@@ -51,10 +51,10 @@ class Origin:
         return self.column is not None and not self.steps
 
 
-_UNKNOWN = Origin()
+_UNKNOWN = ColumnOrigin()
 
 
-def origins(plan: Node, column: Node) -> list[Origin]:
+def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
     """All ways a column of a plan row by row comes about, one for each branch that it can be followed into.
 
     Args:
@@ -81,14 +81,14 @@ def above_inputs(plan: Node) -> Iterator[Node]:
         yield from above_inputs(child)
 
 
-def _through_projection(plan: Node, column: Node) -> list[Origin]:
+def _through_projection(plan: Node, column: Node) -> list[ColumnOrigin]:
     selected = items(plan.projectList())
     at = find_column(selected, column)
     if at is None:
         return [_UNKNOWN]
     branch = next((other for other in selected if _introduces_branch(other)), None)
     if branch is not None:
-        return [Origin(int(branch.child().value()), str(selected[at].name()))]
+        return [ColumnOrigin(int(branch.child().value()), str(selected[at].name()))]
     if expression_name(selected[at]) != "Alias":
         return origins(plan.child(), selected[at])
     read = _columns_read(selected[at].child())

@@ -25,16 +25,16 @@ class Clock:
 
     catalyst: Catalyst
     watermarks: Sequence[int | None]
-    _known: dict[int, tuple[Times, int | None]] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[int, tuple[DerivedWatermark, int | None]] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, times: Times, compute: Callable[[], int | None]) -> int | None:
+    def once(self, times: DerivedWatermark, compute: Callable[[], int | None]) -> int | None:
         """The value of a watermark that Spark computes, which is asked for again and again during a pull."""
         if id(times) not in self._known:
             self._known[id(times)] = times, compute()
         return self._known[id(times)][1]
 
 
-class Times(Protocol):
+class DerivedWatermark(Protocol):
     """A watermark that follows from those of the sources."""
 
     def at(self, clock: Clock) -> int | None:
@@ -43,7 +43,7 @@ class Times(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Of:
+class SourceWatermark:
     """The watermark of a source."""
 
     source: int
@@ -54,10 +54,10 @@ class Of:
 
 
 @dataclass(frozen=True, slots=True)
-class Least:
+class LeastOf:
     """The least of several; unknown as long as one of them is."""
 
-    parts: tuple[Times, ...]
+    parts: tuple[DerivedWatermark, ...]
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
@@ -66,10 +66,10 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
-class Shifted:
+class ShiftedBy:
     """A watermark and some microseconds."""
 
-    part: Times
+    part: DerivedWatermark
     micros: int
 
     def at(self, clock: Clock) -> int | None:
@@ -79,7 +79,7 @@ class Shifted:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class FunctionOf:
     """A function that never decreases, of a watermark: later rows have this value or a greater one.
 
     Attributes:
@@ -90,7 +90,7 @@ class Opened:
 
     expression: Node
     reads: Node
-    part: Times
+    part: DerivedWatermark
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
@@ -113,7 +113,7 @@ class FirstOpenWindow:
 
     windows: tuple[Node, ...]
     reads: Node
-    part: Times
+    part: DerivedWatermark
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
@@ -134,19 +134,19 @@ class FirstOpenWindow:
         return min(found, default=value)  # between windows that do not touch each other
 
 
-def complete_before(watermark: Times) -> Times:
+def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
     """The time before which nothing comes later: what comes after "just before X" has X or a later time."""
     match watermark:
-        case Least(parts):
-            return Least(tuple(complete_before(part) for part in parts))
-        case Shifted(part, micros) if micros == -MILLISECOND:
+        case LeastOf(parts):
+            return LeastOf(tuple(complete_before(part) for part in parts))
+        case ShiftedBy(part, micros) if micros == -MILLISECOND:
             return part
-        case Shifted(part, micros):
-            return Shifted(complete_before(part), micros)
+        case ShiftedBy(part, micros):
+            return ShiftedBy(complete_before(part), micros)
     return watermark
 
 
-def check_advance(found: Iterable[Times], was: Clock, now: Clock) -> None:
+def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
     """See that watermarks go forward while those of the sources do.
 
     Raises:

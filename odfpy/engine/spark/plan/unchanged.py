@@ -9,7 +9,7 @@ from typing import TypeAlias
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, operator_name
 
-Source: TypeAlias = tuple[int, str]
+SourceColumn: TypeAlias = tuple[int, str]
 """Position of a table and name of one of its columns."""
 
 _SELECTIONS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
@@ -39,7 +39,7 @@ class _Tracer:
 
     definitions: dict[int, Node] = field(default_factory=dict)
 
-    def sources(self, plan: Node) -> Mapping[int, Source]:
+    def sources(self, plan: Node) -> Mapping[int, SourceColumn]:
         """Of the columns of a plan, by their ids, those that are columns of a table."""
         match operator_name(plan):
             case "Project" | "Aggregate" as name:
@@ -55,12 +55,12 @@ class _Tracer:
                 return _renamed(columns(definition), self.sources(definition), columns(plan))
             case "Expand":
                 return {}
-        found: dict[int, Source] = {}
+        found: dict[int, SourceColumn] = {}
         for child in children(plan):
             found |= self.sources(child)
         return found
 
-    def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, Source]:
+    def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, SourceColumn]:
         marker = next((column for column in selection if column.name() == "__odf_input"), None)
         if marker is not None and expression_name(marker) == "Alias":
             position = int(marker.child().value())
@@ -73,14 +73,14 @@ class _Tracer:
                 found[_id(column)] = below[_id(read)]
         return found
 
-    def _united(self, plan: Node) -> Mapping[int, Source]:
+    def _united(self, plan: Node) -> Mapping[int, SourceColumn]:
         """Columns that are the same column in every part."""
         parts = [_renamed(columns(part), self.sources(part), columns(plan)) for part in children(plan)]
         first, *others = parts
         return {key: source for key, source in first.items() if all(part.get(key) == source for part in others)}
 
 
-def _renamed(inner: list[Node], found: Mapping[int, Source], outer: list[Node]) -> dict[int, Source]:
+def _renamed(inner: list[Node], found: Mapping[int, SourceColumn], outer: list[Node]) -> dict[int, SourceColumn]:
     pairs = ((_id(below), _id(above)) for below, above in zip(inner, outer, strict=True))
     return {above: found[below] for below, above in pairs if below in found}
 

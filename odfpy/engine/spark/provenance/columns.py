@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
-from odfpy.engine.spark.execution.prepare import Prepared
+from odfpy.engine.spark.execution.prepare import PreparedTransform
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import is_window
 from odfpy.engine.spark.incremental.state.versions import VALID_FROM, VALID_TO
@@ -139,11 +139,11 @@ def _marker(made: Sequence[Node]) -> Node | None:
     return next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
 
 
-def column_origins(ready: Prepared | Stateful) -> tuple[ColumnOrigin, ...]:
+def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:
     """From which columns of the inputs the columns of a transform's result come."""
-    plans = [step.step.plan for step in (ready.steps if isinstance(ready, Prepared) else ready.steps.steps)]
+    plans = [step.step.plan for step in (ready.steps if isinstance(ready, PreparedTransform) else ready.steps.steps)]
     origins = _Origins(ready, plans)
-    by_rows = isinstance(ready, Prepared)
+    by_rows = isinstance(ready, PreparedTransform)
     found: dict[tuple[object, ...], ColumnOrigin] = {}
     for column in columns(plans[-1]):
         for way in origins.inputs(_Plan().ways(plans[-1], column)):
@@ -170,7 +170,7 @@ class _Origins:
         plans: of the steps.
     """
 
-    ready: Prepared | Stateful
+    ready: PreparedTransform | Stateful
     plans: Sequence[Node]
 
     def inputs(self, ways: Iterable[_Way]) -> Iterator[_Way]:
@@ -187,7 +187,7 @@ class _Origins:
     def _below(self, way: _Way) -> Iterable[_Way] | None:
         """The ways of a column of an earlier step or a temporal table; None for one of an input."""
         ready = self.ready
-        if isinstance(ready, Prepared):
+        if isinstance(ready, PreparedTransform):
             return None
         fragment = next((one for one in ready.steps.fragments if one.source == way.source), None)
         if fragment is None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, final_columns
-from odfpy.engine.traced_rows import Key, Wanted, keys_of
+from odfpy.engine.traced_rows import RowKey, TraceTarget, keys_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,7 +27,7 @@ _SIMPLE: Final = (int, str, date, Decimal)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def narrowed(frame: DataFrame, wanted: Wanted, *, by_time: bool = True) -> DataFrame:
+def narrowed(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> DataFrame:
     """Those rows of a result that may be wanted.
 
     Args:
@@ -45,7 +45,7 @@ def narrowed(frame: DataFrame, wanted: Wanted, *, by_time: bool = True) -> DataF
     return frame
 
 
-def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[Key]:
+def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[RowKey]:
     """What tells the rows of a batch of a result apart."""
     names = [f"c{at}" for at in range(1 + max(form.sources))]
     return list(keys_of(final_columns(in_one_form(batch.select(names)), form)))

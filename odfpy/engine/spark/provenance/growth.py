@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS
-from odfpy.engine.spark.provenance.inputs_at import Then
+from odfpy.engine.spark.provenance.inputs_at import TransformAt
 
 _GROUPING: Final = frozenset(("Aggregate", "Distinct"))
 _OTHERS: Final = ROW_OPERATORS | {"Expand"}
 
 
-def only_adds(then: Then) -> bool:
+def only_adds(then: TransformAt) -> bool:
     """Whether a row that is made of rows that were all there earlier was made of just these then.
 
     So it is where nothing is taken back, and a query row by row is grouped once. A group that has no newer rows was the

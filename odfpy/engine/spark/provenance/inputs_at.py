@@ -22,7 +22,7 @@ from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_n
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
-from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.incremental.state.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
@@ -33,7 +33,7 @@ from odfpy.errors import UnsupportedQuery
 
 
 @dataclass
-class Then:
+class TransformAt:
     """A transform as it was at a metadata block: `InputsAt` whose rows have identifiers.
 
     Attributes:
@@ -116,11 +116,11 @@ class Then:
         return all(rows is None or rows.only_appends for rows in self._known.values())
 
     @cached_property
-    def _known(self) -> Mapping[int, Rows | None]:
+    def _known(self) -> Mapping[int, SourceRows | None]:
         streams = streams_of(self.catalyst, self.sources, self.ready.late, self.scratch)
         return {number: _all(self.catalyst, stream.old(), stream.new()) for number, stream in enumerate(streams)}
 
-    def _rows_of(self, number: int) -> Rows | None:
+    def _rows_of(self, number: int) -> SourceRows | None:
         """All rows of an input; of a fragment it is known that it only grows, since it is what it amounts to."""
         return self._known.get(number)
 
@@ -198,21 +198,21 @@ class Then:
         catalyst, ids = self.catalyst, self.annotator.ids
         *found, known = columns(fragment)
         marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
-        rows = Rows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
+        rows = SourceRows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
         over = leaf_over(catalyst, plan, rows)
         named = items(over.projectList())[: len(data)]
         shown = [column.toAttribute() for column in data]
         return leaf(catalyst, shown, ids.with_ids(named, known, over.child()))
 
 
-def _all(catalyst: Catalyst, old: Rows | None, new: Rows | None) -> Rows | None:
+def _all(catalyst: Catalyst, old: SourceRows | None, new: SourceRows | None) -> SourceRows | None:
     """All rows of an input."""
     found = [rows for rows in (old, new) if rows is not None]
     if len(found) < 2:
         return next(iter(found), None)
     frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(rows.plan) for rows in found))
     plan = renamed(catalyst, catalyst.plan(frame), columns(found[0].plan))
-    return Rows(plan, all(rows.only_appends for rows in found), sum(rows.count for rows in found))
+    return SourceRows(plan, all(rows.only_appends for rows in found), sum(rows.count for rows in found))
 
 
 def _source_of(plan: Node) -> int | None:

@@ -13,17 +13,17 @@ import pyarrow as pa
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.responses import answered
 from odfpy.engine.spark.classes.base import CARRIED
-from odfpy.engine.spark.execution.prepare import Prepared, prepared
+from odfpy.engine.spark.execution.prepare import PreparedTransform, prepared
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrowed, result_keys
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
-from odfpy.engine.spark.provenance.inputs_at import Then
+from odfpy.engine.spark.provenance.inputs_at import TransformAt
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.spark.rows.write import batches_of
-from odfpy.engine.traced_rows import Source, Wanted, write_answer
+from odfpy.engine.traced_rows import SourceRow, TraceTarget, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 
 if TYPE_CHECKING:
@@ -43,27 +43,27 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
     tables = tuple(Table.of(source) for source in request.query_inputs)
     scratch = Path(request.output_path).parent
     with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
-        wanted = Wanted.read(request.wanted_path, ready.form)
+        wanted = TraceTarget.read(request.wanted_path, ready.form)
         if isinstance(ready, Stateful):
-            then = Then(ready, request.query_inputs, scratch)
+            then = TransformAt(ready, request.query_inputs, scratch)
             frame, by_time = _of_state(then)
             if request.has_earlier and not only_adds(then):
                 return TraceResponseSuccess(0, is_complete=False)
         else:
             frame, by_time = _of_rows(ready), True
         some = narrowed(frame, wanted, by_time=by_time)
-        ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, Prepared))
+        ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, PreparedTransform))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
 
 
-def _of_state(then: Then) -> tuple[DataFrame, bool]:
+def _of_state(then: TransformAt) -> tuple[DataFrame, bool]:
     """The result as it was, with identifiers; and whether conditions on times hold for the rows below, too."""
     plan = then.result()
     names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
     return then.catalyst.dataframe(plan).toDF(*names, IDS), not then.annotator.has_sessions
 
 
-def _of_rows(ready: Prepared) -> DataFrame:
+def _of_rows(ready: PreparedTransform) -> DataFrame:
     """The rows of the runs, each of which stands for one row of an input."""
     from pyspark.sql import functions
 
@@ -76,10 +76,10 @@ def _of_rows(ready: Prepared) -> DataFrame:
 
 
 def _ways(
-    wanted: Wanted, batches: Iterable[pa.RecordBatch], *, by_rows: bool
-) -> Mapping[int, Sequence[Sequence[Source]]]:
+    wanted: TraceTarget, batches: Iterable[pa.RecordBatch], *, by_rows: bool
+) -> Mapping[int, Sequence[Sequence[SourceRow]]]:
     """All that rows that are wanted may be made of, in an order that does not depend on how Spark works."""
-    ways: defaultdict[int, list[Sequence[Source]]] = defaultdict(list)
+    ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for batch in batches:
         keys = result_keys(wanted.form, batch)
         signs, branches = (

@@ -27,7 +27,7 @@ from odfpy.ingest.read.files import opening
 from odfpy.ingest.read.geo.dbf import DbfBatch, DbfTable, codec_of_cpg
 from odfpy.ingest.read.geo.geojson_features import GEOMETRY
 from odfpy.ingest.read.geo.shapes import Shapes
-from odfpy.ingest.read.part import WHOLE, Part, parts_between
+from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
 _ENCODINGS = {".cpg", ".cst"}  # the second is GeoServer's name for the first
@@ -36,7 +36,7 @@ _WHOLE = r"^([+-]?[0-9]+)\.0*$"
 
 
 def read_esri_shapefile(
-    step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: Part = WHOLE
+    step: ReadEsriShapefile, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE
 ) -> pa.Table:
     """The rows of a shapefile in a zip archive, or some of them.
 
@@ -60,7 +60,7 @@ def esri_parts(
     path: Path,
     name: str,
     size: int,
-) -> list[Part]:
+) -> list[FilePart]:
     """Ranges of rows that unpacked have about so many bytes; errors as above."""
     with opening(name), path.open("rb") as packed:
         if not packed.read(1):
@@ -114,7 +114,7 @@ class _Shapefile:
             table = DbfTable(unpacked(".dbf"), f"{archive.name}/{siblings['.dbf']}", encoding)
             yield cls(shapes, table, f"{archive.name}/{member}")
 
-    def read(self, wanted: pa.Schema, part: Part) -> Iterator[pa.Table]:
+    def read(self, wanted: pa.Schema, part: FilePart) -> Iterator[pa.Table]:
         """The rows, or those in a range, some at a time."""
         for batch in self.table.batches(set(wanted.names), part.start, part.stop):
             columns = [self._column(batch, field) for field in wanted]

@@ -22,7 +22,7 @@ from odfpy.ingest.read.json import table_of
 from odfpy.ingest.read.json_array import cut_at_item
 from odfpy.ingest.read.json_inference import infer_in_turn
 from odfpy.ingest.read.json_records import Records
-from odfpy.ingest.read.part import WHOLE, Part, parts_between
+from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.text import DEFAULT_FORMATS
 
 _Parse = Callable[[Piece], Records]
@@ -33,7 +33,7 @@ def read_geojson(
     schema: DataSchema | None,
     path: Path,
     name: str,
-    part: Part = WHOLE,
+    part: FilePart = WHOLE,
 ) -> pa.Table:
     """The rows of a file with one feature collection, or of a part of it.
 
@@ -55,7 +55,7 @@ def read_ndgeojson(
     schema: DataSchema | None,
     path: Path,
     name: str,
-    part: Part = WHOLE,
+    part: FilePart = WHOLE,
 ) -> pa.Table:
     """The rows of a file with one feature a line, or of a part of it.
 
@@ -70,7 +70,7 @@ def read_ndgeojson(
 
 def geojson_parts(
     step: ReadGeoJson | ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str, size: int
-) -> list[Part]:
+) -> list[FilePart]:
     """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above."""
     if schema is None:
         return [WHOLE]
@@ -90,7 +90,7 @@ def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> 
     return pa.schema([]) if collection is None else _inferred(file, collection)
 
 
-def _read(pieces: Iterator[Piece], parse: _Parse, wanted: pa.Schema, part: Part) -> pa.Table:
+def _read(pieces: Iterator[Piece], parse: _Parse, wanted: pa.Schema, part: FilePart) -> pa.Table:
     tables = in_turn(pieces, lambda piece: table_of(parse(piece), wanted, DEFAULT_FORMATS), is_part=part.has_end)
     return pa.concat_tables(tables)
 

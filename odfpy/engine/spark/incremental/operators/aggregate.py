@@ -30,7 +30,7 @@ from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expr
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
 from odfpy.engine.spark.plan.session_windows import fenced, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
-from odfpy.engine.spark.plan.times import MILLISECOND, FirstOpenWindow, Opened, Shifted, Times
+from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
 from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"
@@ -140,7 +140,7 @@ class _FirstOpen:
     """
 
     column: Node
-    watermark: Times
+    watermark: DerivedWatermark
 
 
 def _first_open(grouping: _Grouping) -> _FirstOpen | None:
@@ -149,7 +149,7 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
     if time is None:
         return None
     if time.windows:
-        first = Shifted(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
+        first = ShiftedBy(FirstOpenWindow(time.windows, time.reads, time.watermark), -MILLISECOND)
         return None if time.reads is None else _FirstOpen(time.reads, first)
     (read,) = columns_read(expression)
     return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
@@ -304,7 +304,9 @@ def _time_of(planner: Planner, grouping: Node, child: PlanInfo) -> TimeColumn | 
     if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(planner.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
-    return None if below.windows else TimeColumn(Shifted(Opened(grouping, read[0], below.watermark), -MILLISECOND))
+    return (
+        None if below.windows else TimeColumn(ShiftedBy(FunctionOf(grouping, read[0], below.watermark), -MILLISECOND))
+    )
 
 
 def _text(expression: Node) -> str:

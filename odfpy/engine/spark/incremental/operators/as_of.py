@@ -39,7 +39,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name, subtree
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
-from odfpy.engine.spark.plan.times import MILLISECOND, Least, Opened, Shifted, Times
+from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FunctionOf, LeastOf, ShiftedBy
 
 TEMPORAL: Final = "temporal-table join"
 _OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
@@ -59,7 +59,7 @@ class _InputsAt:
     """
 
     value: Node
-    watermark: Times
+    watermark: DerivedWatermark
     column: Node | None
     shift: int = 0
 
@@ -119,17 +119,17 @@ class _AsOf:
     facts_are_left: bool
 
     @property
-    def _limit(self) -> Times:
+    def _limit(self) -> DerivedWatermark:
         """Facts at or before it are given."""
         inputs_at, known = self.bounds.inputs_at, self.versions.validity[column_id(self.bounds.begin)].watermark
         shifted = inputs_at.column is not None and inputs_at.shift
-        return Least((inputs_at.watermark, Shifted(known, -inputs_at.shift) if shifted else known))
+        return LeastOf((inputs_at.watermark, ShiftedBy(known, -inputs_at.shift) if shifted else known))
 
     @property
-    def _past(self) -> Times:
+    def _past(self) -> DerivedWatermark:
         """Versions that have ended at or before it are looked up by no fact that waits or comes in time."""
         shift = self.bounds.inputs_at.shift
-        return Shifted(self._limit, shift) if shift else self._limit
+        return ShiftedBy(self._limit, shift) if shift else self._limit
 
     @property
     def _ended(self) -> list[CompletenessRule]:
@@ -309,5 +309,5 @@ def _moment(planner: Planner, expression: Node, facts: PlanInfo) -> _InputsAt | 
     if shift is not None:
         return _InputsAt(read, time.watermark, read, shift)
     if never_decreases(planner.catalyst, value):
-        return _InputsAt(value, Shifted(Opened(value, read, time.watermark), -MILLISECOND), None)
+        return _InputsAt(value, ShiftedBy(FunctionOf(value, read, time.watermark), -MILLISECOND), None)
     return None

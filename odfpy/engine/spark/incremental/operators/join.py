@@ -26,7 +26,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import shift_of
-from odfpy.engine.spark.plan.times import Clock, Least, Shifted
+from odfpy.engine.spark.plan.times import Clock, LeastOf, ShiftedBy
 
 INTERVAL: Final = "interval join"
 KEYED: Final = "join"
@@ -164,13 +164,13 @@ class _Sides:
         interval, times = self._interval, self._right_times
         if interval is None or interval.greatest is None or times is None:
             return None
-        return CompletenessRule(interval.left, Shifted(times.watermark, -interval.greatest), inclusive=True)
+        return CompletenessRule(interval.left, ShiftedBy(times.watermark, -interval.greatest), inclusive=True)
 
     def _due_right(self) -> CompletenessRule | None:
         interval, times = self._interval, self._left_times
         if interval is None or interval.least is None or times is None:
             return None
-        return CompletenessRule(interval.right, Shifted(times.watermark, interval.least), inclusive=True)
+        return CompletenessRule(interval.right, ShiftedBy(times.watermark, interval.least), inclusive=True)
 
     def info_of(self) -> PlanInfo:
         """The join of the two sides."""
@@ -245,10 +245,10 @@ class _Sides:
             return {}
         found = {}
         if interval.greatest is not None:
-            mine = Least((left.watermark, Shifted(right.watermark, -interval.greatest)))
+            mine = LeastOf((left.watermark, ShiftedBy(right.watermark, -interval.greatest)))
             found[column_id(interval.left)] = TimeColumn(mine)
         if interval.least is not None:
-            other = Least((right.watermark, Shifted(left.watermark, interval.least)))
+            other = LeastOf((right.watermark, ShiftedBy(left.watermark, interval.least)))
             found[column_id(interval.right)] = TimeColumn(other)
         if self._kind in _RIGHT_KEPT:
             found.pop(column_id(interval.left), None)
@@ -305,8 +305,8 @@ def _no_sooner(
     """
     if other is None or shift is None:
         return None
-    is_complete = Shifted(other.limit, -shift if less else shift)
-    return CompletenessRule(forget.value, Least((forget.limit, is_complete)), forget.inclusive)
+    is_complete = ShiftedBy(other.limit, -shift if less else shift)
+    return CompletenessRule(forget.value, LeastOf((forget.limit, is_complete)), forget.inclusive)
 
 
 def _settled(complete_when: CompletenessRule | None, clock: Clock) -> Node:

@@ -13,7 +13,7 @@ from typing import Final
 
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.operators.sources import Source, source_of, source_plan
+from odfpy.engine.spark.incremental.operators.sources import TableSource, source_of, source_plan
 from odfpy.engine.spark.incremental.properties.column_usage import Uses, uses_of
 from odfpy.engine.spark.incremental.properties.comparisons import fixed_columns
 from odfpy.engine.spark.incremental.properties.keys import (
@@ -55,7 +55,7 @@ from odfpy.engine.spark.plan.catalyst import (
     subtree,
 )
 from odfpy.engine.spark.plan.storable_types import check_rows
-from odfpy.engine.spark.plan.times import Least
+from odfpy.engine.spark.plan.times import LeastOf
 from odfpy.engine.sql.source_text import SourceText
 
 _SCALAR: Final = "ScalarSubquery"
@@ -68,7 +68,7 @@ class Planner:
         self,
         catalyst: Catalyst,
         source: SourceText,
-        sources: list[Source],
+        sources: list[TableSource],
         fragments: list[Fragment],
         operators: Mapping[str, Operator],
     ) -> None:
@@ -305,7 +305,7 @@ class Planner:
             found = [info.times.get(column_id(info.columns[at])) for info in parts]
             known = [time for time in found if time is not None and not time.windows]
             if known and len(known) == sum(not info.is_constant for info in parts):  # constants never come later
-                times[column_id(column)] = TimeColumn(Least(tuple(time.watermark for time in known)))
+                times[column_id(column)] = TimeColumn(LeastOf(tuple(time.watermark for time in known)))
         seq = self.catalyst.seq
         if all(info.is_constant for info in parts):
             return constant(outputs, plan.withNewChildren(seq([info.built(None) for info in parts])))

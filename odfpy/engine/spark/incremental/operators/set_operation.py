@@ -6,7 +6,7 @@ from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.properties.keys import united_key
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, StateRequirement, TimeColumn
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, operator_name
-from odfpy.engine.spark.plan.times import Least
+from odfpy.engine.spark.plan.times import LeastOf
 
 
 def set_operation(planner: Planner, plan: Node) -> PlanInfo:
@@ -23,7 +23,7 @@ def set_operation(planner: Planner, plan: Node) -> PlanInfo:
         found = [info.times.get(column_id(info.columns[at])) for info in parts]
         known = [time.watermark for time in found if time is not None and not time.windows]
         if len(known) == len(parts):
-            times[column_id(column)] = TimeColumn(Least(tuple(known)))
+            times[column_id(column)] = TimeColumn(LeastOf(tuple(known)))
     word = operator_name(plan).upper()
     requirement = StateRequirement("set operation", f"{word} compares whole rows", "the rows of both sides")
     return PlanInfo(

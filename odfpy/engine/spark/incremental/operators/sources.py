@@ -11,7 +11,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableSource:
     """A source as a query sees it.
 
     Attributes:
@@ -25,12 +25,12 @@ class Source:
     validity: Mapping[int, Validity] = field(default_factory=dict)
 
 
-def source_of(info: PlanInfo) -> Source:
+def source_of(info: PlanInfo) -> TableSource:
     """A part as a source of later fragments."""
     positions = {column_id(column): at for at, column in enumerate(info.columns)}
     times = {positions[key]: time for key, time in info.times.items() if key in positions}
     unique = frozenset(positions[key] for key in info.unique) if info.unique is not None else None
-    return Source(times, unique)
+    return TableSource(times, unique)
 
 
 def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:

@@ -14,7 +14,7 @@ from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
-from odfpy.engine.spark.incremental.operators.sources import Source, source_of, source_plan
+from odfpy.engine.spark.incremental.operators.sources import TableSource, source_of, source_plan
 from odfpy.engine.spark.incremental.operators.temporal import declared_tables, temporal_table
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, TimeColumn, fragment_of
@@ -23,7 +23,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
 from odfpy.engine.spark.plan.storable_types import check_rows
-from odfpy.engine.spark.plan.times import Of
+from odfpy.engine.spark.plan.times import SourceWatermark
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.rows.tables import Table, visible_columns
 from odfpy.engine.sql.source_text import step_texts
@@ -118,7 +118,7 @@ class _Known:
     catalyst: Catalyst
     temporal: Mapping[str, TemporalTable]
     num_inputs: int
-    sources: list[Source] = field(default_factory=list)
+    sources: list[TableSource] = field(default_factory=list)
     fragments: list[Fragment] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
@@ -131,7 +131,7 @@ class _Known:
         self.catalyst.name_view(name, self.catalyst.project(info.columns, info.free))
         self.names.append(name)
 
-    def add(self, info: PlanInfo, fragment: Fragment, source: Source) -> PlanInfo:
+    def add(self, info: PlanInfo, fragment: Fragment, source: TableSource) -> PlanInfo:
         """A fragment, and its part as one that reads its changes."""
         number = len(self.sources)
         self.fragments.append(fragment)
@@ -181,12 +181,14 @@ def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
     plan = source_plan(catalyst, [column.toAttribute() for column in seen], number)
     outputs = tuple(columns(plan)[: len(seen)])
     time = next(column for column in outputs if column.name() == table.vocab.event_time_column)
-    return PlanInfo(outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(Of(number))})
+    return PlanInfo(
+        outputs, catalyst.project(outputs, plan), times={column_id(time): TimeColumn(SourceWatermark(number))}
+    )
 
 
-def _source_of_input(table: Table, number: int) -> Source:
+def _source_of_input(table: Table, number: int) -> TableSource:
     names = [table.schema().names[at] for at in visible_columns(table.schema(), table.vocab)]
-    time = {names.index(table.vocab.event_time_column): TimeColumn(Of(number))}
+    time = {names.index(table.vocab.event_time_column): TimeColumn(SourceWatermark(number))}
     if table.primary_key is None or not set(table.primary_key) <= set(names):
-        return Source(time)
-    return Source(time, unique=frozenset(names.index(name) for name in table.primary_key))
+        return TableSource(time)
+    return TableSource(time, unique=frozenset(names.index(name) for name in table.primary_key))

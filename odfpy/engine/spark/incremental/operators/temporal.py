@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from odfpy.dataset.transform import SqlQueryStep, TemporalTable
-from odfpy.engine.spark.incremental.operators.sources import Source
+from odfpy.engine.spark.incremental.operators.sources import TableSource
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
@@ -67,7 +67,7 @@ from odfpy.engine.spark.incremental.state.versions import (
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.storable_types import can_be_key, check_rows
 from odfpy.engine.spark.plan.time_values import is_time
-from odfpy.engine.spark.plan.times import Clock, Of, Times
+from odfpy.engine.spark.plan.times import Clock, DerivedWatermark, SourceWatermark
 from odfpy.errors import InvalidQuery
 
 
@@ -103,7 +103,7 @@ class Versions:
     """A temporal table, ready to be seen by queries: the fragment that makes it, and what it is as a source."""
 
     fragment: Fragment
-    source: Source
+    source: TableSource
 
 
 def temporal_table(
@@ -127,7 +127,11 @@ def temporal_table(
     is_log = all(source < num_inputs for source in sources_read(info.free))
     kept = (*info.columns, *marks(catalyst)) if is_log else info.columns
     known = info.times.get(column_id(time))
-    latest = partial(_latest, kept, keys, known.watermark) if is_log and known and type(known.watermark) is Of else None
+    latest = (
+        partial(_latest, kept, keys, known.watermark)
+        if is_log and known and type(known.watermark) is SourceWatermark
+        else None
+    )
     stateful_input = StatefulInput(
         0, info.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest
     )
@@ -143,7 +147,9 @@ def temporal_table(
     return Versions(fragment_of(made, number, table.name), _source(table, info, outputs, time))
 
 
-def _latest(kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: Times, rows: Node, clock: Clock) -> Node:
+def _latest(
+    kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: DerivedWatermark, rows: Node, clock: Clock
+) -> Node:
     """Of a log that only grows: what came last of each key up to the watermark, and all after it."""
     from pyspark.sql import Window, functions
 
@@ -208,7 +214,7 @@ def _outputs(catalyst: Catalyst, info: PlanInfo) -> tuple[Node, ...]:
     return (*info.columns, *columns(catalyst.empty(StructType(fields))))
 
 
-def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time: Node) -> Source:
+def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time: Node) -> TableSource:
     positions = {column_id(column): at for at, column in enumerate(outputs)}
     begin, end = len(outputs) - 2, len(outputs) - 1
     by_name = {str(column.name()): at for at, column in enumerate(info.columns)}
@@ -221,7 +227,7 @@ def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time:
         )
     watermark = known.watermark
     validity = {begin: Validity(False, watermark), end: Validity(True, watermark)}
-    return Source({end: TimeColumn(watermark)}, unique, validity)
+    return TableSource({end: TimeColumn(watermark)}, unique, validity)
 
 
 def _built(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence[Node], time: Node) -> Node:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, expression_name
 from odfpy.engine.spark.plan.storable_types import can_be_key
-from odfpy.engine.spark.plan.times import Clock, Times
+from odfpy.engine.spark.plan.times import Clock, DerivedWatermark
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.state.groups import Groups
@@ -54,7 +54,7 @@ class TimeColumn:
         is_session: whether the window grows with the rows that fall into it.
     """
 
-    watermark: Times
+    watermark: DerivedWatermark
     windows: tuple[Node, ...] = ()
     reads: Node | None = None
     is_session: bool = False
@@ -71,7 +71,7 @@ class CompletenessRule:
     """
 
     value: Node
-    limit: Times
+    limit: DerivedWatermark
     inclusive: bool
 
     def condition(self, clock: Clock) -> Node:
@@ -211,7 +211,7 @@ class Validity:
     """
 
     is_end: bool
-    watermark: Times
+    watermark: DerivedWatermark
 
 
 class InputsAt(Protocol):

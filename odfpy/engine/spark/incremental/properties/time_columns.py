@@ -25,8 +25,8 @@ from odfpy.engine.spark.plan.time_values import is_time
 from odfpy.engine.spark.plan.times import (
     MILLISECOND,
     FirstOpenWindow,
-    Opened,
-    Shifted,
+    FunctionOf,
+    ShiftedBy,
     complete_before,
 )
 
@@ -59,8 +59,8 @@ def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) ->
     (read,) = columns_read(expression)
     shift = shift_of(catalyst, expression, read)
     if shift is None:
-        return TimeColumn(Shifted(Opened(expression, read, below.watermark), -MILLISECOND))
-    return TimeColumn(Shifted(below.watermark, shift))
+        return TimeColumn(ShiftedBy(FunctionOf(expression, read, below.watermark), -MILLISECOND))
+    return TimeColumn(ShiftedBy(below.watermark, shift))
 
 
 def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
@@ -115,4 +115,4 @@ def _window_field(expression: Node, window: TimeColumn) -> TimeColumn | None:
         return TimeColumn(window.watermark)
     if window.is_session:
         return None
-    return TimeColumn(Shifted(FirstOpenWindow(window.windows, window.reads, window.watermark), -MILLISECOND))
+    return TimeColumn(ShiftedBy(FirstOpenWindow(window.windows, window.reads, window.watermark), -MILLISECOND))

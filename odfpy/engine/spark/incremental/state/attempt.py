@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _MOST_BYTES: Final = 1 << 20
-_last: list[Unfinished] = []
+_last: list[Attempt] = []
 """Of this process, at most one: whatever comes next is the same request, or this one was given up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FinishedFragment:
     """What changes in a fragment: a Parquet file, its schema, and how many rows it has."""
 
     content: bytes
@@ -30,7 +30,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class Attempt:
     """A pull that may turn out to need history.
 
     Attributes:
@@ -39,10 +39,10 @@ class Unfinished:
     """
 
     request: TransformRequest
-    done: dict[int, Done] = field(default_factory=dict)
+    done: dict[int, FinishedFragment] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, request: TransformRequest) -> Unfinished:
+    def begun(cls, request: TransformRequest) -> Attempt:
         """A pull, with what an attempt just before has found."""
         plain = _without_history(request)
         before = _last.pop() if _last else None
@@ -51,7 +51,7 @@ class Unfinished:
     def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
         """Remember a fragment, if that takes little memory; it has no file where it has no rows."""
         if source not in self.done and (count == 0 or path.stat().st_size <= _MOST_BYTES):
-            self.done[source] = Done(path.read_bytes() if count else b"", schema, count)
+            self.done[source] = FinishedFragment(path.read_bytes() if count else b"", schema, count)
 
     def interrupt(self) -> None:
         """Leave what has been found to the next attempt."""

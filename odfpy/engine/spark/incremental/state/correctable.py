@@ -28,12 +28,12 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import (
     MILLISECOND,
     Clock,
+    DerivedWatermark,
     FirstOpenWindow,
-    Least,
-    Of,
-    Opened,
-    Shifted,
-    Times,
+    FunctionOf,
+    LeastOf,
+    ShiftedBy,
+    SourceWatermark,
 )
 from odfpy.engine.spark.rows.late_table import LateRange, LateTable
 from odfpy.errors import InvalidQuery
@@ -124,14 +124,14 @@ def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
     )
 
 
-def _sources_of(times: Times) -> frozenset[int]:
+def _sources_of(times: DerivedWatermark) -> frozenset[int]:
     """Numbers of the sources whose watermarks a watermark follows from."""
     match times:
-        case Of(source):
+        case SourceWatermark(source):
             return frozenset([source])
-        case Least(parts):
+        case LeastOf(parts):
             return frozenset[int]().union(*map(_sources_of, parts))
-        case Shifted(info, _) | Opened(_, _, info) | FirstOpenWindow(_, _, info):
+        case ShiftedBy(info, _) | FunctionOf(_, _, info) | FirstOpenWindow(_, _, info):
             return _sources_of(info)
     return frozenset()
 

@@ -17,7 +17,7 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
-from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.times import MILLISECOND
 from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
@@ -61,7 +61,7 @@ def marks(catalyst: Catalyst) -> list[Node]:
     return columns(catalyst.empty(struct_of((name, types.get(name, TimestampType())) for name in MARKS)))
 
 
-def log_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
+def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """As `leaf_over` for an input, with system time and offset in the place of the offset."""
     from pyspark.sql import functions
 
@@ -76,7 +76,7 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
     frame = frame.toDF(*names, commit, offset, op)
     together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
     plan = catalyst.plan(frame.select(*names, together.alias(offset), op))
-    return leaf_over(catalyst, leaf, Rows(plan, only_appends=False, count=0))
+    return leaf_over(catalyst, leaf, SourceRows(plan, only_appends=False, count=0))
 
 
 def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, latest: int | None) -> Changes:

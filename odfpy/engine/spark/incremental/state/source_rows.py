@@ -12,7 +12,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SourceRows:
     """Rows of a source.
 
     Attributes:
@@ -28,7 +28,7 @@ class Rows:
     least_time: int | None = None
 
 
-def leaf_over(catalyst: Catalyst, leaf: Node, rows: Rows | None) -> Node:
+def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """A source over other rows: columns and marks keep their identities.
 
     Numbers come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether

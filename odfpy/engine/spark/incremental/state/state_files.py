@@ -21,7 +21,7 @@ from odfpy.engine.spark.rows.effort import gathered_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-KeptFile = tuple[Path, KeptRows]
+StateFile = tuple[Path, KeptRows]
 
 _FEW_ROWS: Final = 20_000
 """To write so many again costs no more than to have another file."""
@@ -30,7 +30,7 @@ _ROWS_IN_ONE_PARTITION: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class InputState:
     """What is kept of a stateful input.
 
     Attributes:
@@ -42,7 +42,7 @@ class Kept:
     """
 
     name: str
-    files: tuple[KeptFile, ...]
+    files: tuple[StateFile, ...]
     frame: DataFrame | None = None
     only_appends: bool = True
     again: int = 0
@@ -61,12 +61,12 @@ class Kept:
         return f"{Path(self.name).stem}-{max(numbers, default=-1) + 1}.parquet"
 
 
-def files_of(kept: Mapping[str, KeptFile] | None, name: str) -> tuple[KeptFile, ...]:
+def files_of(kept: Mapping[str, StateFile] | None, name: str) -> tuple[StateFile, ...]:
     """The files of a stateful input, in the order in which they have come."""
     return tuple(file for found, file in (kept or {}).items() if found.rpartition("-")[0] == Path(name).stem)
 
 
-def num_staying(files: Sequence[KeptFile]) -> int:
+def num_staying(files: Sequence[StateFile]) -> int:
     """How many of the files stay as they are when new rows are added; the others are written again with these."""
     staying, rows = len(files), _FEW_ROWS
     while staying and files[staying - 1][1].count <= 2 * rows:

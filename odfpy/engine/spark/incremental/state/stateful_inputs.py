@@ -21,8 +21,8 @@ from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import GroupRows
 from odfpy.engine.spark.incremental.state.log import latest_of, log_of, log_over
 from odfpy.engine.spark.incremental.state.sessions import open_sessions
-from odfpy.engine.spark.incremental.state.source_rows import Rows, leaf_over
-from odfpy.engine.spark.incremental.state.state_files import Kept, KeptFile, best, files_of, num_staying
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
+from odfpy.engine.spark.incremental.state.state_files import InputState, StateFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
@@ -38,11 +38,11 @@ _NEVER: Final = 1 << 63
 class Stream(Protocol):
     """A source during a pull."""
 
-    def new(self) -> Rows | None:
+    def new(self) -> SourceRows | None:
         """The rows of this pull, None when there are none."""
         ...
 
-    def old(self) -> Rows | None:
+    def old(self) -> SourceRows | None:
         """The rows of all pulls before, None when there are none.
 
         Raises:
@@ -88,7 +88,7 @@ class StatefulRows:
     _counted: dict[int, Changes] = field(default_factory=dict)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
-    _sources: dict[int, Rows | None] = field(default_factory=dict)
+    _sources: dict[int, SourceRows | None] = field(default_factory=dict)
 
     @property
     def catalyst(self) -> Catalyst:
@@ -136,11 +136,11 @@ class StatefulRows:
         """Name of what is kept of a stateful input."""
         return f"block-{self.fragment.source}-gate-{stateful_input.number}.parquet"
 
-    def _files(self, stateful_input: StatefulInput) -> tuple[KeptFile, ...]:
+    def _files(self, stateful_input: StatefulInput) -> tuple[StateFile, ...]:
         """The files with the kept rows of a stateful input."""
         return files_of(self.pull.kept, self.name(stateful_input))
 
-    def _kept(self, stateful_input: StatefulInput, files: Sequence[KeptFile]) -> Changes | None:
+    def _kept(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Changes | None:
         if not files:
             return None
         plan = read_plan(self.catalyst, self._kept_schema(stateful_input), [path for path, _ in files])
@@ -231,7 +231,7 @@ class StatefulRows:
                 return False
         return True
 
-    def _new_rows(self, number: int) -> Rows | None:
+    def _new_rows(self, number: int) -> SourceRows | None:
         if number not in self._sources:
             self._sources[number] = self.pull.streams[number].new()
         return self._sources[number]
@@ -241,7 +241,7 @@ class StatefulRows:
         known = self.pull.before.watermarks
         return known[number] if number < len(known) else _NEVER
 
-    def keep(self, stateful_input: StatefulInput) -> Kept | None:
+    def keep(self, stateful_input: StatefulInput) -> InputState | None:
         """The rows of a stateful input that the next pull may need."""
         if stateful_input.retention is Retention.NOTHING:
             return None
@@ -258,9 +258,9 @@ class StatefulRows:
         parts = [self._not_forgotten(stateful_input, info, self.pull.after) for info in (old, new) if info is not None]
         name, kept = self.name(stateful_input), files[:staying]
         if not parts:
-            return Kept(name, kept)
+            return InputState(name, kept)
         if stateful_input.session is not None:
-            return Kept(
+            return InputState(
                 name, kept, open_sessions(self.catalyst, stateful_input, parts, self.pull.after), only_appends=False
             )
         everything = together(self.catalyst, parts)
@@ -273,7 +273,7 @@ class StatefulRows:
         frame = (
             best(self.pull.after, stateful_input, everything) if pays and is_known else net(self.catalyst, everything)
         )
-        return Kept(name, kept, frame, only_appends, sum(rows.count for _, rows in files[staying:]))
+        return InputState(name, kept, frame, only_appends, sum(rows.count for _, rows in files[staying:]))
 
     def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
         if not stateful_input.forget:
@@ -284,10 +284,10 @@ class StatefulRows:
     # --- Through the free part ---
 
     def _through(
-        self, stateful_input: StatefulInput, take: Callable[[int], Rows | None], latest: int | None = None
+        self, stateful_input: StatefulInput, take: Callable[[int], SourceRows | None], latest: int | None = None
     ) -> Changes | None:
         """Return rows of the sources as the plan of a stateful input makes them; of a log, those after a time."""
-        found: dict[int, Rows | None] = {}
+        found: dict[int, SourceRows | None] = {}
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:

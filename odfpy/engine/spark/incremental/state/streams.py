@@ -12,9 +12,9 @@ from odfpy.engine.bounds import bounds_of, least_time
 from odfpy.engine.contract import OffsetInterval, TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.incremental.run import FragmentRun
-from odfpy.engine.spark.incremental.state.attempt import Done
+from odfpy.engine.spark.incremental.state.attempt import FinishedFragment
 from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
-from odfpy.engine.spark.incremental.state.source_rows import Rows
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gathered, read_plan
@@ -39,11 +39,11 @@ class InputStream:
     scratch: Path
     late: Late = Late.CORRECTED
 
-    def new(self) -> Rows | None:
+    def new(self) -> SourceRows | None:
         """The rows of the interval."""
         return self._rows(Table.of(self.source))
 
-    def old(self) -> Rows | None:
+    def old(self) -> SourceRows | None:
         """All rows before the interval."""
         if self.source.prev_offset is None:
             return None
@@ -53,7 +53,7 @@ class InputStream:
         whole = OffsetInterval(0, self.source.prev_offset)
         return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole))
 
-    def _rows(self, table: Table) -> Rows | None:
+    def _rows(self, table: Table) -> SourceRows | None:
         if not table.data_paths:
             return None
         schema = table.schema()
@@ -63,7 +63,7 @@ class InputStream:
         seen = [found[at] for at in visible_columns(schema, table.vocab)]
         names = (table.vocab.system_time_column, table.vocab.offset_column, table.vocab.operation_type_column)
         marks = [found[schema.names.index(name)] for name in names]
-        return Rows(
+        return SourceRows(
             self.catalyst.project([*seen, *marks], plan),
             _only_appends(table.data_paths, table.vocab.operation_type_column),
             table.num_rows,
@@ -88,7 +88,7 @@ class FragmentStream:
     count: int
 
     @classmethod
-    def again(cls, run: FragmentRun, path: Path, done: Done) -> FragmentStream:
+    def again(cls, run: FragmentRun, path: Path, done: FinishedFragment) -> FragmentStream:
         """The changes of a fragment that was done before."""
         if done.count:
             path.write_bytes(done.content)
@@ -103,7 +103,7 @@ class FragmentStream:
         count = write_parquet(path, numbered)
         return cls(run, path, numbered.schema, count)
 
-    def new(self) -> Rows | None:
+    def new(self) -> SourceRows | None:
         """The changes."""
         if self.count == 0:
             return None
@@ -111,9 +111,9 @@ class FragmentStream:
         plan = read_plan(catalyst, self.schema, [self.path])
         *data, operation, offset = columns(plan)
         plan = catalyst.project([*data, offset, operation], plan)
-        return Rows(plan, _only_appends([str(self.path)], OPERATION), self.count)
+        return SourceRows(plan, _only_appends([str(self.path)], OPERATION), self.count)
 
-    def old(self) -> Rows | None:
+    def old(self) -> SourceRows | None:
         """The result of the fragment before this pull, which goes into a file: others look at it several times."""
         before = self.run.before()
         if before is None:
@@ -124,7 +124,7 @@ class FragmentStream:
         if not path.exists():
             write_parquet(path, frame, even_if_empty=True)
         plan = read_plan(catalyst, frame.schema, [path])
-        return Rows(plan, only_appends=True, count=0)
+        return SourceRows(plan, only_appends=True, count=0)
 
 
 def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
