@@ -39,7 +39,7 @@ class OdfError(Exception):
         return self.message
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and notebooks show instead of a traceback: as the command line says it."""
+        """Return what IPython and notebooks show instead of a traceback: as the command line says it."""
         lines = [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
         return [visible_lines(line) for line in lines]
 

@@ -22,7 +22,7 @@ MANY: Final = 200
 
 
 def configuration_folder() -> Path:
-    """Where the user's own settings, keys and tokens are, in all workspaces (XDG Base Directory Specification)."""
+    """Return the folder of the user's own settings, keys and tokens (XDG Base Directory Specification)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf"
 
 
@@ -46,7 +46,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """Gives another name in the folder of a file, which becomes the file if all goes well, and is removed if not.
+    """Give another name in the folder of a file, which becomes the file if all goes well, and is removed if not.
 
     Nothing is flushed to disk: a power loss may leave the file damaged or without its end, which readers of caches
     have to notice, and writers of anything else to prevent.
@@ -122,7 +122,7 @@ def _aside(path: Path) -> Path:
 
 
 def put_aside(path: Path) -> None:
-    """See that a folder does not stand where a file belongs: it goes if it is empty, else to `.aside-...` beside it.
+    """Check that a folder does not stand where a file belongs: it goes if it is empty, else to `.aside-...` beside it.
 
     Raises:
         OSError: it cannot be moved.

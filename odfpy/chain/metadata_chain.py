@@ -86,7 +86,7 @@ class MetadataChain:
         return list(self.iter_blocks(head, until=after))[::-1]
 
     def state(self, head: Multihash | None = None) -> ChainState:
-        """What the chain amounts to at a block; the blocks in the store have been validated when they came in."""
+        """Return what the chain amounts to at a block; blocks in the store were validated when they came in."""
         return sum_up(self.in_order(head))
 
     def prepare(self, state: ChainState, events: Iterable[MetadataEvent], system_time: Timestamp) -> NewBlocks:

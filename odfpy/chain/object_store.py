@@ -85,7 +85,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def describe(self, name: Multihash) -> str:
-        """Where the object is or would be, for messages to people."""
+        """Return where the object is or would be, for messages to people."""
 
     def read(self, name: Multihash) -> bytes:
         """The whole object, checked against its name.

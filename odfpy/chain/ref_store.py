@@ -59,12 +59,12 @@ class RefStore(ABC):
         """
 
     def describe(self, name: str) -> str:
-        """Where the reference is or would be, for messages to people."""
+        """Return where the reference is or would be, for messages to people."""
         return f"the reference {name!r}"
 
 
 def is_name(name: str) -> bool:
-    """Whether a reference can go by that name."""
+    """Return whether a reference can go by that name."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -171,7 +171,7 @@ class LocalRefStore(RefStore):
 
 
 def _is_one(entry: os.DirEntry[str]) -> bool:
-    """Whether that is a reference, or a folder that has come into the place of one: a damaged one, then."""
+    """Return whether that is a reference, or a folder that has come into the place of one: a damaged one, then."""
     return entry.is_file() or entry.name == HEAD or entry.name.startswith(("branch.", "tag."))
 
 

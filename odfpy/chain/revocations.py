@@ -115,15 +115,15 @@ class KeyRevocation:
 
     @property
     def end(self) -> Timestamp:
-        """When the key has ended, where no block says so."""
+        """Return when the key has ended, where no block says so."""
         return self.expires or self.time
 
     def is_honest(self) -> bool:
-        """Whether it is signed by whom it says."""
+        """Return whether it is signed by whom it says."""
         return self.proof.is_of(self._message())
 
     def is_honoured_in(self, dataset_id: DatasetId) -> bool:
-        """Whether its signer may say this of the key in a dataset, whoever asks."""
+        """Return whether its signer may say this of the key in a dataset, whoever asks."""
         with suppress(InvalidValue):
             entitled = (self.actor, ActorId.owner_of(dataset_id))
             about = self.since is None or self.since.dataset_id == dataset_id
@@ -177,7 +177,7 @@ class RevokedKeys:
     vouching: frozenset[ActorId] = frozenset()
 
     def require(self, signed: SignedBlock, hashed: HashedBlock, where: str, *, now: Timestamp | None = None) -> None:
-        """See that a block is not signed with a key that had ended before.
+        """Check that a block is not signed with a key that had ended before.
 
         Where a key that vouches has signed it too, the other signature says nothing, and does no harm.
 
@@ -267,7 +267,7 @@ class _Document:
 
 
 def path_of(key: ActorId) -> str:
-    """Where the statements about a key are."""
+    """Return where the statements about a key are."""
     return f"{FOLDER}/{str(key).removeprefix(DID_KEY_PREFIX)}"
 
 
@@ -315,7 +315,7 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[ActorId]) -> tuple[KeyRevocation, ...]:
-    """What a place says of some keys and is honoured; what is forged, damaged or by a stranger says nothing.
+    """Return what a place says of some keys and is honoured; what is forged, damaged or by a stranger says nothing.
 
     Raises:
         OdfError: the place cannot be read.
@@ -331,7 +331,7 @@ def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[Ac
 
 
 def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
-    """See that statements about a key are by who may make them.
+    """Check that statements about a key are by who may make them.
 
     Raises:
         UnentitledRevocation: one is not.

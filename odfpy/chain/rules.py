@@ -156,7 +156,7 @@ def validated(state: ChainState, hashed: HashedBlock) -> ChainState:
 
 
 def repeats(event: MetadataEvent, state: ChainState) -> bool:
-    """Whether the event says what the chain says already.
+    """Return whether the event says what the chain says already.
 
     No rule forbids this for descriptions, transforms and polling sources, and others do write such blocks; we do not.
     """

@@ -32,7 +32,7 @@ class SideFiles(ABC):
 
     @abstractmethod
     def read(self, path: str, limit: int) -> bytes | None:
-        """What is in a file: the first `limit` bytes and one more if it is longer; None when there is no such file.
+        """Return the content of a file: its first `limit` bytes, and one more if it is longer; None without a file.
 
         Raises:
             OdfError: it cannot be read.
@@ -59,7 +59,7 @@ class SideFiles(ABC):
         """
 
     def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
-        """What is in those of some files that are there, each as by `read`.
+        """Return what is in those of some files that are there, each as by `read`.
 
         Raises:
             OdfError: one cannot be read.
@@ -77,7 +77,7 @@ class SideFiles(ABC):
             self.write(path, data)
 
     def describe(self, path: str) -> str:
-        """Where the file is or would be, for messages to people."""
+        """Return where the file is or would be, for messages to people."""
         return path
 
 

@@ -91,7 +91,7 @@ class SignedBlock:
     signatures: tuple[Signature, ...] = ()
 
     def message(self, kind: str, time: Timestamp) -> bytes:
-        """What a signature made at a time is over."""
+        """Return what a signature made at a time is over."""
         return canonical_json(
             {
                 "blockHash": str(self.block_hash),
@@ -114,7 +114,7 @@ class SignedBlock:
         return tuple(signature.signer for signature in self.signatures)
 
     def check(self, kind: str, dataset_id: DatasetId, block: Multihash, number: int, where: str) -> None:
-        """See that this is about a block, and that every signature is that of its signer.
+        """Check that this is about a block, and that every signature is that of its signer.
 
         Raises:
             ForgedSignature: it is not; the message names block and file.
@@ -143,7 +143,7 @@ def _forged(what: str) -> ForgedSignature:
 
 
 def path_of(block: Multihash) -> str:
-    """Where the signatures of a block are."""
+    """Return where the signatures of a block are."""
     return f"{FOLDER}/{block}"
 
 
@@ -186,7 +186,7 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
 
 
 def _is_document(tree: Any, kind: str) -> bool:
-    """Whether a tree has the parts of a document and no others; `true` is not the number 1 here."""
+    """Return whether a tree has the parts of a document and no others; `true` is not the number 1 here."""
     return (
         isinstance(tree, dict)
         and tree.keys() == {"kind", "version", "content"}
@@ -207,7 +207,7 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 
 
 def says_signed(side: SideFiles) -> bool:
-    """Whether a place has signatures: one look, so that places without any cost no more than that.
+    """Return whether a place has signatures: one look, so that places without any cost no more than that.
 
     A web page in their place is that of a server which answers so to whatever it does not have.
 
@@ -308,7 +308,7 @@ class RequiredSigners:
     revoked: KnownRevocations | None = None
 
     def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
-        """See that a chain that ends in a block is signed as it must be.
+        """Check that a chain that ends in a block is signed as it must be.
 
         Args:
             newest: the block.

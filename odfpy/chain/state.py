@@ -139,7 +139,7 @@ class ChainState:
 
     @property
     def query_inputs(self) -> tuple[ExecuteTransformInput, ...]:
-        """What the last transform processed, empty before the first."""
+        """Return what the last transform processed, empty before the first."""
         event = self.last_data_event
         return event.query_inputs if isinstance(event, ExecuteTransform) else ()
 
@@ -160,7 +160,7 @@ class ChainState:
 
     @property
     def query_changed(self) -> bool:
-        """Whether the transform in force says something else than that of the last run."""
+        """True if the transform in force says something else than that of the last run."""
         before, now = self.run_transform, self.set_transform
         return before is not None and now is not None and not is_same_query(before, now)
 
@@ -188,7 +188,7 @@ class ChainState:
 
 
 def is_same_query(one: SetTransform, other: SetTransform) -> bool:
-    """Whether two transforms differ in nothing but the version of the engine."""
+    """Return whether two transforms differ in nothing but the version of the engine."""
     return _any_version(one) == _any_version(other)
 
 
@@ -251,7 +251,7 @@ def _(event: SetPollingSource, state: ChainState) -> dict[str, Any]:
 
 
 def _is_same_place(before: FetchStep, after: FetchStep) -> bool:
-    """Whether how far one source was taken in says anything of the other: an ETag of another document would not."""
+    """Return whether the state of one source means anything to the other: an ETag of another document does not."""
     if isinstance(before, FetchUrl) and isinstance(after, FetchUrl):
         return before.url == after.url
     return type(before) is type(after)

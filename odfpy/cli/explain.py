@@ -27,7 +27,7 @@ class Explanation:
 
 
 def is_code(word: str) -> bool:
-    """Whether a word looks like the code of an error."""
+    """Return whether a word looks like the code of an error."""
     return _CODE.fullmatch(word) is not None
 
 
@@ -38,7 +38,7 @@ def explanations() -> dict[str, Explanation]:
 
 
 def explanation(code: str) -> Explanation:
-    """What a code stands for.
+    """Return what a code stands for.
 
     Raises:
         UsageError: there is no such code.

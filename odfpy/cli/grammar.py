@@ -54,7 +54,7 @@ class _Common:
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """What follows the command in the first line of its help."""
+        """Return what follows the command in the first line of its help."""
         arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
         return ["[OPTIONS]", *map(_usage_of, arguments)]
 
@@ -171,7 +171,7 @@ def complete_repositories(ctx: typer.Context) -> Iterable[str]:
 
 
 def complete_sources(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
-    """What can be pulled: names and ids of datasets, and repositories as the beginning of a name."""
+    """Return what can be pulled: names and ids of datasets, and repositories as the beginning of a name."""
     places = [(f"{name}/", "repository") for name in complete_repositories(ctx)]
     return [*complete_names(ctx, incomplete), *places]
 

@@ -38,7 +38,7 @@ class Session:
             self.output.verbosity = Verbosity(min(max(self.output.verbosity.value, 0) + verbose, 2))
 
     def output_as(self, form: str | None) -> Output:
-        """Where to print data in the form that `--output` names."""
+        """Return where to print data in the form that `--output` names."""
         if form is not None:
             self.output.form = Format.parse(form)
         return self.output
@@ -52,7 +52,7 @@ class Session:
 
     @cached_property
     def progress(self) -> ProgressLine:
-        """Tells how far long work is: as one line on a terminal, line by line with --verbose."""
+        """Tell how far long work is: as one line on a terminal, line by line with --verbose."""
         if self.output.verbosity.value > 0:
             return ProgressLog(self.output)
         return ProgressLine(shown=self.output.verbosity is Verbosity.NORMAL and sys.stderr.isatty())

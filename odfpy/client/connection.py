@@ -64,7 +64,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """Where the datasets are."""
+        """Return where the datasets are."""
         return self._source.place
 
     def sql(
@@ -150,7 +150,7 @@ class Connection:
 
 
 def _check(text: Any, parameters: Any, limit: Any, timeout: Any) -> None:
-    """See that arguments are such, as neither servers nor engines have words for it."""
+    """Make sure that arguments are such, as neither servers nor engines have words for it."""
     if not isinstance(text, str):
         raise UsageError(f"A query is a text, not a value of type {type(text).__name__}", hint="Write SQL.")
     if isinstance(parameters, (str, bytes, Mapping)):

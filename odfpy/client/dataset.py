@@ -66,7 +66,7 @@ class Dataset:
 
     @property
     def num_records(self) -> int:
-        """How many rows its log has."""
+        """Return how many rows its log has."""
         known = self.facts.num_records
         if known is not None:
             return known
@@ -74,13 +74,13 @@ class Dataset:
         return int(count.table.column(0)[0].as_py())
 
     def lineage(self) -> Lineage:
-        """What it is derived from, through all levels."""
+        """Return what it is derived from, through all levels."""
         return Lineage(self._source.lineage(self.name))
 
     def provenance(
         self, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Where a row comes from; arguments and errors as of `odfpy.Workspace.provenance`.
+        """Return where a row comes from; arguments and errors as of `odfpy.Workspace.provenance`.
 
         Raises:
             UsageError: only workspaces on this machine can tell.
@@ -127,7 +127,7 @@ class Dataset:
         return self._shown("odf_as_of", self._dialect.literal(instant_text(time)))
 
     def rows_per_day(self) -> Mapping[date, int]:
-        """How many rows of the log have an event time on each day (UTC), in order; days without any are left out."""
+        """Return the number of log rows by day (UTC) of their event time, in order, without empty days."""
         found = self.facts
         name = found.vocabulary.event_time_column
         if found.schema is None or found.schema.field(name) is None:
@@ -184,7 +184,7 @@ class AsAt(Rows):
         super().__init__(rows._source, rows.query)  # noqa: SLF001
 
     def as_of(self, time: Instant) -> Rows:
-        """What was believed then about an event time.
+        """Return what was believed then about an event time.
 
         Raises:
             InvalidValue: it is no time.

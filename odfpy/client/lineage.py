@@ -25,7 +25,7 @@ class Lineage:
 
     @property
     def inputs(self) -> tuple[Lineage, ...]:
-        """What it is directly derived from."""
+        """Return what it is directly derived from."""
         return tuple(map(Lineage, self.node.inputs))
 
     def names(self) -> list[str]:

@@ -17,7 +17,7 @@ class Remote:
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Return where it is, for people."""
         raise NotImplementedError
 
     def stored_rows(self, query: Query) -> StoredRows | None:

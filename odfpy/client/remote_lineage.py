@@ -43,7 +43,7 @@ class _Server:
         self._known: dict[str, list[str]] = {}
 
     def inputs_of(self, dataset_id: str) -> list[str]:
-        """What a dataset is directly derived from, of what the server has."""
+        """Return what a dataset is directly derived from, of what the server has."""
         if dataset_id not in self._known:
             inputs = map(str, self._inputs(self._there[dataset_id]))
             self._known[dataset_id] = [item for item in inputs if item in self._there]

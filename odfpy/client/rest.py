@@ -162,7 +162,7 @@ class RestSource(Remote):
         return self._understood(self.client.get(f"{self.base}/{quote(name)}{more}", max_size=_MOST_BYTES), read)
 
     def _understood(self, response: HttpResponse, read: Callable[[Any], _T]) -> _T:
-        """What an answer says."""
+        """Return what an answer says."""
         with response:
             body = response.readall()
             if response.status == 200:
@@ -239,7 +239,7 @@ def _with_metadata(facts: DatasetFacts, tree: Any) -> DatasetFacts:
 
 
 def _message(body: bytes) -> tuple[str, str]:
-    """What a server says is wrong, and the code of that, as far as it does."""
+    """Return what a server says is wrong, and the code of that, as far as it does."""
     try:
         tree = json.loads(body)
         found, code = tree.get("message") or tree.get("detail") or "", tree.get("code")

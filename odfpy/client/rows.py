@@ -146,7 +146,7 @@ class Rows:
         return "table" in self.__dict__
 
     def _amount(self, num_shown: int) -> str:
-        """How many rows there are, as far as that is known."""
+        """Return how many rows there are, as far as that is known."""
         if not self._is_here:
             return f"the first {SHOWN_ROWS} rows" if num_shown > SHOWN_ROWS else f"{num_shown} rows"
         count = self.table.num_rows

@@ -63,7 +63,7 @@ class Backend(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Return where it is, for people."""
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
         """Begin to answer a query."""
@@ -93,7 +93,7 @@ class Backend(Protocol):
         """A dataset and what it is derived from."""
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
-        """Where a row comes from.
+        """Return where a row comes from.
 
         Raises:
             UsageError: this place cannot tell.

@@ -11,7 +11,7 @@ _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
 
 
 def is_compressed(header: bytes) -> bool:
-    """Whether the `Message` of Arrow's format that comes with a body is a batch with the field `compression`.
+    """Return whether the `Message` of Arrow's format that comes with a body is a batch with the field `compression`.
 
     Older writers say it in the metadata of the message, which batches of parameters do not have.
 

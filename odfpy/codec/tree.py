@@ -166,7 +166,7 @@ def _read_union(shape: OneOf, tree: Any, path: Path) -> Any:
 
 
 def _from_sql(shape: OneOf, kind: Any) -> str | None:
-    """What to write for the name of a type as databases and programs have it."""
+    """Return what to write for the name of a type as databases and programs have it."""
     if Int64 not in shape.members or not isinstance(kind, str):
         return None
     meant = odf_type_for(kind)
@@ -260,7 +260,7 @@ def _expect_mapping(tree: Any, path: Path) -> dict[str, Any]:
 
 
 def _older_form(tree: Any, path: Path) -> str | None:
-    """What to write where `schema` has a list, as it had when that was the only form of it."""
+    """Return what to write where `schema` has a list, as it had when that was the only form of it."""
     if path[-1:] != ("schema",) or not isinstance(tree, list) or not tree:
         return None
     if all(isinstance(column, str) for column in tree):

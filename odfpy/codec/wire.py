@@ -12,7 +12,7 @@ ENUM_BITS = {"TimeUnit": 16}
 
 
 def is_inline(shape: Shape) -> bool:
-    """Whether the value lies in the table itself: scalars, enums and the `Timestamp` struct."""
+    """Return whether the value lies in the table itself: scalars, enums and the `Timestamp` struct."""
     match shape:
         case Integer() | Enumeration():
             return True

@@ -78,7 +78,7 @@ def _scalar(node: Any) -> Any:
 
 
 def _plain(text: str) -> Any:
-    """What a text stands for where it is written without quotes."""
+    """Return what a text stands for where it is written without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if len(text) > _LONGEST_NUMBER:

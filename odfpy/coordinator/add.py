@@ -317,7 +317,7 @@ def _plan_existing(storage: Storage, planned: PlannedDatasets, snapshot: Dataset
 
 
 def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...]:
-    """What a change of sources means for what was taken in so far."""
+    """Return what a change of sources means for what was taken in so far."""
     if before.polling_source is not None and after.polling_source is None:
         return ("the polling source is disabled: the manifest has push sources instead",)
     names = {source.source_name for source in after.push_sources}
@@ -355,7 +355,7 @@ def _check_vocabulary(event: MetadataEvent, state: ChainState) -> None:
 
 
 def _is_same_query(event: SetTransform, recorded: SetTransform | None) -> bool:
-    """Whether only the engine's version differs, which is recorded with every run."""
+    """Return whether only the engine's version differs, which is recorded with every run."""
     return recorded is not None and with_version(event, "") == with_version(recorded, "")
 
 

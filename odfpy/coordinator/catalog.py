@@ -120,7 +120,7 @@ class Catalog:
         return [dataset.handle for dataset in self.storage.match(list(refs))]
 
     def state(self, ref: str) -> ChainState:
-        """What the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
+        """Return what the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
         return self.storage.look(ref).state
 
     def log(self, ref: str) -> Iterator[HashedBlock]:
@@ -173,7 +173,7 @@ class Catalog:
             return delete(dataset, kind, name)
 
     def diff(self, ref: str, branch: str) -> BranchDiff:
-        """What a branch would add to the head of a dataset.
+        """Return what a branch would add to the head of a dataset.
 
         Raises:
             NoSuchReference: with a suggestion.
@@ -244,7 +244,7 @@ class Catalog:
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
-        """What the engine says of a derivative's query; None when the schema of an input is not known yet.
+        """Return what the engine says of a derivative's query; None when the schema of an input is not known yet.
 
         Raises:
             UsageError: the dataset is not derivative.
@@ -259,7 +259,7 @@ class Catalog:
     def provenance(
         self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
     ) -> Provenance:
-        """Where a row comes from: the rows that it is made of, through all datasets that it is derived from.
+        """Return where a row comes from: the rows that it is made of, through all datasets that it is derived from.
 
         Args:
             ref: the dataset of the row.
@@ -278,7 +278,7 @@ class Catalog:
         return row_provenance(self.storage, self.engines, ref, offset, column=column, depth=depth, check=check)
 
     def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
-        """What a dataset is directly derived from; of inputs that are not in the workspace only the id is known."""
+        """Return the direct inputs of a dataset; of inputs that are not in the workspace only the id is known."""
         return [self._handle_of(item) for item in self.storage.get(ref).input_ids]
 
     def dependents(self, ref: str) -> list[DatasetHandle]:

@@ -180,7 +180,7 @@ def _memory() -> str:
 
 
 def _disk(folder: Path) -> str:
-    """Whether a folder can be written to, and has room."""
+    """Return whether a folder can be written to, and has room."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".diagnose-") as file:
         file.write(b"odf")
@@ -195,7 +195,7 @@ def _disk(folder: Path) -> str:
 
 
 def _sandbox() -> str:
-    """How confined the engine and the commands of `Pipe` steps can be, which depends on the system."""
+    """Return how confined the engine and the commands of `Pipe` steps can be, which depends on the system."""
     from odfpy.sandbox.check import what_there_is
     from odfpy.sandbox.command import isolation
 
@@ -220,14 +220,14 @@ def _size(count: int) -> str:
 
 
 def _settings(workspace: Workspace) -> str:
-    """What is set; people show it to others, so that what may hold tokens is not told."""
+    """Return what is set; people show it to others, so that what may hold tokens is not told."""
     changed = [item for item in workspace.config.items() if item.origin != "default"]
     told = (f"{item.setting.key}={'(set)' if item.setting.secret else item.value}" for item in changed)
     return ", ".join(told) or "all as they come"
 
 
 def _privacy(workspace: Workspace) -> str:
-    """Whether other users of the machine are kept out: data may be private, and settings may hold tokens."""
+    """Return whether other users of the machine are kept out: data may be private, and settings may hold tokens."""
     mode = stat.S_IMODE(workspace.odf.stat().st_mode)
     if not mode & 0o077:
         return "nobody else on this machine can read it"
@@ -235,7 +235,7 @@ def _privacy(workspace: Workspace) -> str:
 
 
 def _locks(workspace: Workspace) -> str:
-    """Whether locks keep others out, which not every network file system does; folders of the workspace on the way."""
+    """Return whether locks keep others out, which not every network file system does."""
     for part in ("datasets", "cache", "keys", "repos"):
         folder = workspace.odf / part
         if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
-    """See that datasets are named, or all are meant, but not both.
+    """Check that datasets are named, or all are meant, but not both.
 
     Raises:
         UsageError: neither, or both.
@@ -189,7 +189,7 @@ class Housekeeping(Catalog):
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
-        """What `compact` would do; nothing is changed or locked."""
+        """Return what `compact` would do; nothing is changed or locked."""
         from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
 
         return plan_compaction(self.storage.get(ref), options or CompactOptions())
@@ -209,7 +209,7 @@ class Housekeeping(Catalog):
             return compact(dataset, options or CompactOptions(), progress)
 
     def plan_reset(self, ref: str, block: str) -> ResetResult:
-        """What `reset` would do; nothing is changed or locked."""
+        """Return what `reset` would do; nothing is changed or locked."""
         from odfpy.coordinator.maintenance.reset import plan_reset
 
         return plan_reset(self.storage.get(ref), block)
@@ -237,7 +237,7 @@ class Housekeeping(Catalog):
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
-        """What `delete` would remove, what is derived first; arguments and errors as there."""
+        """Return what `delete` would remove, what is derived first; arguments and errors as there."""
         return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
 
     def delete(

@@ -52,7 +52,7 @@ def load(
 
 
 def is_from_elsewhere(source: str) -> bool:
-    """Whether a manifest comes over the network, perhaps from a stranger, and not from a file of this machine."""
+    """Return whether a manifest comes over the network, perhaps from a stranger, and not from a local file."""
     scheme = _SCHEME.match(source)
     return scheme is not None and scheme[1].lower() != "file" and not Path(source).exists()
 
@@ -67,7 +67,7 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
 
 
 def refuse_impossible(snapshot: DatasetSnapshot) -> None:
-    """See that a manifest has nothing that can never work, whatever the data.
+    """Check that a manifest has nothing that can never work, whatever the data.
 
     Raises:
         TreeError: it has; the message names the place.

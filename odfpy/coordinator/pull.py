@@ -89,7 +89,7 @@ class PullOptions:
 
     @property
     def taking(self) -> Taking:
-        """What copies may take from elsewhere."""
+        """Return what copies may take from elsewhere."""
         return Taking(force=self.force, future=self.allowed.future)
 
 
@@ -142,7 +142,7 @@ class Puller:
     # --- What to pull ---
 
     def check_branch(self, remote: list[str]) -> None:
-        """See that only datasets that are here are pulled to a branch, and no inputs with them.
+        """Check that only datasets that are here are pulled to a branch, and no inputs with them.
 
         Raises:
             UsageError, InvalidValue: it is not so, or that is no name of a branch.
@@ -157,7 +157,7 @@ class Puller:
             raise UsageError(f"--branch does not go with {what}", hint="Pull it without --branch first.")
 
     def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
-        """See that a name is only given to one dataset from elsewhere.
+        """Check that a name is only given to one dataset from elsewhere.
 
         Raises:
             UsageError: it is not.
@@ -166,7 +166,7 @@ class Puller:
             raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
 
     def is_remote(self, ref: str) -> bool:
-        """Whether a reference names a dataset in another place."""
+        """Return whether a reference names a dataset in another place."""
         if is_url(ref) or is_path(ref):
             return True
         if is_pattern(ref) or ref.startswith("did:odf:") or "/" not in ref:
@@ -222,7 +222,7 @@ class Puller:
             yield from self._pull_inputs(result.name, ref)
 
     def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
-        """What a copy is derived from and the workspace lacks, and what that is derived from."""
+        """Yield what a copy is derived from and the workspace lacks, and what that is derived from."""
         tried: set[DatasetId] = set()
         wanted = self.remotes.missing_inputs(self.storage.get(name), ref)
         while wanted:
@@ -365,12 +365,12 @@ def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[Da
 
 
 def fetched_folder(dataset: StoredDataset) -> Path:
-    """Where a dataset keeps what has been fetched and not yet committed."""
+    """Return where a dataset keeps what has been fetched and not yet committed."""
     return dataset.cache / "fetched"
 
 
 def is_asked(source: SetPollingSource, context: FetchContext) -> bool:
-    """Whether a pull asks the source at all: one that tells no versions apart only until it has left data."""
+    """Return whether a pull asks the source at all: one that tells no versions apart only until it has left data."""
     return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 

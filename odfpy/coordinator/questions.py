@@ -135,7 +135,7 @@ class Questions(Housekeeping):
         return query
 
     def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
-        """What has changed in the state of a dataset between two moments.
+        """Return what has changed in the state of a dataset between two moments.
 
         Args:
             ref: the dataset.

@@ -96,7 +96,7 @@ class Workspace(Questions):
         return self.remotes.registry
 
     def engine_status(self) -> Status | None:
-        """What the Spark engine is doing, None when none is running."""
+        """Return what the Spark engine is doing, None when none is running."""
         from odfpy.engine.worker.admin import engine_status
 
         return engine_status(self.storage.run)
@@ -170,7 +170,7 @@ class Workspace(Questions):
         allow_future: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[PullPlan]:
-        """What `pull` would do with the same arguments: nothing is fetched, changed or locked.
+        """Return what `pull` would do with the same arguments: nothing is fetched, changed or locked.
 
         Yields:
             One plan a dataset, in the order of the pull; one that would fail has `error` set, or a note.
@@ -218,7 +218,7 @@ class Workspace(Questions):
         return Puller(self.storage, self.engines, self.remotes, options, progress)
 
     def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
-        """What to pull, and what cannot even be named."""
+        """Return what to pull, and what cannot even be named."""
         if not all:
             from odfpy.coordinator.transfer.remote_patterns import expanded
 

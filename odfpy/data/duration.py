@@ -55,7 +55,7 @@ class Duration:
             return None
 
     def has_passed(self, since: Timestamp, now: Timestamp) -> bool:
-        """Whether one instant is at least this much before another."""
+        """Return whether one instant is at least this much before another."""
         return now.nanos - since.nanos >= self.seconds * NANOS_PER_SECOND
 
     @property
@@ -69,7 +69,7 @@ class Duration:
 
     @classmethod
     def between(cls, earlier: Timestamp, later: Timestamp) -> Duration:
-        """How much later one instant is than another, in whole seconds; nothing if it is not."""
+        """Return how much later one instant is than another, in whole seconds; nothing if it is not."""
         return cls(max(0, (later.nanos - earlier.nanos) // NANOS_PER_SECOND))
 
     def __str__(self) -> str:

@@ -138,7 +138,7 @@ class Multihash:
             raise IntegrityError(f"Unknown hash algorithm 0x{self.code:x} in {self}: it cannot be checked") from None
 
     def matches(self, data: bytes) -> bool:
-        """Whether the bytes have this hash.
+        """Return whether the bytes have this hash.
 
         Raises:
             IntegrityError: the algorithm is unknown, or not over plain bytes.

@@ -85,7 +85,7 @@ class _Level:
 
 
 def check_text(text: str, limits: TextLimits = OWN) -> None:
-    """See that a text is not too much for those who parse and plan it; takes a time that grows with its length.
+    """Check that a text is not too much for those who parse and plan it; takes a time that grows with its length.
 
     Raises:
         QueryTooLong: it has too many characters or tokens.

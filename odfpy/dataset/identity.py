@@ -103,7 +103,7 @@ class ActorId:
         return cls(dataset_id.public_key)
 
     def has_signed(self, message: bytes, signature: bytes) -> bool:
-        """Whether a signature of a message is that of this key."""
+        """Return whether a signature of a message is that of this key."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

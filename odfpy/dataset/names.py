@@ -156,7 +156,7 @@ AnyRemoteRef: TypeAlias = RemoteRef | RemoteUrl
 
 
 def is_url(text: str) -> bool:
-    """Whether the text begins with a URL scheme."""
+    """Return whether the text begins with a URL scheme."""
     return _URL_RE.fullmatch(text) is not None
 
 
@@ -179,7 +179,7 @@ def parse_remote_ref(text: str) -> AnyRemoteRef:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether the text has a wildcard; in a URL, `%` is part of an escape."""
+    """Return whether the text has a wildcard; in a URL, `%` is part of an escape."""
     return "%" in text and not is_url(text)
 
 
@@ -198,7 +198,7 @@ class DatasetPattern:
             AccountName(account)
 
     def matches(self, dataset: DatasetName | DatasetAlias) -> bool:
-        """Whether the whole name fits, and the account is the same if the pattern has one."""
+        """Return whether the whole name fits, and the account is the same if the pattern has one."""
         account, _, pattern = self.text.rpartition("/")
         alias = dataset if isinstance(dataset, DatasetAlias) else DatasetAlias(dataset)
         if account and alias.account != AccountName(account):
@@ -210,7 +210,7 @@ class DatasetPattern:
 
 
 def _fits(parts: list[str], text: str) -> bool:
-    """Whether the parts stand in the text in this order, the first at its beginning, the last at its end."""
+    """Return whether the parts stand in the text in this order, the first at its beginning, the last at its end."""
     first, *middle, last = parts
     if not (text.startswith(first) and text.endswith(last) and len(first) + len(last) <= len(text)):
         return False

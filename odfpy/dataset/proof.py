@@ -44,7 +44,7 @@ class Proof:
         return _signer(self.verification_method)
 
     def is_of(self, message: bytes) -> bool:
-        """Whether its signer has signed this message."""
+        """Return whether its signer has signed this message."""
         if self.type != ED25519 or not self.proof_value.startswith(_BASE64URL):
             return False
         text = self.proof_value[1:]

@@ -121,7 +121,7 @@ def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) 
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """What a checkpoint is of; None when it cannot be read."""
+    """Return what a checkpoint is of; None when it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             found: Manifest = from_tree(Manifest, json.loads(archive.read(_MANIFEST)))

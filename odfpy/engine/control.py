@@ -52,7 +52,7 @@ class Control:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nobody wants it any more."""
+        """True if nobody wants it any more."""
         return self._why is not None
 
     def cancel(self) -> None:

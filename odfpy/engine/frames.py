@@ -77,7 +77,7 @@ def spark_frame_of_slices(
 
 
 def _is_here(session: SparkSession) -> bool:
-    """Whether its tasks see the files of this machine; of Spark Connect nobody knows."""
+    """Return whether its tasks see the files of this machine; of Spark Connect nobody knows."""
     from pyspark.errors import PySparkException
 
     from odfpy.engine.spark.process.shared_files import on_cluster

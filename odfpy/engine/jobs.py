@@ -34,7 +34,7 @@ def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
 
 
 def result_of(response: JobResponseDone) -> str:
-    """What the job gave back.
+    """Return what the job gave back.
 
     Raises:
         OdfError: what the job raised.

@@ -131,7 +131,7 @@ def _storable(schema: pa.Schema) -> pa.Schema:
 
 
 def _has_empty_struct(kind: pa.DataType) -> bool:
-    """Whether a type is a struct without fields, which Parquet does not have, or one is inside of it."""
+    """Return whether a type is a struct without fields, which Parquet does not have, or one is inside of it."""
     if pa.types.is_list(kind):
         return _has_empty_struct(kind.value_type)
     return pa.types.is_struct(kind) and (not kind.num_fields or any(_has_empty_struct(one.type) for one in kind.fields))

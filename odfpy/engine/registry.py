@@ -41,7 +41,7 @@ class Engine(Protocol):
         """Everything that results depend on besides query and inputs, as recorded with every transform."""
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """What the queries of a transform are, without running them.
+        """Return what the queries of a transform are, without running them.
 
         Raises:
             EngineUnavailable: the engine cannot be reached.
@@ -160,7 +160,7 @@ class EngineRegistry:
 
     @property
     def names(self) -> list[str]:
-        """What there is."""
+        """Return what there is."""
         return sorted(self._factories)
 
     def get(self, name: str) -> Engine:

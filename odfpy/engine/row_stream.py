@@ -159,7 +159,7 @@ class _Growing(io.RawIOBase):
             raise self.error
 
     def why(self, error: BaseException) -> BaseException:
-        """What to tell when reading has failed: that it was stopped, or what the writer says, comes first."""
+        """Return what to tell when reading has failed: that it was stopped, or what the writer says, comes first."""
         if not isinstance(error, Exception):
             return error  # an interruption
         if self._control.is_stopped:

@@ -57,7 +57,7 @@ class EngineSettings:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether tasks run in other processes than the engine's, perhaps on other machines."""
+        """True if tasks run in other processes than the engine's, perhaps on other machines."""
         return not self.master.startswith("local")
 
     @property

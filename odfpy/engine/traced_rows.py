@@ -61,7 +61,7 @@ class TraceTarget:
 
 
 def keys_of(columns: Iterable[pa.Array]) -> Iterable[RowKey]:
-    """What tells rows apart of which the columns are given."""
+    """Return what tells rows apart of which the columns are given."""
     return zip(*([repr(value) for value in array.to_pylist()] for array in columns), strict=True)
 
 

@@ -102,7 +102,7 @@ class Tracer(Protocol):
     """An engine that knows where rows come from."""
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Which rows of the inputs rows of an output are made of.
+        """Return which rows of the inputs rows of an output are made of.
 
         Raises:
             EngineUnavailable: the engine cannot be reached.

@@ -43,13 +43,13 @@ class Parameter:
 
     @property
     def is_hashed(self) -> bool:
-        """Whether a log has only the hash of its value."""
+        """True if a log has only the hash of its value."""
         kind = _parsed(self.type)
         return self.is_indexed and (kind.is_dynamic or kind.arrlist is not None)
 
     @property
     def abi_type(self) -> str:
-        """What is decoded."""
+        """Return what is decoded."""
         return "bytes32" if self.is_hashed else self.type
 
 

@@ -79,7 +79,7 @@ class HttpConnection:
 
     @property
     def space(self) -> AddressSpace:
-        """How near to this machine what it leads to is; connects for that where the name does not tell.
+        """Return how near to this machine what it leads to is; connects for that where the name does not tell.
 
         Raises:
             OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
@@ -93,7 +93,7 @@ class HttpConnection:
         return self._space
 
     def is_quiet(self) -> bool:
-        """Whether nothing has come that nobody asked for; the end of a connection that was kept also is something."""
+        """Return whether the connection is quiet: no bytes that nobody asked for, and not ended."""
         if self._socket is None:
             return False
         watch = select.poll()
@@ -137,7 +137,7 @@ class _PacedResponse(http.client.HTTPResponse):
         self._paced.limit = None
 
     def surplus(self) -> bytes:
-        """What the buffer holds; call it at the end."""
+        """Return what the buffer holds; call it at the end."""
         if self.fp is not None:
             self._paced.is_shut = True
             self._left = self.fp.peek()
@@ -184,7 +184,7 @@ class MinimumRateReader(io.RawIOBase):
 
 
 def space_at(origin: Origin, peer: socket.socket, error: type[OdfError]) -> AddressSpace:
-    """How near to this machine an origin is, to which somebody else has connected, perhaps through a proxy."""
+    """Return how near to this machine an origin is, to which somebody else has connected, perhaps through a proxy."""
     return space_of_peer(peer) if _proxy_of(origin, error) is None else space_of_host(origin.host)
 
 
@@ -201,7 +201,7 @@ def _proxy_of(origin: Origin, error: type[OdfError]) -> Target | None:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, for a message to people."""
+    """Return what went wrong, for a message to people."""
     match error:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted ({error.verify_message})"
@@ -219,13 +219,13 @@ def reason(error: Exception) -> str:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether another try may not meet the same: the connection was dropped, or nothing came in time."""
+    """Return whether another try may not meet the same: the connection was dropped, or nothing came in time."""
     passing = (ConnectionError, TimeoutError, EOFError, ssl.SSLEOFError, http.client.IncompleteRead)
     return isinstance(error, passing) and not isinstance(error, ConnectionRefusedError)
 
 
 def hint(error: Exception) -> str:
-    """What to try."""
+    """Return what to try."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "If the certificate is from an authority of your own, name its file in SSL_CERT_FILE."
     return "Is the address right, and is there a network connection?"

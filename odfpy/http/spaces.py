@@ -67,7 +67,7 @@ def space_of_host(host: str) -> AddressSpace:
 
 
 def require_no_nearer(shown: str, space: AddressSpace, nearest: AddressSpace, error: type[OdfError]) -> None:
-    """See that where a server leads is no nearer to this machine than the server.
+    """Make sure that where a server leads is no nearer to this machine than the server.
 
     Args:
         shown: what it leads to, for messages.

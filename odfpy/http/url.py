@@ -49,7 +49,7 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """What to call it in messages."""
+        """Return what to call it in messages."""
         return self.label or str(self)
 
 
@@ -75,7 +75,7 @@ def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Targ
 
 
 def follow(target: Target, location: str, error: type[OdfError]) -> Target:
-    """Where a redirect leads to; `location` is the header as the standard library decodes it.
+    """Return where a redirect leads to; `location` is the header as the standard library decodes it.
 
     Raises:
         error: not to a place that may be followed.

@@ -52,7 +52,7 @@ class Fault:
 
 
 def faults_of(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[Fault]:
-    """What cannot work in a source, in its order.
+    """Yield what cannot work in a source, in its order.
 
     Args:
         source: as its manifest has it.

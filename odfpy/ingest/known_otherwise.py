@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def known_otherwise(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, taken: pa.Array
 ) -> tuple[DataWarning, ...]:
-    """What to say of keys that are known with other values; event times do not count.
+    """Return what to say of keys that are known with other values; event times do not count.
 
     Args:
         db: has the relation `state`. Where that does not tell the fingerprints of values, nothing is said: to find out
@@ -78,7 +78,7 @@ def places_known_otherwise(db: duckdb.DuckDBPyConnection, plan: MergePlan, state
 
 
 def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarning, ...]:
-    """What to say of so many keys, of which these are the first."""
+    """Return what to say of so many keys, of which these are the first."""
     if not count:
         return ()
     is_, them = ("is", "it") if count == 1 else ("are", "them")

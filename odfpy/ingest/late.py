@@ -12,7 +12,7 @@ _NEW = pa.array([int(OperationType.APPEND), int(OperationType.CORRECT_TO)], pa.i
 
 
 def late_rows(event_time: pa.ChunkedArray, operations: pa.Array, watermark: Timestamp | None) -> int:
-    """How many new rows are late; what is retracted or corrected was there before.
+    """Return how many new rows are late; what is retracted or corrected was there before.
 
     Args:
         event_time: dates, or milliseconds in UTC.

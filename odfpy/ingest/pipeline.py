@@ -83,7 +83,7 @@ class IngestedData:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
+        """True if there is nothing to commit."""
         return not self.slices and not self.schema_changed
 
 

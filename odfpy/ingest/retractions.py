@@ -37,7 +37,7 @@ class RetractionLimit:
 
     @property
     def hint(self) -> str:
-        """What a person can do about it."""
+        """Return what a person can do about it."""
         return (
             "See whether the input is whole. If it is: --allow-retractions takes it in, and"
             f" `odf config set --dataset {self.dataset} retractions.share 100%` lets the dataset do without."
@@ -64,14 +64,14 @@ class StateChange:
         return self.new - self.appended + self.retracted
 
     def exceeds(self, percent: int) -> bool:
-        """Whether more than so much of the current state is retracted."""
+        """Return whether more than so much of the current state is retracted."""
         return self.retracted * 100 > percent * self.current
 
 
 def check_retractions(
     change: StateChange, limit: RetractionLimit, keys_of_retracted: Callable[[int], Sequence[Mapping[str, Any]]]
 ) -> tuple[DataWarning, ...]:
-    """See that a new state does not retract more than it may.
+    """Check that a new state does not retract more than it may.
 
     Args:
         change: what it would do.

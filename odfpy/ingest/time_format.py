@@ -83,7 +83,7 @@ class TimeFormat:
 
     @property
     def is_rfc3339(self) -> bool:
-        """Whether this is the default format."""
+        """True if this is the default format."""
         return self.pattern == _RFC3339_PATTERN
 
     @property
@@ -214,7 +214,7 @@ def _regex(tokens: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _is_digits(tokens: list[tuple[str, str]]) -> bool:
-    """Whether the first of the tokens, brackets aside, is a field of digits."""
+    """Return whether the first of the tokens, brackets aside, is a field of digits."""
     kind, value = next((token for token in tokens if token not in _BRACKETS), ("", ""))
     return kind == "field" and value in _DIGITS
 

@@ -33,7 +33,7 @@ class Datasets(Protocol):
 def provenance_of(
     datasets: Datasets, dataset_id: DatasetId, offset: int, *, column: str | None = None, depth: int | None = None
 ) -> Provenance:
-    """What a row is made of.
+    """Return what a row is made of.
 
     Args:
         datasets: where rows are looked for.

@@ -153,7 +153,7 @@ class Provenance:
 
     @property
     def check(self) -> Check:
-        """What came of all checks together: the worst of them."""
+        """Return what came of all checks together: the worst of them."""
         found = [dataset.check for dataset in self.datasets if dataset.followed]
         order = (Check.REFUTED, Check.IMPOSSIBLE, Check.SKIPPED, Check.CONFIRMED)
         return next((check for check in order if check in found), Check.SKIPPED)

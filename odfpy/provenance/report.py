@@ -38,7 +38,7 @@ def lines(answer: Provenance) -> Iterator[str]:
 
 
 def column_text(one: ColumnSource) -> str:
-    """Where a column comes from, in words."""
+    """Return where a column comes from, in words."""
     where = f"{one.input_name}.{one.source}" if one.source is not None else one.input_name
     return f"copied from {where}" if one.is_copy else f"{' of '.join(one.through)} of {where}"
 
@@ -103,7 +103,7 @@ def ranges(offsets: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def origin_text(origin: Origin) -> str:
-    """How a row of a root dataset came in, in words."""
+    """Return how a row of a root dataset came in, in words."""
     parts = [f"came with block {origin.sequence_number}, {origin.system_time}"]
     if origin.source is not None:
         parts.append(f"from {origin.source}")

@@ -140,7 +140,7 @@ def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
 
 
 def parameter_places(text: str, dialect: Dialect) -> list[int]:
-    """Where `?` stands for a value."""
+    """Return where `?` stands for a value."""
     from sqlglot.errors import TokenError
 
     if "?" not in text:

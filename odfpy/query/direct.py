@@ -69,7 +69,7 @@ class Direct:
 
 
 def totals(simple: Simple, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:
-    """What the chain knows of all rows."""
+    """Return what the chain knows of all rows."""
     import pyarrow as pa
 
     last = resolved.state.last_offset

@@ -80,7 +80,7 @@ class Plan:
 
     @cached_property
     def simple(self) -> Simple | None:
-        """What it asks, if that needs no engine."""
+        """Return what it asks, if that needs no engine."""
         if len(self.tables) != 1:
             return None
         (_, resolved) = self.tables[0]
@@ -88,7 +88,7 @@ class Plan:
 
     @cached_property
     def scans(self) -> tuple[Scan, ...]:
-        """What is read of the slices."""
+        """Return what is read of the slices."""
         return tuple(scan(reference, resolved, self.place(reference)) for reference, resolved in self.tables)
 
     @cached_property
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def _rows(self) -> int | None:
-        """How many rows at most are wanted, if anything says so."""
+        """Return how many rows at most are wanted, if anything says so."""
         limits = (None if self.simple is None else self.simple.limit, self.query.limit)
         return min((most for most in limits if most is not None), default=None)
 
@@ -122,15 +122,15 @@ class Plan:
         return "spark" if self.dialect.name == "spark" else "datafusion"
 
     def sql_tables(self) -> tuple[SqlTable, ...]:
-        """What an engine reads."""
+        """Return what an engine reads."""
         return tuple(one.table() for one in self.scans)
 
     def place(self, reference: TableReference) -> str:
-        """Where a table stands in the text, for messages; nothing for one that is named in several places."""
+        """Return where a table stands in the text, for messages; nothing for one that is named in several places."""
         return SourceText(self.shown).at(reference.start, reference.end) if reference.end else ""
 
     def explained(self) -> list[str]:
-        """How it is answered, for people."""
+        """Return how it is answered, for people."""
         how = {
             "chain": "from the metadata chain, no slice is opened",
             "slices": "from the slices themselves, without an engine",

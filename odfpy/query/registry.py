@@ -32,7 +32,7 @@ class Dataset(Protocol):
 
     @property
     def handle(self) -> Handle:
-        """Which dataset."""
+        """Return which dataset."""
 
     @property
     def layout(self) -> DatasetLayout:
@@ -44,7 +44,7 @@ class Dataset(Protocol):
 
     @property
     def state(self) -> ChainState:
-        """What the chain amounts to."""
+        """Return what the chain amounts to."""
 
 
 class Catalogue(Protocol):
@@ -76,7 +76,7 @@ class Catalogue(Protocol):
 
     @property
     def listing(self) -> str:
-        """Which datasets there are, for hints: the beginning of a sentence."""
+        """Return which datasets there are, for hints: the beginning of a sentence."""
 
     def scratch(self) -> AbstractContextManager[Path]:
         """A new folder, removed at the end."""

@@ -66,7 +66,7 @@ class NotReproducible(EngineError, code="E724"):
 
 
 def check_reproducible(service: QueryService, request: Request) -> None:
-    """See that a question has one answer.
+    """Check that a question has one answer.
 
     Raises:
         NotReproducible: it may have several; the message says why.
@@ -80,7 +80,7 @@ def check_reproducible(service: QueryService, request: Request) -> None:
 
 
 def depends_on_more(planned: Plan) -> bool:
-    """Whether a query looks at anything but the blocks that it reads: then it may have another answer each time."""
+    """Return whether a query looks at more than the blocks that it reads, so that its answer may change."""
     looks_up = any(_may_move(reference.at) for reference, _ in planned.tables)
     return looks_up or next(_of_something_else(planned), None) is not None
 
@@ -107,7 +107,7 @@ def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _may_move(moment: PointInTime | None) -> bool:
-    """Whether a moment is a block by a name that may be that of another one tomorrow."""
+    """Return whether a moment is a block by a name that may be that of another one tomorrow."""
     return isinstance(moment, AtBlock) and not _FULL_HASH.fullmatch(moment.text)
 
 
@@ -178,7 +178,7 @@ class _Reader:
             yield from self._sums_of_fractions(tree)
 
     def _is_ordered(self, query: exp.Query) -> bool:
-        """Whether its rows have one order; equal ones may change places."""
+        """Return whether its rows have one order; equal ones may change places."""
         from sqlglot import exp
 
         shown = query.selects
@@ -196,7 +196,7 @@ class _Reader:
         return not any(one.is_star for one in shown) and all(_is_among(one, keys, shown) for one in shown)
 
     def _is_settled(self, window: exp.Window) -> bool:
-        """Whether a window function gives the same whatever the order of rows that its ORDER BY leaves open."""
+        """Return whether a window function gives the same whatever the order of rows that its ORDER BY leaves open."""
         from sqlglot import exp
 
         function = window.this.this if isinstance(window.this, exp.IgnoreNulls | exp.RespectNulls) else window.this
@@ -210,7 +210,7 @@ class _Reader:
         return select is not None and not window.args.get("alias") and self._are_told_apart(select, keys)
 
     def _are_told_apart(self, select: exp.Select, keys: Sequence[exp.Expr]) -> bool:
-        """Whether the rows of a query are those of one dataset, each once, and keys hold its offset or primary key."""
+        """Return whether rows are those of one dataset, each once, and have its offset or primary key."""
         from sqlglot import exp
 
         source = select.args.get("from_")
@@ -256,7 +256,7 @@ class _Reader:
                 yield f"Spark adds fractions in no certain order: {call.sql(comments=False)}", hint
 
     def _is_exact(self, call: exp.Expr) -> bool:
-        """Whether what is summed up has no fractions of floating point, as far as that can be told."""
+        """Return whether what is summed up has no fractions of floating point, as far as that can be told."""
         from sqlglot import exp
 
         if call.find(exp.Div, exp.Anonymous, exp.Subquery):
@@ -285,7 +285,7 @@ class _Reader:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether equal means the same to whatever looks at values of a type: not of zeros and NaNs, which have signs."""
+    """Return whether equality of a type means the same everywhere: not for zeros and NaNs, which have signs."""
     import pyarrow as pa
 
     return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
@@ -313,7 +313,7 @@ def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | Non
 
 
 def _is_one_row(select: exp.Select) -> bool:
-    """Whether there is at most one row: totals of everything, or constants."""
+    """Return whether there is at most one row: totals of everything, or constants."""
     from sqlglot import exp
 
     if select.args.get("group") or any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
@@ -335,7 +335,7 @@ def _has_distinct_on(query: exp.Query) -> bool:
 
 
 def _is_among(wanted: exp.Expr, keys: Sequence[exp.Expr], shown: Sequence[exp.Expr]) -> bool:
-    """Whether an expression is one of the keys: written alike, by its name, or by its place among the columns.
+    """Return whether an expression is one of the keys: written alike, by its name, or by its place among the columns.
 
     A key that is a name is that of a column of the result first. What groups may be that of an input as well: then it
     must be the same.

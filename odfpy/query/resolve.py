@@ -144,7 +144,7 @@ class HistoryPrefix:
 
     @property
     def num_rows(self) -> int:
-        """How many rows it has."""
+        """Return how many rows it has."""
         return self.state.num_records if self.last_offset is None else self.last_offset + 1
 
 

@@ -67,7 +67,7 @@ class Scan:
         )
 
     def described(self, first: int | None = None, last: int | None = None) -> list[str]:
-        """What is read and what is not, for people; where rows are read by offset, these."""
+        """Return what is read and what is not, for people; where rows are read by offset, these."""
         slices, pruned = self.slices, dict(self.pruned)
         if first is not None and last is not None:
             slices = overlapping(slices, first, last) if first <= last else []

@@ -59,7 +59,7 @@ class QueryService:
             return Answer(rows, found.inputs, found.path, control, stack.pop_all())
 
     def prepare(self, query: Query) -> PreparedQuery:
-        """What a query would give; it is planned and not run. Parameters without a value are null.
+        """Return what a query would give; it is planned and not run. Parameters without a value are null.
 
         Raises as `run` does.
         """
@@ -71,7 +71,7 @@ class QueryService:
             return PreparedQuery(rows.schema, found.inputs, found.num_parameters)
 
     def explain(self, query: Query) -> str:
-        """How a query is answered, for people: by what way, from which slices, and which are not opened.
+        """Return how a query is answered, for people: by what way, from which slices, and which are not opened.
 
         Raises as `run` does, as far as that shows without running it.
         """

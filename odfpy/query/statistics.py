@@ -49,7 +49,7 @@ def event_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, T
 
 
 def has_only_appends(path: Path, vocabulary: DatasetVocabulary) -> bool:
-    """Whether the footer says that all rows are `+A`."""
+    """Return whether the footer says that all rows are `+A`."""
     return bounds(path, vocabulary.operation_type_column) == (0, 0)
 
 

@@ -24,7 +24,7 @@ class StoredRows:
 
 
 def stored_rows(catalogue: Catalogue, query: Query) -> StoredRows | None:
-    """Where the rows of a query lie; None if something has to be done for them, such as to order them.
+    """Return where the rows of a query lie; None if something has to be done for them, such as to order them.
 
     Raises as `odfpy.query.plan.plan` does.
     """

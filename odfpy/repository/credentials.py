@@ -72,7 +72,7 @@ def token_for(url_or_origin: str | Origin) -> str | None:
 
 
 def advice(url: str) -> str:
-    """What to try where a server refuses a request, which depends on whether it was shown a token."""
+    """Return what to try where a server refuses a request, which depends on whether it was shown a token."""
     if os.environ.get(VARIABLE):
         return (
             f"It does not take the token in {VARIABLE} for this: was it copied whole, has it ended, has it the scope?"

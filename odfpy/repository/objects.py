@@ -35,7 +35,7 @@ class ObjectKind(Enum):
     CHECKPOINT = "Checkpoint"
 
     def store(self, layout: DatasetLayout) -> ObjectStore:
-        """Where a dataset keeps files of this kind."""
+        """Return where a dataset keeps files of this kind."""
         return layout.data if self is ObjectKind.DATA_SLICE else layout.checkpoints
 
 
@@ -56,7 +56,7 @@ class LinkedObject:
     block: Multihash
 
     def is_in(self, layout: DatasetLayout) -> bool:
-        """Whether a dataset has it, of the announced size."""
+        """Return whether a dataset has it, of the announced size."""
         try:
             return self.kind.store(layout).size(self.name) == self.size
         except ObjectNotFound:

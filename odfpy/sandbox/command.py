@@ -30,18 +30,18 @@ _BESIDE_PROGRAMS = ("", "/../lib", "/../lib64", "/../libexec", "/../share")
 
 @cache
 def isolation() -> tuple[str, ...]:
-    """What to put before a command so that it has no network; nothing where that is not possible."""
+    """Return what to put before a command so that it has no network; nothing where that is not possible."""
     return _if_possible(_NAMESPACES)
 
 
 @cache
 def tether() -> tuple[str, ...]:
-    """What to put before a command so that it ends when we are killed; nothing where that is not possible."""
+    """Return what to put before a command so that it ends when we are killed; nothing where that is not possible."""
     return _if_possible(_TETHER)
 
 
 def only_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """What to put before a command so that it sees few files; nothing where the kernel has no Landlock.
+    """Return what to put before a command so that it sees few files; nothing where the kernel has no Landlock.
 
     Args:
         command: the program and its arguments; absolute paths among these can be read.

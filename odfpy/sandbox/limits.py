@@ -153,7 +153,7 @@ class _Nameless:
 
 
 def _nameless_files(pids: Iterable[int]) -> _Nameless:
-    """What some processes keep by descriptors alone, or by mappings alone; each file once.
+    """Return what some processes keep by descriptors alone, or by mappings alone; each file once.
 
     Of a file that is only mapped any more, the kernel tells how much is mapped, not how large it is.
     """

@@ -46,7 +46,7 @@ def python_environment(environ: Mapping[str, str], **more: str) -> dict[str, str
 
 
 def module_folders() -> list[str]:
-    """Where this process finds modules, without the current folder and what is named from there.
+    """Return where this process finds modules, without the current folder and what is named from there.
 
     A person may work in the folder that holds this package: then it stays, behind all others.
     """

@@ -91,7 +91,7 @@ class Sandbox:
             raise SandboxError(answer)
 
     def exit_code(self, seconds: float | None = 0) -> int | None:
-        """How it ended, negative for a signal, None while it runs; the end may be waited for."""
+        """Return how it ended, negative for a signal, None while it runs; the end may be waited for."""
         if self._code is None and select.select([self._ended], [], [], seconds)[0]:
             with self._waiting:
                 if self._code is None:

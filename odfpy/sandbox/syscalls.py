@@ -148,7 +148,7 @@ def forget_keyring() -> None:
 
 
 def share_memory(one: int, other: int) -> bool:
-    """Whether two processes are in one address space; False where the kernel does not tell."""
+    """Return whether two processes are in one address space; False where the kernel does not tell."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False

@@ -37,7 +37,7 @@ class View:
     hidden: str | None = None
 
     def shows(self, path: str) -> bool:
-        """Whether a file or folder can be read."""
+        """Return whether a file or folder can be read."""
         shown = (*self.reads, self.folder)
         if self.hidden is not None and is_in(path, self.hidden):
             shown = tuple(other for other in shown if is_in(other, self.hidden))
@@ -45,7 +45,7 @@ class View:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path is that of the folder, or of something in it."""
+    """Return whether a path is that of the folder, or of something in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -28,14 +28,14 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def has_wide_decimal(arrow: pa.DataType) -> bool:
-    """Whether there are decimals in it that duckdb does not read from Parquet exactly."""
+    """Return whether there are decimals in it that duckdb does not read from Parquet exactly."""
     if pa.types.is_nested(arrow):
         return any(has_wide_decimal(arrow.field(i).type) for i in range(arrow.num_fields))
     return bool(pa.types.is_decimal256(arrow))
 
 
 def has_floats(arrow: pa.DataType) -> bool:
-    """Whether there are floats in it: Parquet's least and greatest values leave NaN out, and duckdb believes them."""
+    """Return whether there are floats in it: Parquet's statistics leave NaN out, and duckdb believes them."""
     if pa.types.is_nested(arrow):
         return any(has_floats(arrow.field(i).type) for i in range(arrow.num_fields))
     return bool(pa.types.is_floating(arrow))

@@ -97,7 +97,7 @@ class KeyedState(Protocol):
 
 
 def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
-    """Whether rows of two relations have the same key, as SQL."""
+    """Return whether rows of two relations have the same key, as SQL."""
     return " AND ".join(f"({left}.{key.role} = {right}.{key.role})" for key in keys)
 
 
@@ -225,7 +225,7 @@ class ScannedState:
         )
 
     def _can_be_scanned(self, wanted: set[str], seen: set[str]) -> bool:
-        """Whether duckdb sees the wanted columns as they are: it renames some (it knows no upper and lower case)."""
+        """Return whether duckdb sees the wanted columns as they are: it renames some, since it ignores case."""
         names = self._schema.names
         if len({name.lower() for name in names}) < len(names):
             return False

@@ -165,7 +165,7 @@ def _latest(
 
 
 def _repeated(ascending: Fingerprints) -> npt.NDArray[np.bool_]:
-    """Which of ascending numbers occur more than once."""
+    """Return which of ascending numbers occur more than once."""
     same = ascending[1:] == ascending[:-1]
     repeated = np.zeros(len(ascending), np.bool_)
     repeated[1:] |= same

@@ -39,7 +39,7 @@ class IndexedState:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the index could not answer and the data had to."""
+        """True if the index could not answer and the data had to."""
         return self._scanned is not None
 
     def seen_keys(

@@ -174,7 +174,7 @@ class KeyIndex:
         return pa.schema([arrow.field(name).with_nullable(True) for name in names])
 
     def _kept(self, db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Table:
-        """What is kept of rows."""
+        """Return what is kept of rows."""
         if self.purpose.keeps_rows:
             return rows
         keys = list(self.purpose.keys)
@@ -225,7 +225,7 @@ def _save(index: KeyIndex) -> None:
 
 
 def _origin(purpose: IndexPurpose) -> dict[str, object]:
-    """What an index must have been made with to be of use."""
+    """Return what an index must have been made with to be of use."""
     tree: object = json.loads(json.dumps(asdict(purpose)))
     return {"format": FORMAT, "hash": HASH, "purpose": tree}
 

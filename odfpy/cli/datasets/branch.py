@@ -42,7 +42,7 @@ def complete_branches(ctx: typer.Context) -> list[str]:
 
 
 def complete_moments(ctx: typer.Context) -> list[str]:
-    """What has a name of its own in the history of the dataset that is named before, for the shell's completion."""
+    """Return the named blocks in the history of the dataset that is named before, for completion."""
     return ["head", *complete_tags(ctx), *complete_branches(ctx)]
 
 

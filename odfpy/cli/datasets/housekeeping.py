@@ -41,7 +41,7 @@ _AGAIN = "`odf pull --all --reset-derivatives-on-diverged-input` makes them agai
 
 
 def _agreed(session: Session, consequences: list[str], question: str, yes: bool) -> bool:
-    """Whether the person wants something, having read what comes of it."""
+    """Return whether the person wants something, having read what comes of it."""
     if not yes:
         for line in consequences:
             session.output.say(line)

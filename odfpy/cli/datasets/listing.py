@@ -96,7 +96,7 @@ def _held_back(record: Record) -> str:
 
 
 def ago(time: Timestamp, now: Timestamp) -> str:
-    """How long something has been, in a dozen letters at most; the date if that was long ago."""
+    """Return how long something has been, in a dozen letters at most; the date if that was long ago."""
     seconds = max(0, (now.nanos - time.nanos) // NANOS_PER_SECOND)
     for unit, size in (("days", SECONDS_PER_DAY), ("hours", 3600), ("min", 60)):
         if seconds >= 2 * size:

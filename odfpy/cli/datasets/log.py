@@ -95,7 +95,7 @@ def _signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
 
 
 def _signed(signed: BlockSigners) -> Iterable[str]:
-    """Who has signed a block, or what is wrong with the signatures."""
+    """Return who has signed a block, or what is wrong with the signatures."""
     if signed.error is not None:
         yield paint(f"signed NOT VALID: {signed.error.message}", "red", sys.stdout)
     elif signed.signers:
@@ -116,7 +116,7 @@ def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> N
 
 @singledispatch
 def _details(event: MetadataEvent) -> Iterable[str]:
-    """What matters of an event, a line each."""
+    """Return what matters of an event, a line each."""
     del event
     return ()
 

@@ -158,7 +158,7 @@ class Shell:
         return True
 
     def _is_open(self) -> bool:
-        """Whether a quote or a comment is open in what is typed so far."""
+        """Return whether a quote or a comment is open in what is typed so far."""
         return not _tokens("\n".join(self._lines), self.showing.engine or "spark")
 
     def _run_apart(self, text: str) -> None:
@@ -225,7 +225,7 @@ def _own_command(line: str) -> tuple[str, str]:
 
 
 def is_complete(text: str, dialect: str) -> bool:
-    """Whether statements end with a semicolon that is in no quotes, and no comment."""
+    """Return whether statements end with a semicolon that is in no quotes, and no comment."""
     if ";" not in text:
         return False
     tokens = _tokens(text, dialect)
@@ -251,7 +251,7 @@ def _in_one_line(lines: list[str], dialect: str) -> list[str]:
 
 
 def _flag(argument: str, before: bool) -> bool:
-    """What a switch is after a command about it."""
+    """Return what a switch is after a command about it."""
     if argument and argument not in ("on", "off"):
         raise UsageError(f"It is on or off, not {argument!r}")
     return not before if not argument else argument == "on"

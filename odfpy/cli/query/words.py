@@ -56,7 +56,7 @@ class Words:
         self._columns: dict[str, list[str]] = {}
 
     def offers(self, before: str, word: str) -> list[str]:
-        """What a word could become.
+        """Return what a word could become.
 
         Args:
             before: what is typed before it, all lines of the statement.

@@ -65,7 +65,7 @@ class Output:
 
     @property
     def for_people(self) -> bool:
-        """Whether results are to be read by people."""
+        """True if results are to be read by people."""
         return self.form is Format.TABLE
 
     def text(self, line: str = "") -> None:

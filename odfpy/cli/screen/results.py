@@ -105,7 +105,7 @@ def _line(result: PullResult) -> str:
 
 
 def _rows(result: PullResult) -> str:
-    """What became of the rows of an input, and how many of them came late."""
+    """Return what became of the rows of an input, and how many of them came late."""
     if not result.counts:
         return ""
     fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
@@ -118,7 +118,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:
-    """Who has signed some blocks, for programs; None where nobody looked."""
+    """Return who has signed some blocks, for programs; None where nobody looked."""
     if report is None:
         return None
     return {"signed": report.signed, "unsigned": report.unsigned, "signers": list(map(str, report.signers))}

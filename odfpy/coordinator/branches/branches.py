@@ -78,7 +78,7 @@ class BranchDiff:
 
 
 def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
-    """What a branch would add to the head.
+    """Return what a branch would add to the head.
 
     Raises:
         NoSuchReference: with a suggestion.

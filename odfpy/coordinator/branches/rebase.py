@@ -94,7 +94,7 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
 
 
 def _said(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
-    """What some blocks say last of each thing that can be said once: metadata, and how far sources are taken in."""
+    """Return what blocks say last of each thing that is said once: metadata, and how far sources are taken in."""
     said: dict[str, MetadataEvent | str] = {}
     for hashed in blocks:
         event = hashed.block.event

@@ -21,7 +21,7 @@ _MOST_NAMES: Final = 5
 
 
 def is_chosen(source: Source) -> bool:
-    """Whether a manifest says itself where rows without an event time get theirs from."""
+    """Return whether a manifest says itself where rows without an event time get theirs from."""
     return (
         isinstance(source, SetPollingSource)
         and isinstance(source.fetch, FetchUrl | FetchFilesGlob)
@@ -30,7 +30,7 @@ def is_chosen(source: Source) -> bool:
 
 
 def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    """What a manifest may have overlooked: there is no event time, but columns that could be meant.
+    """Return what a manifest may have overlooked: there is no event time, but columns that could be meant.
 
     Args:
         source: of the dataset.
@@ -53,7 +53,7 @@ def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabul
 def warnings_of_first_rows(
     source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp
 ) -> tuple[DataWarning, ...]:
-    """What to say when the first rows of a dataset have come without any event time.
+    """Return what to say when the first rows of a dataset have come without any event time.
 
     Args:
         source: of the dataset.
@@ -86,7 +86,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def _time_of(source: Source) -> str:
-    """What rows without an event time get, in words."""
+    """Return what rows without an event time get, in words."""
     if isinstance(source, AddPushSource):
         return "the time of the ingest"
     fetch = source.fetch

@@ -66,7 +66,7 @@ class FolderMemory:
 
     @classmethod
     def of(cls, dataset: StoredDataset, step: FetchFilesGlob) -> FolderMemory:
-        """What is remembered; nothing where that is damaged, or of another folder."""
+        """Return what is remembered; nothing where that is damaged, or of another folder."""
         memory = cls(dataset, step)
         try:
             tree = json.loads((dataset.cache / _FILE).read_bytes())
@@ -86,7 +86,7 @@ class FolderMemory:
             self.contents.pop(name, None)
 
     def warnings(self, context: FetchContext) -> tuple[DataWarning, ...]:
-        """What to say of the files that are passed over.
+        """Return what to say of the files that are passed over.
 
         Args:
             context: of a fetch; its state says how far the source has been taken in.
@@ -137,7 +137,7 @@ class FolderMemory:
         self.names, self.head = names, str(head)
 
     def _has_changed(self, file: FolderFile) -> bool:
-        """Whether a file is not what it was; one that nothing is known of is from now on what it is."""
+        """Return whether a file is not what it was; one that nothing is known of is from now on what it is."""
         known = self.contents.get(file.name)
         try:
             now = _content(file.path)

@@ -254,7 +254,7 @@ def _data_events(
 
 
 def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
-    """What became of the rows, and how many came late, and a remark where there is something odd about them."""
+    """Return what became of the rows, and how many came late, and a remark where there is something odd about them."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {
         "read": statistics.read,

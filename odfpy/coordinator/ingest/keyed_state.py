@@ -120,7 +120,7 @@ class DatasetKeys:
 
 
 def _purpose(dataset: StoredDataset, strategy: MergeStrategy) -> IndexPurpose | None:
-    """What an index would be for, None for strategies that look nothing up."""
+    """Return what an index would be for, None for strategies that look nothing up."""
     from odfpy.ingest.merge import StateNeed, merge_of
     from odfpy.ingest.normalize import primary_key
 

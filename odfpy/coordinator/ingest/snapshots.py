@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: Allowed) -> RetractionLimit | None:
-    """How much one state may retract, None for strategies whose input says itself what ends.
+    """Return how much one state may retract, None for strategies whose input says itself what ends.
 
     Raises:
         MalformedManifest: the settings of the dataset are damaged; the message names the file.
@@ -33,7 +33,7 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: A
 
 
 def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:
-    """See that a state in CSV has the header that its source speaks of.
+    """Check that a state in CSV has the header that its source speaks of.
 
     Other strategies lose nothing by a file without one, and other formats say themselves where they end.
 
@@ -52,7 +52,7 @@ def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: st
 def warnings_ahead(
     dataset: StoredDataset, source: SetPollingSource, inputs: Sequence[UpcomingInput]
 ) -> tuple[DataWarning, ...]:
-    """What can be said of states before they are fetched: some have nothing in them.
+    """Return what can be said of states before they are fetched: some have nothing in them.
 
     Raises:
         HeaderMissing: a file that is at hand has no header; a pull would say the same.

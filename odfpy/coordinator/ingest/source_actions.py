@@ -59,7 +59,7 @@ def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
 
 
 def actions_of(source: Source, root: Path) -> Iterator[Action]:
-    """What a source does.
+    """Yield what a source does.
 
     Args:
         source: the source.

@@ -10,7 +10,7 @@ from odfpy.ingest.fetch.options import SourceOptions
 
 
 def source_options(config: Config) -> SourceOptions:
-    """What is in force."""
+    """Return what is in force."""
     return SourceOptions(
         batch_size=config.get("fetch.batchSize"),
         container_engine=config.get("container.engine"),

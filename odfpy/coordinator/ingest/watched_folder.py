@@ -35,7 +35,7 @@ class FileStamp:
     modified: Timestamp
 
     def as_state(self, source_name: str) -> SourceState:
-        """What the chain records with the rows of the file."""
+        """Return what the chain records with the rows of the file."""
         return SourceState(source_name, STATE_KIND, f"{self.name} {self.modified} {self.size}")
 
     @classmethod
@@ -77,11 +77,11 @@ class WatchedFolder:
         return [stamp for stamp in new if stamp in self._since and now - self._since[stamp] >= self.settle]
 
     def lacks(self, found: Iterable[FileStamp]) -> bool:
-        """Whether some of the files that are there have not been taken in, for whatever reason."""
+        """Return whether some of the files that are there have not been taken in, for whatever reason."""
         return any(stamp not in self._taken_in.get(stamp.name, ()) for stamp in found)
 
     def was_taken_in_before(self, stamp: FileStamp) -> bool:
-        """Whether the file, as it was at another time, has been taken in."""
+        """Return whether the file, as it was at another time, has been taken in."""
         return stamp.name in self._taken_in
 
     def take_in(self, stamp: FileStamp) -> None:
@@ -129,7 +129,7 @@ def _stamp(entry: os.DirEntry[str]) -> FileStamp | None:
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether some process has a file open for writing; False also where the system does not tell.
+    """Return whether some process has a file open for writing; False also where the system does not tell.
 
     Linux grants a lease for reading only while there is no writer: on local disks, to the file's owner.
     """

@@ -39,7 +39,7 @@ def settings_of(dataset: StoredDataset) -> Config:
 
 
 def require_own_watermark(dataset: StoredDataset) -> None:
-    """See that a dataset has a watermark of its own.
+    """Check that a dataset has a watermark of its own.
 
     Raises:
         UsageError: that follows from its inputs, or comes with the blocks of the original.
@@ -60,7 +60,7 @@ def require_own_watermark(dataset: StoredDataset) -> None:
 
 
 def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
-    """What the dataset's settings say of its watermark.
+    """Return what the dataset's settings say of its watermark.
 
     Raises:
         MalformedManifest: they are damaged; the message names the file.
@@ -71,7 +71,7 @@ def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
 
 
 def idle_watermark(dataset: StoredDataset, *, sparing: bool = False) -> Timestamp | None:
-    """Where a commit would move the watermark now if the source has nothing new; None where it would stay.
+    """Return where a commit would move the watermark now if the source has nothing new; None where it would stay.
 
     Args:
         dataset: a root dataset.

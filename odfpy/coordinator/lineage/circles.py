@@ -26,7 +26,7 @@ _OTHER_INPUTS = (
 
 
 def is_copy(dataset: StoredDataset) -> bool:
-    """Whether a dataset is pulled from elsewhere, so that nothing is derived here; damage is for others to tell."""
+    """Return whether a dataset is pulled from elsewhere, so that nothing is derived here; damage is not judged."""
     try:
         return bool(Aliases(dataset.folder / "info" / "aliases.yaml").list("pull"))
     except OdfError:

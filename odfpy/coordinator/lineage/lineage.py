@@ -86,7 +86,7 @@ class Lineage:
         return next(filter(None, circles), None)
 
     def refuse_circle(self, dataset: StoredDataset, after: ChainState) -> None:
-        """See that a dataset does not come to be derived from itself; where it is so already, a change may mend it.
+        """Check that a dataset does not come to be derived from itself; where it is so already, a change may mend it.
 
         Args:
             dataset: which one.

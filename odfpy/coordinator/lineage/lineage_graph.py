@@ -22,7 +22,7 @@ def lineage_graph(tree: LineageNode) -> Graph:
 
 
 def _layers(tree: LineageNode, nodes: dict[DatasetId, LineageNode]) -> dict[DatasetId, int]:
-    """How far each dataset stands behind the first one, on the longest way."""
+    """Return how far each dataset stands behind the first one, on the longest way."""
     followed = {
         key: [item.handle.id for item in node.inputs if not item.is_above] for key, node in nodes.items()
     }  # without what closes a circle

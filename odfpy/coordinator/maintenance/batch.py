@@ -159,7 +159,7 @@ def _whole(item: InputInterval) -> InputInterval:
 
 
 def finding_of(comparison: BatchComparison) -> Finding | None:
-    """What a comparison has found; None if the two are equal."""
+    """Return what a comparison has found; None if the two are equal."""
     answer = comparison.answer
     if answer.obstacle is not None:
         return _finding(comparison, Severity.WARNING, f"Not compared with its query run once: {answer.obstacle}")

@@ -89,7 +89,7 @@ class CompactResult:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """True if there is anything to do."""
         return self.new_head != self.old_head
 
 
@@ -124,16 +124,16 @@ class BlockGroup:
 
     @property
     def num_after(self) -> int:
-        """How many blocks it becomes."""
+        """Return how many blocks it becomes."""
         return max(1, len(self.states)) if self.events else 1
 
     @property
     def changes(self) -> bool:
-        """Whether it becomes something else."""
+        """True if it becomes something else."""
         return self.num_after < len(self.blocks) or len(self.slices) > 1
 
     def takes(self, event: AddData, options: CompactOptions) -> bool:
-        """Whether one more event fits; those with attributes that we do not know stay alone."""
+        """Return whether one more event fits; those with attributes that we do not know stay alone."""
         last = self.blocks[-1].block.event
         if not isinstance(last, AddData) or last.extra is not None or event.extra is not None:
             return False
@@ -173,7 +173,7 @@ def _measures(event: AddData) -> tuple[int, int]:
 
 
 def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactResult:
-    """What a compaction would do; nothing is changed or locked.
+    """Return what a compaction would do; nothing is changed or locked.
 
     Raises:
         UsageError: the dataset is derived from others, whose rows are those of its runs.
@@ -205,7 +205,7 @@ def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactR
 
 
 def _num_kept(groups: list[BlockGroup]) -> int:
-    """How many blocks from the first on stay as they are."""
+    """Return how many blocks from the first on stay as they are."""
     count = 0
     for group in groups:
         if group.changes:

@@ -43,7 +43,7 @@ class GarbageItem(Protocol):
 
     @property
     def path(self) -> Path | str:
-        """Where it is: a URL, in a bucket."""
+        """Return where it is: a URL, in a bucket."""
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ class GarbageItem(Protocol):
 
     @property
     def why(self) -> Garbage:
-        """What it is."""
+        """Return what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class GcReport:
 
     @property
     def counts(self) -> dict[Garbage, int]:
-        """How many files and folders, by what they are."""
+        """Return how many files and folders, by what they are."""
         return dict(Counter(item.why for item in self.found))
 
 

@@ -115,13 +115,13 @@ def unreferenced(folder: Path, found: Reached) -> Iterator[Useless]:
 
 
 def temporary(folder: Path) -> Iterator[Useless]:
-    """What killed writers have left in a dataset; of use to nobody but a writer that is at work."""
+    """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
     for path in sorted(folder.rglob(f"{TEMPORARY}*")):
         yield Useless(path, size_of(path), Garbage.TEMPORARY)
 
 
 def foreign(folder: Path) -> Iterator[Path]:
-    """What lies among the objects of a dataset and is not named by a hash."""
+    """Yield what lies among the objects of a dataset and is not named by a hash."""
     for part in OBJECT_FOLDERS:
         for path in _entries(folder / part):
             if not path.name.startswith(TEMPORARY) and (object_name(path) is None or not path.is_file()):

@@ -53,7 +53,7 @@ class ReferenceRepair:
     places: Places
 
     def restored(self, name: str) -> bool:
-        """Whether a reference was damaged, or led nowhere, and leads to a block again.
+        """Return whether a reference was damaged, or led nowhere, and leads to a block again.
 
         Raises:
             IntegrityError: another place has it, and blocks here go on from there.
@@ -85,7 +85,7 @@ class ReferenceRepair:
                     yield block
 
     def _signed_head(self) -> Iterator[Multihash]:
-        """Where the head was moved to last, as whoever moved it has signed."""
+        """Yield where the head was moved to last, as whoever moved it has signed."""
         side = self.dataset.layout.side
         with suppress(OdfError):
             data = None if side is None else side.read(HEAD_PATH, MAX_SIZE)
@@ -103,7 +103,7 @@ class ReferenceRepair:
         return False
 
     def _require_last(self, name: str, block: Multihash) -> None:
-        """See that no block here goes on from one, unless another reference leads to it."""
+        """Make sure that no block here goes on from one, unless another reference leads to it."""
         layout = self.dataset.layout
         reached: set[Multihash] = set()
         for other in layout.refs.names():
@@ -122,7 +122,7 @@ class ReferenceRepair:
             )
 
     def _was_signed_away(self, name: str, block: Multihash) -> bool:
-        """Whether the head is known to have been there last, so that what goes on from there was left."""
+        """Return whether the head is known to have been there last, so that what goes on from there was left."""
         return name == HEAD and block in self._signed_head()
 
     def _blocks_here(self) -> Iterator[HashedBlock]:

@@ -50,12 +50,12 @@ class StrayObject:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Return where it is."""
         return self.store.describe(self.name)
 
     @property
     def why(self) -> Garbage:
-        """What it is."""
+        """Return what it is."""
         return Garbage.OBJECT
 
 
@@ -129,7 +129,7 @@ class RepositoryGarbage:
 
 
 def _known(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
-    """What references lead to, and where they are; whoever moves one meanwhile has to be looked at again."""
+    """Return what references lead to, and where they are; whoever moves one meanwhile has to be looked at again."""
     tips = _tips(layout)
     try:
         return reached(layout), tips
@@ -158,7 +158,7 @@ def _remove(layout: DatasetLayout, item: StrayObject | Useless) -> None:
 
 
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | Useless]) -> None:
-    """See that nothing was removed that somebody has come to refer to in that very moment."""
+    """Make sure that nothing was removed that somebody has come to refer to in that very moment."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to in the moment of the removal"
     try:

@@ -41,12 +41,12 @@ class ResetResult:
 
     @property
     def changes(self) -> bool:
-        """Whether there is anything to do."""
+        """True if there is anything to do."""
         return self.old_head != self.new_head
 
 
 def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
-    """What a reset would do; nothing is changed or locked.
+    """Return what a reset would do; nothing is changed or locked.
 
     Args:
         dataset: which one.

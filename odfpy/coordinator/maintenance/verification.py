@@ -65,7 +65,7 @@ class Verification:
 
     @property
     def can_be_replayed(self) -> bool:
-        """Whether blocks and slices are what they should be; what a checkpoint has can be made again."""
+        """True if blocks and slices are what they should be; what a checkpoint has can be made again."""
         found = (finding for finding in self.findings if finding.severity is Severity.ERROR)
         return bool(self.states) and all(finding.check in (CHECKPOINT, SIGNATURE) for finding in found)
 

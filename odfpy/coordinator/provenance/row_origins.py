@@ -20,7 +20,7 @@ from odfpy.provenance.model import Origin
 
 
 def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
-    """How rows came in, by offset."""
+    """Return how rows came in, by offset."""
     found: dict[int, Origin] = {}
     fetch: FetchStep | None = None
     pushed: list[str] = []
@@ -57,7 +57,7 @@ def _origin(hashed: HashedBlock, event: AddData, fetch: FetchStep | None, pushed
 
 
 def _place_of(fetch: FetchStep) -> str:
-    """Where a source fetches from, as its manifest says: secrets are templates there."""
+    """Return where a source fetches from, as its manifest says: secrets are templates there."""
     match fetch:
         case FetchUrl(url=url):
             return url

@@ -55,7 +55,7 @@ class TraceGroup:
         return row.operation.weight if self.by_rows else 1
 
     def inputs(self, scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-        """What was read."""
+        """Return what was read."""
         if self.by_rows:
             return together(self.runs, scratch)
         found = self.last.request(scratch).query_inputs
@@ -64,7 +64,7 @@ class TraceGroup:
         return tuple(_up_to(one, count) for one, count in zip(found, self.until, strict=True))
 
     def holds(self, offset: int, cited: Collection[tuple[int, int]]) -> bool:
-        """Whether a way in which a row is made was one as of the run that it is asked about as of, too."""
+        """Return whether a way in which a row is made was one as of the run that it is asked about as of, too."""
         run = self.as_of.get(offset)
         return run is None or all(run.has_read(source, row) for source, row in cited)
 
@@ -91,7 +91,7 @@ class TraceGroups:
         ]
 
     def place_of(self, offset: int) -> int | None:
-        """Which run has added a row; None if none has."""
+        """Return which run has added a row; None if none has."""
         found = bisect_right(self._firsts, offset, key=lambda one: one[0]) - 1
         if found < 0:
             return None

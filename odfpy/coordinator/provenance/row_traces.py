@@ -136,7 +136,7 @@ class RowTraces:
     # --- Replays ---
 
     def replayed(self, question: TraceGroup, cited: Collection[tuple[int, int]]) -> Collection[tuple[RowKey, int]]:
-        """What comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
+        """Return what comes out if nothing goes in but some rows of the inputs: keys, and 1, or -1 for what takes back.
 
         Raises:
             InvalidQuery, EngineError: as the engine says.
@@ -173,7 +173,7 @@ class RowTraces:
 
 
 def _of_run(question: TraceGroup, offset: int, cited: Collection[tuple[int, int]]) -> bool:
-    """Whether rows were new in the run that has added a row."""
+    """Return whether rows were new in the run that has added a row."""
     run = next(one for one in question.runs if one.has(offset))
     return all(run.is_new(source, row) for source, row in cited)
 

@@ -189,7 +189,7 @@ class _Hop:
         return True
 
     def _place(self, row: DatasetRow, question: TraceGroup, ways: int) -> int:
-        """How many rows of the same block before a row say the same."""
+        """Return how many rows of the same block before a row say the same."""
         if ways == 1:
             return 0
         run = self._run_of(row.offset)
@@ -277,7 +277,7 @@ class _Hop:
         return {dataset_id: tuple(sorted(set(offsets))) for dataset_id, offsets in by_input.items()}
 
     def _is_used(self, one: ColumnOrigin) -> bool:
-        """Whether some row has a column from somewhere, and not all of them have it from other branches of a UNION."""
+        """Return whether some rows, but not all, have a column from somewhere: others are of another UNION branch."""
         branches = {
             branch for offset in self.offsets if offset in self._made_by for branch in self._made_by[offset].branches
         }
@@ -322,7 +322,7 @@ def row_provenance(
     depth: int | None,
     check: bool,
 ) -> Provenance:
-    """What a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`."""
+    """Return what a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`."""
     dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)
 

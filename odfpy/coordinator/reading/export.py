@@ -66,7 +66,7 @@ class Exported:
 
     @property
     def num_files(self) -> int:
-        """How many files of rows there are."""
+        """Return how many files of rows there are."""
         return len(self.manifest["files"])
 
     @property

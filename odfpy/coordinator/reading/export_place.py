@@ -51,7 +51,7 @@ class ExportTarget:
 
     @classmethod
     def of(cls, to: str | Path, *, is_folder: bool) -> ExportTarget:
-        """What a person wrote.
+        """Return what a person wrote.
 
         Raises:
             UsageError: it is no place for files.
@@ -73,7 +73,7 @@ class ExportTarget:
         return sidecar_of(self.to, is_folder=self.is_folder)
 
     def check(self, *, overwrite: bool) -> None:
-        """See that there is room, and nothing of somebody else's in the way.
+        """Check that there is room, and nothing of somebody else's in the way.
 
         Raises:
             AlreadyExists: there is.
@@ -104,7 +104,7 @@ class ExportTarget:
 
     @contextmanager
     def made_aside(self) -> Iterator[Path]:
-        """Gives an empty folder for the files and the sidecar, which are flushed and take their place if all goes well.
+        """Give an empty folder for the files and the sidecar, which are flushed and take their place if all goes well.
 
         Raises:
             OSError: they cannot.

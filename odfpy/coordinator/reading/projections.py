@@ -18,7 +18,7 @@ def table_of(
     as_at: str | None = None,
     as_of: str | None = None,
 ) -> str:
-    """What stands behind FROM for a dataset; its log, unless something else is asked for.
+    """Return what stands behind FROM for a dataset; its log, unless something else is asked for.
 
     Args:
         storage: where the dataset is.

@@ -34,12 +34,12 @@ class SourceNotApproved(IngestError, code="E430"):
 
 
 def runs_something(source: Source) -> bool:
-    """Whether a source does anything by itself: a push source without a query only reads what it is handed."""
+    """Return whether a source does anything by itself: a push source without a query only reads what it is handed."""
     return isinstance(source, SetPollingSource) or source.preprocess is not None
 
 
 def fingerprint(source: Source) -> str:
-    """What a source is known by: the SHA3-256 of all that it says."""
+    """Return what a source is known by: the SHA3-256 of all that it says."""
     return str(Multihash.of(canonical_json(to_tree(source))))
 
 
@@ -50,11 +50,11 @@ class Approvals:
     storage: Storage
 
     def has(self, dataset_id: DatasetId, source: Source) -> bool:
-        """Whether a source may run."""
+        """Return whether a source may run."""
         return not runs_something(source) or fingerprint(source) in self._known(dataset_id)
 
     def require(self, dataset: StoredDataset, source: Source) -> None:
-        """See that a source may run.
+        """Check that a source may run.
 
         Raises:
             SourceNotApproved: it may not.

@@ -28,7 +28,7 @@ WALK: Final = 32
 
 
 def summed_up(chain: MetadataChain, file: Path) -> ChainState:
-    """What a chain amounts to at its head.
+    """Return what a chain amounts to at its head.
 
     Args:
         chain: the chain.

@@ -36,7 +36,7 @@ class SourceClock:
         self.ahead = Duration.between(time, Timestamp.now())
 
     def require(self) -> None:
-        """See that blocks may be written by the clock here.
+        """Check that blocks may be written by the clock here.
 
         Raises:
             ClockAhead: they would be of the future, by the clock of the source.
@@ -49,7 +49,7 @@ class SourceClock:
             )
 
     def warnings(self) -> tuple[DataWarning, ...]:
-        """What to say of a clock that is a little ahead, or more than that."""
+        """Return what to say of a clock that is a little ahead, or more than that."""
         if self.ahead <= TOLERANCE:
             return ()
         message = f"the clock here is {self.ahead.in_words} ahead of that of the source ({self._told})"
@@ -57,7 +57,7 @@ class SourceClock:
 
 
 def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """What to say when blocks follow one that is of the future.
+    """Return what to say when blocks follow one that is of the future.
 
     Args:
         system_time: of the last block so far, None where there is none.
@@ -73,7 +73,7 @@ def warnings_of_last_block(system_time: Timestamp | None) -> tuple[DataWarning, 
 
 
 def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
-    """What to say of a dataset that was copied and whose last block is of the future."""
+    """Return what to say of a dataset that was copied and whose last block is of the future."""
     difference = ahead(system_time, Timestamp.now())
     if difference is None:
         return ()
@@ -82,7 +82,7 @@ def warnings_of_copy(system_time: Timestamp | None) -> tuple[DataWarning, ...]:
 
 
 def warnings_of_given_time(name: str, time: Timestamp, rows: int, now: Timestamp) -> tuple[DataWarning, ...]:
-    """What to say when rows get the time of a file, and that is of the future.
+    """Return what to say when rows get the time of a file, and that is of the future.
 
     Args:
         name: the file.

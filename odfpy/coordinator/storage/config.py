@@ -48,12 +48,12 @@ class Setting:
 
     @property
     def values(self) -> str:
-        """What values are, in words."""
+        """Return what values are, in words."""
         number = f"a whole number from {self.least} on" if self.least else "a whole number"
         return {str: self.form[1], int: number, bool: "true or false"}[self.type]
 
     def accepts(self, value: object) -> bool:
-        """Whether a value is one for this setting."""
+        """Return whether a value is one for this setting."""
         if isinstance(value, str) and not re.fullmatch(self.form[0], value):
             return False
         return type(value) is self.type and not (isinstance(value, int) and value < self.least)

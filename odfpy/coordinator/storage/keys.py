@@ -149,7 +149,7 @@ class UserKeys:
 
     @property
     def revoked(self) -> KnownRevocations:
-        """What is known of keys that count no more.
+        """Return what is known of keys that count no more.
 
         Raises:
             MalformedManifest: the file is damaged; the message names it.
@@ -213,7 +213,7 @@ class UserKeys:
         return self.own().actor if text.lower() == ME else self._named(text).key
 
     def name_of(self, key: ActorId, dataset_id: DatasetId | None = None) -> str:
-        """What a signer is called here: a name, `owner` of a dataset, `me`, or the key itself."""
+        """Return what a signer is called here: a name, `owner` of a dataset, `me`, or the key itself."""
         for item in self.trusted:
             if item.key == key:
                 return item.name
@@ -295,7 +295,7 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None
 
 
 def answer_key(storage: Storage) -> KeyPair:
-    """What signs answers to queries in a workspace: the key that the setting `proofs.key` names, or the user's own.
+    """Return the key that signs answers in a workspace: that of the setting `proofs.key`, or the user's own.
 
     Raises:
         UnusableKey: it can neither be read nor made.

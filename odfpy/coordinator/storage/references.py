@@ -134,12 +134,12 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
 
 def has_reference(dataset: StoredDataset, name: ReferenceName) -> bool:
-    """Whether a dataset has a branch or tag, be it a damaged one."""
+    """Return whether a dataset has a branch or tag, be it a damaged one."""
     return name.reference in DatasetLayout.local(dataset.folder).refs.names()
 
 
 def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceName]) -> None:
-    """See that each branch or tag is one of at least one of some datasets.
+    """Check that each branch or tag is one of at least one of some datasets.
 
     Raises:
         NoSuchReference: one is not.

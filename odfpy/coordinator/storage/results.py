@@ -204,7 +204,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no errors; warnings do not count."""
+        """True if there are no errors; warnings do not count."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
 

@@ -90,7 +90,7 @@ class RevokedKeysFile:
 def ended(
     key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
 ) -> KeyRevocation | None:
-    """What says that a key is not to sign any more in a dataset; None where nothing does."""
+    """Return what says that a key is not to sign any more in a dataset; None where nothing does."""
     statements = (*known.of(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
     return next((one for one in statements if one.key == str(key) and (one.expires is None or now > one.expires)), None)
 
@@ -176,7 +176,7 @@ def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
 def _about(
     dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
 ) -> list[KeyRevocation]:
-    """What is said of a key in a dataset: by time, and since which block where it has ended."""
+    """Return what is said of a key in a dataset: by time, and since which block where it has ended."""
     layout, dataset_id = dataset.layout, dataset.handle.id
     statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
     if expires is None:

@@ -134,7 +134,7 @@ def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str
 
 
 def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
-    """Whether a reference leads to blocks that the head loses; one that is damaged may."""
+    """Return whether a reference leads to blocks that the head loses; one that is damaged may."""
     try:
         target = dataset.layout.refs.get(name)
         return target is not None and any(one.hash in dropped for one in dataset.chain.iter_blocks(target))
@@ -143,7 +143,7 @@ def _holds(dataset: StoredDataset, name: str, dropped: set[Multihash]) -> bool:
 
 
 def downstream_of(storage: Storage, dataset: StoredDataset, dropped: set[Multihash]) -> Downstream:
-    """Who has taken in blocks that leave the history of a dataset.
+    """Return who has taken in blocks that leave the history of a dataset.
 
     Args:
         storage: the workspace.

@@ -74,7 +74,7 @@ class Signers:
         return statements_about(self._side, self._dataset_id, self._keys)
 
     def of(self, hashed: HashedBlock) -> BlockSigners:
-        """Who has signed a block; every signature is checked."""
+        """Return who has signed a block; every signature is checked."""
         try:
             signed = read_signatures(self._side, self._dataset_id, hashed)
             if signed is None:
@@ -91,7 +91,7 @@ class Signers:
 
 
 def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
-    """What is said of keys in a dataset of the workspace, and honoured."""
+    """Return what is said of keys in a dataset of the workspace, and honoured."""
     there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
     return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.of(dataset_id))
 

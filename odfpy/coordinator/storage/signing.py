@@ -32,7 +32,7 @@ class Signing:
         self._remarks: list[str] = []
 
     def remarks(self) -> tuple[str, ...]:
-        """What was to be said of the commits since the last time, each once."""
+        """Return what was to be said of the commits since the last time, each once."""
         said, self._remarks = tuple(dict.fromkeys(self._remarks)), []
         return said
 
@@ -89,7 +89,7 @@ class Signing:
             self._say("not signed", error)
 
     def _may_sign(self, who: str, pair: KeyPair, layout: DatasetLayout, dataset_id: DatasetId, time: Timestamp) -> bool:
-        """Whether a key has not ended; if it has, there is a remark on it."""
+        """Return whether a key has not ended; if it has, there is a remark on it."""
         said = ended(pair.actor, dataset_id, layout, self._known, time)
         if said is not None:
             what = f"expired at {said.expires}" if said.expires is not None else f"was revoked at {said.time}"

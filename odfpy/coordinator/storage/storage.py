@@ -259,7 +259,7 @@ class Storage:
         return self._load(folder)
 
     def check_free(self, alias: DatasetAlias, dataset_id: DatasetId | None = None) -> None:
-        """See that a name and an id are not taken.
+        """Check that a name and an id are not taken.
 
         Raises:
             AlreadyExists: one of them is.
@@ -297,7 +297,7 @@ class Storage:
         return self._load(folder)
 
     def has_lost_its_name(self, ref: str) -> bool:
-        """Whether that is the id of a dataset without a readable name."""
+        """Return whether that is the id of a dataset without a readable name."""
         return ref.startswith(DID_ODF_PREFIX) and any(
             f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]
         )
@@ -324,14 +324,14 @@ class Storage:
 
     @property
     def approvals(self) -> Approvals:
-        """Which sources may run."""
+        """Return which sources may run."""
         from odfpy.coordinator.storage.approvals import Approvals  # only who runs sources pays for importing it
 
         return Approvals(self)
 
     @cached_property
     def signing(self) -> Signing:
-        """What signs commits."""
+        """Return what signs commits."""
         from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
 
         return Signing(self.root)
@@ -391,7 +391,7 @@ def _version_in(file: Path) -> str:
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether that could be the folder of a dataset, or of its cache."""
+    """Return whether that could be the folder of a dataset, or of its cache."""
     try:
         DatasetId.parse(DID_ODF_PREFIX + name)
     except InvalidValue:

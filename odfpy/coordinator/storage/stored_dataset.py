@@ -28,7 +28,7 @@ _RESTORE = "Restore the dataset from a backup, or delete it and pull it again fr
 
 
 def inputs_in(state: ChainState) -> list[DatasetId]:
-    """What a dataset with that chain is directly derived from."""
+    """Return what a dataset with that chain is directly derived from."""
     inputs = state.set_transform.inputs if state.set_transform else ()
     return [item.dataset_ref for item in inputs if isinstance(item.dataset_ref, DatasetId)]
 
@@ -88,7 +88,7 @@ class StoredDataset:
 
     @cached_property
     def state(self) -> ChainState:
-        """What its chain amounted to when first asked; get the dataset again to see later commits."""
+        """Return what its chain amounted to when first asked; get the dataset again to see later commits."""
         try:
             return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
         except OdfError as error:
@@ -100,7 +100,7 @@ class StoredDataset:
 
     @property
     def input_ids(self) -> list[DatasetId]:
-        """What it is derived from; nothing for a root dataset."""
+        """Return what it is derived from; nothing for a root dataset."""
         return inputs_in(self.state)
 
     def reloaded(self) -> StoredDataset:

@@ -32,7 +32,7 @@ class InputElsewhere:
     dataset_id: DatasetId
 
     def find(self, registry: RepositoryRegistry) -> str:
-        """Where it is, as `odf pull` takes it: what has its name there, or has its id.
+        """Return where it is, as `odf pull` takes it: what has its name there, or has its id.
 
         Raises:
             DatasetNotFound: not beside the copy, or nobody can tell under which name.
@@ -56,7 +56,7 @@ class InputElsewhere:
         )
 
     def _is_unlike(self, known: ListedDataset) -> bool:
-        """Whether the name does not speak for it: those that may be it are read first."""
+        """Return whether the name does not speak for it: those that may be it are read first."""
         return self.name.lower() not in str(known.alias).lower()
 
     def _is(self, known: ListedDataset) -> bool:

@@ -65,7 +65,7 @@ class Remotes:
 
     @staticmethod
     def aliases(dataset: StoredDataset) -> Aliases:
-        """Where a dataset is pulled from and pushed to."""
+        """Return where a dataset is pulled from and pushed to."""
         return Aliases(dataset.folder / "info" / "aliases.yaml")
 
     @property
@@ -74,7 +74,7 @@ class Remotes:
         return required_signers(Config.load(self._storage.root).get("signatures.require"), UserKeys())
 
     def pull_url(self, dataset: StoredDataset) -> str | None:
-        """Where a copy is pulled from, None for datasets that are at home here."""
+        """Return where a copy is pulled from, None for datasets that are at home here."""
         aliases = self.aliases(dataset).list("pull")
         return resolve_remote(aliases[0], self.registry) if aliases else None
 
@@ -153,7 +153,7 @@ class Remotes:
         return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
 
     def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
-        """What a dataset is derived from and the workspace lacks.
+        """Return what a dataset is derived from and the workspace lacks.
 
         Args:
             dataset: a copy.

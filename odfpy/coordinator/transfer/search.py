@@ -27,7 +27,7 @@ class FoundDataset:
 
     @property
     def public_url(self) -> str:
-        """Where it is, fit to be shown."""
+        """Return where it is, fit to be shown."""
         return without_user(self.dataset.url)
 
 
@@ -70,7 +70,7 @@ def search_repositories(
 
 
 def place_of(registry: RepositoryRegistry, place: str) -> tuple[str, str]:
-    """What references there begin with, and the URL; of the name of a repository, a path or a URL.
+    """Return what references there begin with, and the URL; of the name of a repository, a path or a URL.
 
     Raises:
         InvalidValue, RepositoryNotFound: it cannot be.

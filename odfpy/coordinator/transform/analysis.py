@@ -72,7 +72,7 @@ class _Expected:
     known: dict[DatasetId, DataSchema | None]
 
     def analyzed(self, transform: SetTransform, state: ChainState) -> contract.AnalyzeResponseSuccess | None:
-        """What the engine says of a query."""
+        """Return what the engine says of a query."""
         engine = self.engines.get(transform.transform.engine)
         inputs = []
         for item in transform.inputs:
@@ -123,7 +123,7 @@ class _Expected:
 
 
 def sources_of(state: ChainState) -> tuple[Source, ...]:
-    """Where data of a root dataset comes from."""
+    """Return where data of a root dataset comes from."""
     pulled = () if state.polling_source is None else (state.polling_source,)
     return (*pulled, *state.push_sources)
 
@@ -214,7 +214,7 @@ def _schema_of_file(fetch_step: FetchStep, root: Path) -> pa.Schema | None:
 
 
 def _remarks_on_unread(source: Source) -> tuple[str, ...]:
-    """What can be said of a preprocessing query over columns that nobody knows yet."""
+    """Return what can be said of a preprocessing query over columns that nobody knows yet."""
     if source.preprocess is None:
         return ()
     from odfpy.engine.sql.dialects import translated

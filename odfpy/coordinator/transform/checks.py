@@ -113,7 +113,7 @@ def _on_version(transform: SetTransform, engines: EngineRegistry) -> tuple[str, 
 
 
 def _on_change(state: ChainState, found: AnalyzeResponseSuccess) -> tuple[str, ...]:
-    """What another query means for the rows so far."""
+    """Return what another query means for the rows so far."""
     if not state.query_changed:
         return ()
     if all(step.query_class == ROW_BY_ROW for step in found.steps):

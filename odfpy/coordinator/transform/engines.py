@@ -14,7 +14,7 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
 
 
 def engine_settings(storage: Storage, config: Config) -> EngineSettings:
-    """How the Spark engine of a workspace is run."""
+    """Return how the Spark engine of a workspace is run."""
     return EngineSettings(
         idle_seconds=config.get("engine.idleTimeout"),
         start_seconds=config.get("engine.startTimeout"),

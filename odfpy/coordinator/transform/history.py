@@ -34,12 +34,12 @@ class TransformRun:
 
     @property
     def set_transform(self) -> SetTransform:
-        """What was computed."""
+        """Return what was computed."""
         return require_transform(self.dataset, self.before)
 
     @cached_property
     def inputs(self) -> list[InputInterval]:
-        """What was read.
+        """Return what was read.
 
         Raises:
             DatasetNotFound: an input is not in the workspace.
@@ -55,17 +55,17 @@ class TransformRun:
         return with_history(request, self.inputs, needed, self.dataset, self.before)
 
     def has(self, offset: int) -> bool:
-        """Whether it has added a row."""
+        """Return whether it has added a row."""
         data = self.event.new_data
         return data is not None and data.offset_interval.start <= offset <= data.offset_interval.end
 
     def has_read(self, number: int, offset: int) -> bool:
-        """Whether a row of an input had come by then."""
+        """Return whether a row of an input had come by then."""
         end = self.event.query_inputs[number].last_offset
         return end is not None and offset <= end
 
     def is_new(self, number: int, offset: int) -> bool:
-        """Whether a row of an input was new in it."""
+        """Return whether a row of an input was new in it."""
         item = self.event.query_inputs[number]
         first = 0 if item.prev_offset is None else item.prev_offset + 1
         return item.new_offset is not None and first <= offset <= item.new_offset
@@ -83,7 +83,7 @@ def runs_of(dataset: StoredDataset) -> list[TransformRun]:
 
 
 def together(runs: Sequence[TransformRun], scratch: Path) -> tuple[contract.TransformRequestInput, ...]:
-    """What several runs of one query row by row have read, as if it had been read in one."""
+    """Return what several runs of one query row by row have read, as if it had been read in one."""
     each = [run.request(scratch).query_inputs for run in runs]
     return tuple(_together(parts) for parts in zip(*each, strict=True))
 

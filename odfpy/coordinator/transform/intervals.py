@@ -43,7 +43,7 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
 def new_intervals(
     storage: Storage, dataset: StoredDataset, set_transform: SetTransform, state: ChainState
 ) -> list[InputInterval]:
-    """What is new in each input since the last run.
+    """Return what is new in each input since the last run.
 
     Raises:
         DatasetNotFound: an input is not in the workspace.
@@ -71,14 +71,14 @@ def new_intervals(
 
 
 def move(inputs: Iterable[InputInterval]) -> bool:
-    """Whether any input has new blocks."""
+    """Return whether any input has new blocks."""
     return any(item.interval.new_block_hash is not None for item in inputs)
 
 
 def recorded_intervals(
     dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
 ) -> list[InputInterval]:
-    """What a run has covered of each input; it has to be there still, be it in the history of the input or beside it.
+    """Return the interval that a run has covered of each input; the input must still have it.
 
     Raises:
         DatasetNotFound: an input is not in the workspace.

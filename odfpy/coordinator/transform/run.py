@@ -180,13 +180,13 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
 def _arrivals(
     slices: Sequence[SliceOfBlock], paths: Sequence[Path], known: Mapping[Multihash, Timestamp]
 ) -> tuple[contract.Arrival, ...]:
-    """What was known when slices came, for the engine."""
+    """Return what was known when slices came, for the engine."""
     pairs = zip(paths, (known.get(item.data.physical_hash) for item in slices), strict=True)
     return tuple(contract.Arrival(str(path), watermark) for path, watermark in pairs if watermark is not None)
 
 
 def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
-    """What the engine has kept after the last run; None when there is nothing, since it can be made again.
+    """Return what the engine has kept after the last run; None when there is nothing, since it can be made again.
 
     Raises:
         HashMismatch: it is damaged.
@@ -224,7 +224,7 @@ def with_history(
 
 
 def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputSoFar | None:
-    """What a dataset has given up to a state; None if it has no schema yet."""
+    """Return what a dataset has given up to a state; None if it has no schema yet."""
     if state.schema is None:
         return None
     slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))

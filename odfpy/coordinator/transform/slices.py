@@ -20,7 +20,7 @@ from odfpy.files import written_aside
 
 
 def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
-    """When the watermark moved, and to where: pairs of system time and event time, in the order of the blocks."""
+    """Return the moves of the watermark: pairs of system time and event time, in the order of the blocks."""
     moves: list[tuple[Timestamp, Timestamp]] = []
     for hashed in blocks:
         event = hashed.block.event
@@ -32,7 +32,7 @@ def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Time
 
 
 def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None) -> dict[Multihash, Timestamp]:
-    """What was known of time when slices came: the watermark before the block of each, by physical hash.
+    """Return what was known of time when slices came: the watermark before the block of each, by physical hash.
 
     Args:
         blocks: of a dataset, the oldest first.
@@ -65,7 +65,7 @@ def schema_file(storage: Storage, schema: DataSchema) -> Path:
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
-    """Whether an input has got other columns in an interval: then `*` is not what it was in the last run."""
+    """Return whether an input has got other columns in an interval: then `*` is not what it was in the last run."""
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False

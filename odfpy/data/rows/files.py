@@ -41,7 +41,7 @@ class RowFormat(Enum):
 
     @property
     def compressions(self) -> tuple[str, ...]:
-        """How such files may be compressed, besides not at all."""
+        """Return how such files may be compressed, besides not at all."""
         return ("zstd", "snappy", "gzip", "brotli", "lz4") if self is RowFormat.PARQUET else ("gzip", "zstd")
 
 
@@ -67,7 +67,7 @@ class RowFileOptions:
 
     @property
     def suffix(self) -> str:
-        """How names of such files end."""
+        """Return how names of such files end."""
         packed = "" if self.format is RowFormat.PARQUET else _SUFFIXES.get(self.compression or "", "")
         return f".{self.format.value}{packed}"
 
@@ -75,7 +75,7 @@ class RowFileOptions:
     def of(
         cls, name: str, form: str | None = None, compression: str | None = None, level: int | None = None, **more: Any
     ) -> RowFileOptions:
-        """What is not said is read off the name of the file; Parquet, compressed by zstd, if that says nothing.
+        """Return what is not said is read off the name of the file; Parquet, compressed by zstd, if that says nothing.
 
         Raises:
             UsageError: there is no such format or compression, one does not go with the other, or with the name.

@@ -65,7 +65,7 @@ def _entries(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
-    """Where the items of each list begin, null where there is no list."""
+    """Return where the items of each list begin, null where there is no list."""
     ends = [0, *accumulate(len(value or ()) for value in values)]
     starts = [None if value is None else start for value, start in zip(values, ends, strict=False)]
     return pa.array([*starts, ends[-1]], pa.int32())
@@ -80,7 +80,7 @@ def _item(kind: pa.DataType) -> pa.DataType:
 
 
 def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
-    """What reads a value that is there."""
+    """Return what reads a value that is there."""
     if pa.types.is_timestamp(kind):
         return partial(_instant, nanos=_NANOS[kind.unit])
     if pa.types.is_date32(kind):

@@ -23,7 +23,7 @@ def columns_of(table: pa.Table) -> list[list[Any]]:
 
 
 def num_values(array: pa.Array | pa.ChunkedArray) -> int:
-    """How many values there are in an array, with those within others. Of nulls, any number takes no bytes."""
+    """Return how many values there are in an array, with those within others. Of nulls, any number takes no bytes."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -66,7 +66,7 @@ def _short_fractions(array: pa.Array) -> list[float | None]:
 
 
 def _writer(kind: pa.DataType) -> Callable[[int], str] | None:
-    """What writes the counts of a temporal type as text, None for any other type."""
+    """Return what writes the counts of a temporal type as text, None for any other type."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):
@@ -152,6 +152,6 @@ def plain(value: Any) -> Any:
 
 
 def is_number(values: Iterable[Any]) -> bool:
-    """Whether values are all numbers, apart from those that are absent, and there is one."""
+    """Return whether values are all numbers, apart from those that are absent, and there is one."""
     present = [value for value in values if value is not None]
     return bool(present) and all(isinstance(v, (int, float, Decimal)) and not isinstance(v, bool) for v in present)

@@ -96,7 +96,7 @@ def _fold(text: str, width: int) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -33,7 +33,7 @@ def check_evolution(old: DataSchema, new: DataSchema) -> None:
 
 
 def is_equivalent(old: DataSchema, new: DataSchema) -> bool:
-    """Whether the schemas say the same, so that setting `new` after `old` is a no-op.
+    """Return whether the schemas say the same, so that setting `new` after `old` is a no-op.
 
     Explicit defaults (`Timestamp` is in milliseconds and UTC) make no difference; attributes and order do.
     """

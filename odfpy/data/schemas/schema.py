@@ -184,7 +184,7 @@ class DataField:
 
     @property
     def is_optional(self) -> bool:
-        """Whether the field may be null."""
+        """True if the field may be null."""
         return isinstance(self.type, (Option, Null))
 
 

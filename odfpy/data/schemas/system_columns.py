@@ -21,7 +21,7 @@ def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYP
 
 
 def is_event_time_type(data_type: DataType) -> bool:
-    """Whether a column of that type can be the event time."""
+    """Return whether a column of that type can be the event time."""
     return isinstance(data_type, (Timestamp, Date))
 
 

@@ -54,7 +54,7 @@ _DDL: Final[dict[str, str]] = {
 
 
 def odf_type_for(name: str) -> str | None:
-    """What a `schema` calls a type that goes by another name elsewhere; None if no such name is known."""
+    """Return what a `schema` calls a type that goes by another name elsewhere; None if no such name is known."""
     text = name.strip().lower()
     exact = _DECIMAL.fullmatch(text)
     if exact is not None:
@@ -63,5 +63,5 @@ def odf_type_for(name: str) -> str | None:
 
 
 def ddl_type_for(name: str) -> str | None:
-    """What a `ddlSchema` calls a type that goes by another name elsewhere; None if no such name is known."""
+    """Return what a `ddlSchema` calls a type that goes by another name elsewhere; None if no such name is known."""
     return _DDL.get(_LENGTH.sub("", name.strip().lower()))

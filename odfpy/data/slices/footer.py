@@ -46,12 +46,12 @@ class ExpectedSlice:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Return how many rows there are."""
         return self.end - self.start + 1
 
 
 def is_parquet(path: PathLike) -> bool:
-    """Whether a file begins and ends as Parquet does; nobody reads a slice that does not."""
+    """Return whether a file begins and ends as Parquet does; nobody reads a slice that does not."""
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < 3 * len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
@@ -61,7 +61,7 @@ def is_parquet(path: PathLike) -> bool:
 
 
 def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = MOST_UNPACKED) -> None:
-    """See that the footer of a slice says what its block says; no page is read.
+    """Check that the footer of a slice says what its block says; no page is read.
 
     Args:
         path: the file.

@@ -24,7 +24,7 @@ class HashingFile:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more; asked by Arrow."""
+        """True if nothing can be written any more; asked by Arrow."""
         return self._file.closed and not self._discarding
 
     def write(self, data: bytes) -> int:

@@ -26,7 +26,7 @@ _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 
 
 def type_bytes(data_type: pa.DataType, column: str) -> bytes:
-    """What a leaf column's hasher starts with.
+    """Return what a leaf column's hasher starts with.
 
     Raises:
         SchemaError: the hash is not defined for the type; the message names the column.
@@ -188,12 +188,12 @@ def _offsets(array: pa.Array) -> Sizes:
 
 
 def _valid(array: pa.Array) -> Flags:
-    """Which values are not null."""
+    """Return which values are not null."""
     return np.unpackbits(_validity(array), count=len(array), bitorder="little").view(np.bool_)
 
 
 def _validity(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """Which values are not null, as a bitmap that begins with the first."""
+    """Return which values are not null, as a bitmap that begins with the first."""
     valid = array.is_valid()
     if valid.offset:
         return np.packbits(np.asarray(valid), bitorder="little")

@@ -158,7 +158,7 @@ def fork_server(memory: int) -> ForkServer:
 
 
 def asked(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
-    """What a process of its own answers to a request.
+    """Return what a process of its own answers to a request.
 
     Raises:
         QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
@@ -182,7 +182,7 @@ def asked(server: ForkServer, request: Job, control: Control, *, is_planning: bo
 
 
 def _ending(channel: Channel) -> Ending | None:
-    """What a process says in the end, or what is said of it; nothing if there is nobody any more."""
+    """Return what a process says in the end, or what is said of it; nothing if there is nobody any more."""
     with suppress(OSError, MalformedData):
         found: Ending | None = channel.receive(Ending)
         return found

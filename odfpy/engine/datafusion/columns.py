@@ -78,7 +78,7 @@ class _Way:
 
 
 def column_origins(plan: Any, inputs: Sequence[str], form: OutputForm) -> tuple[ColumnOrigin, ...]:
-    """From which columns of the inputs the columns of a result come.
+    """Return from which columns of the inputs the columns of a result come.
 
     Args:
         plan: the logical plan.

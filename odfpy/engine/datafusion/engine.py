@@ -62,11 +62,11 @@ class DataFusionEngine:
 
     @property
     def version(self) -> str:
-        """What results depend on besides query and inputs, as recorded with every transform."""
+        """Return what results depend on besides query and inputs, as recorded with every transform."""
         return engine_version()
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """What the queries of a transform are, without running them."""
+        """Return what the queries of a transform are, without running them."""
         return self._ask(request, is_planning=True)  # type: ignore[return-value]
 
     def transform(self, request: TransformRequest) -> TransformResponse:
@@ -74,7 +74,7 @@ class DataFusionEngine:
         return self._ask(request)  # type: ignore[return-value]
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Which rows of the inputs rows of an output stand for."""
+        """Return which rows of the inputs rows of an output stand for."""
         return self._ask(request)  # type: ignore[return-value]
 
     def sql(self, request: SqlRequest) -> SqlResponse:

@@ -246,7 +246,7 @@ def _in_one_line(text: str) -> str:
 
 
 def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
-    """What its parser says, with the place; at the end of the text, it names none."""
+    """Return what its parser says, with the place; at the end of the text, it names none."""
     place = _PARSER_PLACE.search(text)
     end = len(source.text.rstrip())
     at = source.position(int(place.group(1)), int(place.group(2)) - 1) if place else end
@@ -258,7 +258,7 @@ def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
 
 
 def _suggestion(text: str, *, is_quoted: bool) -> str | None:
-    """What was perhaps meant by a column or a function that there is not."""
+    """Return what was perhaps meant by a column or a function that there is not."""
     if (field := _FIELD.search(text)) is not None:
         return _other_column(field.group(1), text, " Texts are written in single quotes." if is_quoted else "")
     if (function := _FUNCTION.search(text)) is not None:
@@ -336,7 +336,7 @@ class _Places:
         return ((token.start, token.end + 1) for token in self._tokens if condition(token))
 
     def _functions(self, name: str | None = None) -> Iterator[tuple[int, int]]:
-        """Where a function is called, or any."""
+        """Yield where a function is called, or any."""
         for token, after in zip(self._tokens, self._tokens[1:], strict=False):
             is_it = token.text.isidentifier() if name is None else token.text.lower() == name.lower()
             if is_it and _is(after, "L_PAREN"):
@@ -363,7 +363,7 @@ def _is(token: Any, *kinds: str) -> bool:
 def _meant(
     spans: Sequence[tuple[int, int]], message: str, source: SourceText, retry: Retry | None
 ) -> tuple[int, int] | None:
-    """Which place a message means: the only one, or the one that changes it."""
+    """Return which place a message means: the only one, or the one that changes it."""
     if len(spans) <= 1 or retry is None:
         return spans[0] if len(spans) == 1 else None
     if _message(retry, 0, 0, "") != message:
@@ -375,7 +375,7 @@ def _meant(
 
 
 def _another(text: str, start: int, end: int) -> str:
-    """What may stand in some place instead, and means something else."""
+    """Return what may stand in some place instead, and means something else."""
     written = text[start:end]
     if text[end:].lstrip().startswith("(") and written.isidentifier():
         return "coalesce"  # which takes arguments of any number and type

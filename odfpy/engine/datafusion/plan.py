@@ -98,5 +98,5 @@ def check_row_by_row(plan: Any, tables: Collection[str], source: SourceText) -> 
 
 
 def scans(plan: Any) -> Counter[str]:
-    """How often a plan reads each table."""
+    """Return how often a plan reads each table."""
     return Counter(str(node.table_name()) for name, node in operators(plan) if name == "TableScan")

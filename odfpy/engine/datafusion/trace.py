@@ -34,7 +34,7 @@ _HIDDEN: Final = (_OFFSET, _BRANCH)
 
 
 def trace(request: TraceRequest) -> TraceResponseSuccess:
-    """Which rows of the inputs rows of an output stand for.
+    """Return which rows of the inputs rows of an output stand for.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.

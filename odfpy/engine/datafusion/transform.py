@@ -87,7 +87,7 @@ def analyzed(
     inputs: Sequence[InputSchema | TransformRequestInput],
     recorded: DataSchema | None = None,
 ) -> Analysis:
-    """What a transform is, and what it gives.
+    """Return what a transform is, and what it gives.
 
     Args:
         transform: the queries.
@@ -115,7 +115,7 @@ def analyzed(
 
 
 def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
-    """What the queries of a transform are, without running them."""
+    """Return what the queries of a transform are, without running them."""
     analysis = analyzed(request.transform, request.vocab, request.inputs)
     note = (
         f"`{request.vocab.operation_type_column}` is not selected, so that every row is appended: corrections and "

@@ -10,5 +10,5 @@ ENGINE_RELEASE: Final = 2
 
 
 def engine_version() -> str:
-    """What results depend on besides query and inputs."""
+    """Return what results depend on besides query and inputs."""
     return f"odfpy-datafusion/{ENGINE_RELEASE} datafusion/{version('datafusion')}"

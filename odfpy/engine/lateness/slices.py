@@ -70,7 +70,7 @@ class Tally:
 
 
 def late_tally(source: TransformRequestInput) -> Tally:
-    """How much of the interval of an input came late."""
+    """Return how much of the interval of an input came late."""
     interval = source.offset_interval
     if interval is None:
         return Tally()
@@ -88,7 +88,7 @@ def late_tally(source: TransformRequestInput) -> Tally:
 
 
 def late_entries(event_time: pa.Array, limit: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which event times, dates or timestamps, are at or before a limit in microseconds; none that are missing."""
+    """Return a mask of event times (dates or timestamps) at or before a limit in microseconds; False where missing."""
     zone = event_time.type.tz if pa.types.is_timestamp(event_time.type) else None
     times = event_time.cast(pa.timestamp("us", zone), safe=False)
     micros = times.cast(pa.int64()).fill_null(limit + 1).to_numpy(zero_copy_only=False)

@@ -174,7 +174,7 @@ class _Parts:
         return f"PARTITION BY {', '.join(self._comparable(key)) or '1'}"
 
     def up_to(self, at: Timestamp) -> str:
-        """What happened up to a time."""
+        """Return what happened up to a time."""
         return f"SELECT {self.columns} FROM {self.log} WHERE {self.time} <= {self.grammar.instant(at)}"
 
     def current(self, key: Sequence[str] | None, up_to: Timestamp | None = None) -> str:

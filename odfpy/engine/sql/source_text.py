@@ -59,7 +59,7 @@ class SourceText:
         return self._render(line - 1, column, 1)
 
     def position(self, line: int, column: int) -> int:
-        """Where a line, from 1, and a column, from 0, are in the text."""
+        """Return where a line, from 1, and a column, from 0, are in the text."""
         return sum(len(one) + 1 for one in self.text.split("\n")[: line - 1]) + column
 
     def misspelt_before(self, at: int) -> str | None:

@@ -53,7 +53,7 @@ def greet(run: RunFolder) -> tuple[Channel, Welcome | Refusal] | None:
 
 
 def engine_status(run_dir: Path) -> Status | None:
-    """How a workspace's engine is, or None when none is running.
+    """Return how a workspace's engine is, or None when none is running.
 
     Raises:
         EngineUnavailable: it does not answer.

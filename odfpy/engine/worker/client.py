@@ -94,13 +94,13 @@ class SparkEngine:
 
     @property
     def version(self) -> str:
-        """What it would record with a transform; known without starting it."""
+        """Return what it would record with a transform; known without starting it."""
         from odfpy.engine.spark.process.version import installed_engine_version
 
         return installed_engine_version()
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
-        """What the queries of a transform are, without running them.
+        """Return what the queries of a transform are, without running them.
 
         Raises:
             EngineUnavailable: the worker does not start, or dies.
@@ -129,7 +129,7 @@ class SparkEngine:
         return Spooled(Path(request.output_path), ask, control)
 
     def trace(self, request: TraceRequest) -> TraceResponse:
-        """Which rows of the inputs rows of an output are made of; raises as `analyze` does."""
+        """Return which rows of the inputs rows of an output are made of; raises as `analyze` does."""
         return self._ask(request, TraceResponseSuccess)
 
     def preprocess(

@@ -197,11 +197,11 @@ class ConfinedHost:
 
     @property
     def memory_bytes(self) -> int:
-        """What its processes hold in memory."""
+        """Return what its processes hold in memory."""
         return sum(member.memory for member in family_of(self._sandbox.pid)) if self._sandbox else 0
 
     def is_out_of_reach(self, job: Job) -> bool:
-        """Whether the engine has to start anew to reach the files of a job; they are noted for the next start."""
+        """Return whether the engine must start anew to reach the files of a job; they are noted for that start."""
         if self._reachable is None:
             return False
         files = files_of(job)
@@ -248,12 +248,12 @@ class ConfinedHost:
         self._ask(HostQueryKind.CANCEL)
 
     def settles(self, seconds: float) -> bool:
-        """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        """Return whether no task is running any more, now or within some seconds; if Spark has died, none is."""
         told = self._ask(HostQueryKind.SETTLES, seconds)
         return told is None or told.numbers != (0,)
 
     def tasks(self) -> tuple[int, int]:
-        """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        """Return how many tasks of Spark's present stages are done, and how many there are; from any thread."""
         match self._ask(HostQueryKind.TASKS):
             case HostReply((done, tasks)):
                 return done, tasks

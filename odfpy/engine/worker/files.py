@@ -68,7 +68,7 @@ def files_of(job: Job | ScanRequest) -> RequestFiles:
 
 
 def peculiar_files(folders: Iterable[str]) -> set[str]:
-    """What is in folders that is neither file nor folder: links, pipes, sockets."""
+    """Return what is in folders that is neither file nor folder: links, pipes, sockets."""
     found: set[str] = set()
     for folder in folders:
         for place, below, names in os.walk(folder):
@@ -87,7 +87,7 @@ def _folder_of(path: str) -> str:
 
 
 def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> None:
-    """See that an answer leads to nothing but files of the request.
+    """Check that an answer leads to nothing but files of the request.
 
     Whoever has got the better of the engine could have a link committed in the place of a slice, and so have a private
     file published.

@@ -32,7 +32,7 @@ _children: set[int] = set()
 
 
 def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
-    """What a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
+    """Return what a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
     package = Path(odfpy.__file__).parent
     worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
     parts = [json.dumps(to_tree(worker_settings)), PROGRAM, str(java.home), java.version, str(spark_home())]
@@ -107,7 +107,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
 
 
 def exit_code(pid: int) -> int | None:
-    """How a worker that this process started ended, or None while it runs."""
+    """Return how a worker that this process started ended, or None while it runs."""
     _children.discard(pid)
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)

@@ -126,7 +126,7 @@ class RunFolder:
                 self.release(descriptor)
 
     def has_lost(self, lock: int) -> bool:
-        """Whether the lock's file is no longer that of the holder, because somebody removed the folder."""
+        """Return whether the lock's file is no longer that of the holder, because somebody removed the folder."""
         try:
             return not os.path.samestat(self._lock_file.stat(), os.fstat(lock))
         except OSError:
@@ -172,7 +172,7 @@ class RunFolder:
         self._folders_file.write_text(json.dumps(list(folders)), "utf-8")
 
     def take_more_folders(self) -> tuple[str, ...]:
-        """What has been noted for this worker."""
+        """Return what has been noted for this worker."""
         try:
             noted = tuple(json.loads(self._folders_file.read_text("utf-8")))
         except (OSError, ValueError):
@@ -232,7 +232,7 @@ class RunFolder:
 
 
 def _is_alive(pid: str) -> bool:
-    """Whether there is a process of that id."""
+    """Return whether there is a process of that id."""
     try:
         os.kill(int(pid), 0)
     except (ValueError, OverflowError, ProcessLookupError):

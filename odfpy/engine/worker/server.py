@@ -57,7 +57,7 @@ class PendingJob:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """True if nobody waits for it any more."""
         return self._abandoned.is_set()
 
     def abandon(self) -> None:
@@ -108,7 +108,7 @@ class Work(Protocol):
         """Stop a job that nobody waits for any more; returns when it has stopped."""
 
     def status(self) -> Status:
-        """How the worker is."""
+        """Return how the worker is."""
 
     def stop(self, *, force: bool) -> None:
         """End after the running job, or at once."""

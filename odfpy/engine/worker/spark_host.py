@@ -225,7 +225,7 @@ class SparkHost:
             self._spark.sparkContext.cancelAllJobs()
 
     def settles(self, seconds: float) -> bool:
-        """Whether no task is running any more, now or within some seconds; if Spark has died, none is."""
+        """Return whether no task is running any more, now or within some seconds; if Spark has died, none is."""
         deadline = time.monotonic() + seconds
         with suppress(Exception):
             while self._running_tasks() > 0:
@@ -246,7 +246,7 @@ class SparkHost:
         return count
 
     def tasks(self) -> tuple[int, int]:
-        """How many tasks of Spark's present stages are done, and how many there are; from any thread."""
+        """Return how many tasks of Spark's present stages are done, and how many there are; from any thread."""
         if self._spark is None:
             return 0, 0
         tracker = self._spark.sparkContext.statusTracker()
@@ -255,7 +255,7 @@ class SparkHost:
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
     def death(self, *, suspected: bool = False) -> str | None:
-        """How the Java process ended, or None while it lives; a suspected death is waited for."""
+        """Return how the Java process ended, or None while it lives; a suspected death is waited for."""
         return self._jvm.death(_DEATH_SECONDS if suspected else 0) if self._jvm else None
 
     def end(self, wait_seconds: float = _END_SECONDS) -> None:

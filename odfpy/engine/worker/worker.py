@@ -228,7 +228,7 @@ class Worker:
                     self.host.cancel()
 
     def status(self) -> Status:
-        """How the worker is."""
+        """Return how the worker is."""
         return Status(
             pid=os.getpid(),
             java_pid=self.host.java_pid,

@@ -42,7 +42,7 @@ class SourceBounds:
     images: Patterns = None
 
     def require_variables(self, step: FetchStep) -> None:
-        """See that a step takes no variable that it may not.
+        """Check that a step takes no variable that it may not.
 
         Raises:
             SourceOutOfBounds: it does.
@@ -51,7 +51,7 @@ class SourceBounds:
             _require(name, self.variables, f"the environment variable {name}", "sources.variables", name)
 
     def require_host(self, url: str) -> None:
-        """See that the server of a URL may be asked; raises as above."""
+        """Make sure that the server of a URL may be asked; raises as above."""
         if self.hosts is None:
             return
         parts = urlsplit(url if "://" in url else f"//{url}")
@@ -60,11 +60,11 @@ class SourceBounds:
         _require(host, self.hosts, f"the host {host}", "sources.hosts", *names)
 
     def require_image(self, image: str, shown: str) -> None:
-        """See that an image may be run; raises as above."""
+        """Make sure that an image may be run; raises as above."""
         _require(shown, self.images, f"the image {shown}", "sources.images", image)
 
     def require_file(self, path: Path, root: Path) -> None:
-        """See that a file or folder may be read, wherever links lead to; `root` is the workspace. Raises as above."""
+        """Check that a file or folder may be read, wherever links lead to; `root` is the workspace. Raises as above."""
         if self.folders is None:
             return
         place = path.resolve()

@@ -67,7 +67,7 @@ class FetchContext:
 
     @property
     def is_uncacheable(self) -> bool:
-        """Whether the source has left data but no state: nothing tells what is new, so it is only fetched on demand."""
+        """True if the source has left data but no state: nothing tells what is new, so it is only fetched on demand."""
         return self.known_state is None and self.has_data and not self.force and not self.fetch_uncacheable
 
 

@@ -81,7 +81,7 @@ class RemoteFile(Protocol):
 
 
 def kept_for(name: str, context: FetchContext) -> PendingFile:
-    """What has been kept of a source and can still be of use; nothing on the disk is changed.
+    """Return what has been kept of a source and can still be of use; nothing on the disk is changed.
 
     Args:
         name: as for `download`.

@@ -103,7 +103,7 @@ def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -
 
 
 def _check_readable(folder: Path, shown: str) -> None:
-    """See that a folder is not merely out of reach: then there would seem to be no files."""
+    """Make sure that a folder is not merely out of reach: then there would seem to be no files."""
     try:
         next(folder.iterdir(), None)
     except (FileNotFoundError, NotADirectoryError):

@@ -187,7 +187,7 @@ class FtpSource:
 
 
 def _answer(session: _Session, command: str) -> str:
-    """What a server answers that may not know the command."""
+    """Return what a server answers that may not know the command."""
     try:
         return session.sendcmd(command)
     except ftplib.error_perm:

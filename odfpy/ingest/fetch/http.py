@@ -143,7 +143,7 @@ class HttpSource:
 
 
 def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[str, str]:
-    """What the manifest adds to a request, with its templates expanded.
+    """Return what the manifest adds to a request, with its templates expanded.
 
     Raises:
         FetchError: a variable is not set, or holds what HTTP does not allow.

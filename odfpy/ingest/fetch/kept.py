@@ -57,12 +57,12 @@ class PendingFile:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether there is a beginning to which the rest may be fetched."""
+        """True if there is a beginning to which the rest may be fetched."""
         return bool(self.received and not self.is_complete and self.version.proof)
 
     @property
     def needs_no_asking(self) -> bool:
-        """Whether it is there, and its source could not tell whether it has changed; soon after, that means no."""
+        """True if it is there, and its source could not tell whether it has changed; soon after, that means no."""
         return self.is_complete and not self.version.is_known
 
     def forget(self) -> None:

@@ -198,7 +198,7 @@ class ObjectSource:
 
 
 def _time_of(info: dict[str, Any]) -> Timestamp | None:
-    """When an object was last modified; each store has a name of its own for it."""
+    """Return when an object was last modified; each store has a name of its own for it."""
     value = next((info[name] for name in _MODIFIED if info.get(name)), None)
     try:
         if isinstance(value, datetime):

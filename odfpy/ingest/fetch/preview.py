@@ -55,7 +55,7 @@ class Preview:
 
 
 def preview(step: FetchStep, context: FetchContext) -> Preview:
-    """What a fetch would bring in the same circumstances; see `odfpy.ingest.fetch.fetch`.
+    """Return what a fetch would bring in the same circumstances; see `odfpy.ingest.fetch.fetch`.
 
     Raises:
         FetchError: the source cannot be reached or read; a fetch would fail in the same way.

@@ -12,7 +12,7 @@ _SHOWN_CHARACTERS = 2000
 
 
 def secrets_of(templates: Iterable[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What the variables stand for that templates name, longest first."""
+    """Return what the variables stand for that templates name, longest first."""
     names = {name for text in templates for name in _VARIABLE.findall(text)}
     return tuple(sorted({environment[name] for name in names if environment.get(name)}, key=len, reverse=True))
 

@@ -58,7 +58,7 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
 
 
 def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
-    """Where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
+    """Return where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
 
     Raises:
         SourceOutOfBounds: the server may not be asked.

@@ -36,7 +36,7 @@ class SourceVersion:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to tell it from other versions by."""
+        """True if there is anything to tell it from other versions by."""
         return bool(self.etag) or self.modified is not None
 
     @property
@@ -47,14 +47,14 @@ class SourceVersion:
         return None if self.modified is None else last_modified_state(self.modified)
 
     def is_same(self, other: SourceVersion) -> bool:
-        """Whether both are the same version. What has neither name nor time is never the same as anything."""
+        """Return whether both are the same version. What has neither name nor time is never the same as anything."""
         if self.etag or other.etag:
             return self.etag == other.etag
         return self.modified is not None and self.modified == other.modified
 
 
 def is_settled(modified: Timestamp, now: Timestamp, *, by_its_own_clock: bool) -> bool:
-    """Whether a time of modification, in whole seconds, proves by itself that nothing has changed since.
+    """Return whether a time of modification, in whole seconds, proves by itself that nothing has changed since.
 
     Args:
         modified: what the source says.

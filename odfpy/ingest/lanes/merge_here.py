@@ -57,7 +57,7 @@ class MergeHere:
     folder: str
 
     def repeated(self) -> RepeatedKeys:
-        """What is known of keys that come again."""
+        """Return what is known of keys that come again."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"
@@ -84,7 +84,7 @@ class MergeHere:
         return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
 
     def known_otherwise(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
-        """What to say of keys that a ledger knows with other values; reads its history, and the rows left out."""
+        """Return the warning on keys that a ledger knows with other values; reads its history and the rows left out."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))
         state = ScannedState([Path(path) for path in self.request.slices], self.schema, self.request.vocab)

@@ -30,7 +30,7 @@ class MergedPlaces:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return sum(self.sizes)
 
     def between(self, start: int, stop: int) -> pa.Table:

@@ -48,7 +48,7 @@ class SortedRuns:
         return sorted_rows(pa.concat_tables(stretches), self._event_time)
 
     def places(self, rank: int) -> _Places:
-        """How many rows of each run are among the first `rank` rows of all."""
+        """Return how many rows of each run are among the first `rank` rows of all."""
         low, high = self._between(rank)
         starts = np.array([np.searchsorted(run.sample, low, side="left") - 1 for run in self._runs]) * SAMPLE_STEP
         starts = np.maximum(starts, 0)

@@ -174,7 +174,7 @@ class _Lane:
     def _merge(
         self, runs: list[Run], schema: DataSchema, plan: MergePlan
     ) -> tuple[RepeatedKeys, Callable[[], MergedPlaces]]:
-        """What is known of keys that come again, and what finds the places."""
+        """Return what is known of keys that come again, and what finds the places."""
         if self._request.one_machine:
             here = MergeHere(self._request, tuple(runs), schema, plan, str(self.folder))
             return self._once(here.repeated), lambda: self._once(here.places)

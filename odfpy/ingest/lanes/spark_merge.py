@@ -69,7 +69,7 @@ class SparkMerge:
             spark.sql(self._state()).createOrReplaceTempView("state")
 
     def repeated(self) -> RepeatedKeys:
-        """What is known of keys that come again."""
+        """Return what is known of keys that come again."""
         if not self.plan.keys:
             return RepeatedKeys(0, 0, 0)
         query = f"SELECT COUNT(*), SUM(repeats - 1), MIN(first_pos) FROM ({repeated_keys(self.plan.shape)}) AS repeated"

@@ -78,11 +78,11 @@ class Merge(Protocol):
 
     @property
     def needs_state(self) -> StateNeed:
-        """Which `state` the query reads."""
+        """Return which `state` the query reads."""
 
     @property
     def takes_operations(self) -> bool:
-        """Whether the input may say what to do with a row, in its `op` column."""
+        """True if the input may say what to do with a row, in its `op` column."""
 
     def sql(self, shape: MergeShape) -> str:
         """The merge as a query over `new` and `state`, in no particular order."""
@@ -102,7 +102,7 @@ def equal_keys(shape: MergeShape, left: str, right: str) -> str:
 
 
 def is_changed(shape: MergeShape) -> str:
-    """Whether `new` differs from `state`; the parentheses matter, since engines differ in how tightly they bind.
+    """Return whether `new` differs from `state`; the parentheses matter, since engines differ in how tightly they bind.
 
     An event time that the row did not bring is no change.
     """

@@ -20,6 +20,6 @@ class LedgerMerge(AppendMerge):
     needs_state: StateNeed = StateNeed.SEEN_KEYS
 
     def sql(self, shape: MergeShape) -> str:
-        """What is in `new` and not in `state`."""
+        """Return what is in `new` and not in `state`."""
         every_row = AppendMerge.sql(self, shape)
         return f"{every_row}\nWHERE NOT EXISTS (SELECT 1 FROM state WHERE {equal_keys(shape, 'state', 'new')})"

@@ -157,7 +157,7 @@ class _Command:
     def _wait(
         self, selector: selectors.BaseSelector, deadline: float, timeout: float | None
     ) -> list[selectors.SelectorKey]:
-        """What can be read; once the command has ended, all there is if nothing comes any more."""
+        """Return what can be read; once the command has ended, all there is if nothing comes any more."""
         patience = deadline - time.monotonic()
         if self._has_ended:
             patience = min(patience, _GRACE)

@@ -103,7 +103,7 @@ class _CsvText:
         self._order = _order(first.cells if first is not None and has_header else None, self.names, name)
 
     def each(self, work: Callable[[Sequence[pa.ChunkedArray], Piece], _T], part: FilePart = WHOLE) -> list[_T]:
-        """What `work` makes of the columns, some rows at a time."""
+        """Return what `work` makes of the columns, some rows at a time."""
 
         def read(piece: Piece) -> _T:
             columns = _texts(piece, self.dialect, len(self.names))
@@ -163,7 +163,7 @@ def _names(first: Record | None, dialect: Dialect, name: str) -> list[str]:
 
 
 def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> list[int]:
-    """Which column of the file is taken for each name."""
+    """Return which column of the file is taken for each name."""
     if header is None:
         return list(range(len(names)))
     if len(header) != len(names):

@@ -30,7 +30,7 @@ _MOST_SHOWN = 60
 
 
 def require_header(step: ReadCsv, schema: DataSchema | None, keys: Collection[str], path: Path, name: str) -> None:
-    """See that a file has the header that its read step speaks of, if it does.
+    """Check that a file has the header that its read step speaks of, if it does.
 
     Args:
         step: how to read it.

@@ -139,7 +139,7 @@ def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
 
 
 def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
-    """What is wrong with the first record of a piece that is not closed or has not `width` values.
+    """Return what is wrong with the first record of a piece that is not closed or has not `width` values.
 
     Raises:
         Incomplete: a record is not closed, but the piece is not the last.

@@ -157,7 +157,7 @@ class Piece:
 
 
 def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> list[T]:
-    """What `work` makes of each piece, in order, by several threads.
+    """Return what `work` makes of each piece, in order, by several threads.
 
     Args:
         pieces: of one file.
@@ -202,8 +202,10 @@ def _told(rows: int, result: object) -> int:
 
 
 def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> Iterator[T]:
-    """What `work` makes of each piece, one after the other: like `map_pieces`, but only one is held at a time, and
-    faster for work that only Python does, in which threads are in each other's way.
+    """Yield what `work` makes of each piece, one after the other.
+
+    Like `map_pieces`, but only one piece is held at a time. It is faster for work in pure Python, where threads only
+    wait for each other.
     """
     rows = 0
     for piece in pieces:
@@ -242,7 +244,7 @@ def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -
 
 
 def is_utf8(encoding: str | None) -> bool:
-    """Whether a file in an encoding is read as it is, so that parts of it can be.
+    """Return whether a file in an encoding is read as it is, so that parts of it can be.
 
     Raises:
         InvalidValue: no such encoding.

@@ -245,7 +245,7 @@ def _has(text: bytes, pattern: str) -> bool:
 
 
 def _inferred_schema(text: bytes) -> pa.Schema:
-    """What Arrow infers, but text stays text.
+    """Return what Arrow infers, but text stays text.
 
     Raises:
         ArrowNotImplementedError: the text is for Python to judge.
@@ -290,8 +290,10 @@ def _source_type(wanted: pa.DataType) -> pa.DataType:
 
 
 def _is_safe(array: pa.Array, *, inferred: bool) -> bool:
-    """Whether floats are what the text says: Arrow takes spellings that JSON does not have, gives infinity for what
-    is out of range, and infers floats for integers that are none.
+    """Return whether floats are what the text says.
+
+    Arrow takes spellings that JSON does not have, gives infinity for what is out of range, and infers floats for large
+    integers.
     """
     if pa.types.is_struct(array.type):
         return all(_is_safe(array.field(i), inferred=inferred) for i in range(array.type.num_fields))

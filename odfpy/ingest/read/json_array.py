@@ -51,7 +51,7 @@ def cut_at_item(text: bytes) -> int:
 
 
 def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
-    """What is found in the first bytes of a file, as many of them as are needed.
+    """Return what is found in the first bytes of a file, as many of them as are needed.
 
     Args:
         file: where to look.
@@ -118,7 +118,7 @@ class JsonArray:
         return parser.items(lambda at: parser.tail(at, self.keys), is_first=self.begins(piece), is_last=piece.is_last)
 
     def begins(self, piece: Piece) -> bool:
-        """Whether a piece is the first."""
+        """Return whether a piece is the first."""
         return piece.start == self.start
 
 
@@ -134,7 +134,7 @@ class ArrayParser(Parser):
     """A document in parts."""
 
     def header(self, keys: Sequence[str]) -> int | None:
-        """Where the items begin: an offset in bytes; None if there is nothing in the document."""
+        """Return where the items begin: an offset in bytes; None if there is nothing in the document."""
         at = self._skip(0)
         if at == len(self._text):
             return None
@@ -165,7 +165,7 @@ class ArrayParser(Parser):
         return self._records()
 
     def tail(self, at: int, keys: Sequence[str]) -> None:
-        """See that all objects around the array are closed, from the position after it on, and nothing follows."""
+        """Check that all objects around the array are closed after it, and that nothing follows."""
         for key in reversed(keys):
             at = self._rest_of_object(at, partial(self._other, key))
         self._end(at)

@@ -141,7 +141,7 @@ def _moment(number: Number, nanos: int) -> str:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which JSON can spell and nothing can store."""
+    """Return whether a text has no half of a surrogate pair, which JSON can spell and nothing can store."""
     try:
         text.encode()
     except UnicodeEncodeError:

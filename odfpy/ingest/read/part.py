@@ -23,7 +23,7 @@ class FilePart:
 
     @property
     def has_end(self) -> bool:
-        """Whether it ends before the file does: what it ends with cannot be read together with what follows."""
+        """True if it ends before the file does: what it ends with cannot be read together with what follows."""
         return self.stop is not None
 
 

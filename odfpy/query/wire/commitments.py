@@ -64,7 +64,7 @@ class Commitment:
         return Proof.made_by(pair, self._message())
 
     def check(self, request: Any, sub_queries: Sequence[Any], proof: Proof) -> None:
-        """See that it is to this request, and that whom the proof names has signed it. The answer is not looked at.
+        """Check that it is to this request, and that whom the proof names has signed it. The answer is not looked at.
 
         Raises:
             InvalidCommitment: it is not, or nobody has.

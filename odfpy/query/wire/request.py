@@ -50,7 +50,7 @@ class DatasetState:
 
     @property
     def says_block(self) -> bool:
-        """Whether the name itself says as of which block (`rates@v1`): then `block_hash` is for that name alone."""
+        """True if the name itself says as of which block (`rates@v1`): then `block_hash` is for that name alone."""
         return "@" in self.alias
 
 
@@ -129,7 +129,7 @@ class Request:
 
     @property
     def engine(self) -> str:
-        """Who answers.
+        """Return who answers.
 
         Raises:
             EngineNotFound: nobody of this release.
@@ -143,7 +143,7 @@ class Request:
         raise EngineNotFound(f"No dialect is called {self.query_dialect!r}", hint=known)
 
     def question(self, *, max_rows: int | None = None, max_bytes: int | None = None) -> Query:
-        """What the query service is asked.
+        """Return what the query service is asked.
 
         Args:
             max_rows: rows that anybody gets at most; one more is asked for, so that it shows when there are more.

@@ -32,7 +32,7 @@ class ResponseLimits:
     bytes: int | None = None
 
     def check_values(self, table: pa.Table) -> None:
-        """See that rows become no more values than there may be: some of them take no bytes, until they are written.
+        """Check that rows become no more values than there may be: some of them take no bytes, until they are written.
 
         Raises:
             ResultTooLarge: they do.
@@ -122,7 +122,7 @@ def too_many_rows(most: int) -> ResultTooLarge:
 
 
 def require_datasets(service: QueryService, request: Request) -> None:
-    """See that the datasets of a question are there: later, their names in the query would be called unknown.
+    """Check that the datasets of a question are there: later, their names in the query would be called unknown.
 
     Raises:
         DatasetNotFound: one is not.

@@ -125,7 +125,7 @@ class CommittedAnswer:
         return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
 
     def check_signature(self, signer: ActorId | None = None) -> Request:
-        """See that everything in it is what was signed; gives the question. Nothing is run.
+        """Check that everything in it is what was signed; gives the question. Nothing is run.
 
         Args:
             signer: by whom it must be; by anybody if None.
@@ -168,7 +168,7 @@ def verify_answer(
     control: Control | None = None,
     limits: ResponseLimits | None = None,
 ) -> Request:
-    """See that an answer is what was signed, and that it comes out again; gives the question.
+    """Check that an answer is what was signed, and that it comes out again; gives the question.
 
     Args:
         service: is asked again, as of the same blocks.
@@ -207,7 +207,7 @@ def verify_answer(
 
 
 def _require(service: QueryService, state: DatasetState) -> None:
-    """See that a dataset and its block are there."""
+    """Make sure that a dataset and its block are there."""
     try:
         dataset = service.catalogue.find(state.id)
     except DatasetNotFound as error:
@@ -242,6 +242,6 @@ def _expected() -> str:
 
 
 def _is_cut(data: bytes, error: BaseException) -> bool:
-    """Whether a text begins as JSON does, and ends too early."""
+    """Return whether a text begins as JSON does, and ends too early."""
     is_json = data.lstrip()[:1] in (b"{", b"[")
     return is_json and isinstance(error, json.JSONDecodeError) and error.pos >= len(data.decode("utf-8", "replace")) - 1

@@ -89,7 +89,7 @@ class BucketClient(Protocol):
         """Remove an object."""
 
     async def list(self, folder: str) -> Listing:
-        """What is directly in a folder; `folder` is empty or ends in a slash."""
+        """Return what is directly in a folder; `folder` is empty or ends in a slash."""
 
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its version."""
@@ -101,7 +101,7 @@ class BucketClient(Protocol):
         """Remove an object if it still has that version."""
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Whether the store minds the conditions of writes. If it does not, the object holds the data now."""
+        """Return whether the store minds the conditions of writes. If it does not, the object holds the data now."""
 
 
 class Bucket:
@@ -171,7 +171,7 @@ class Bucket:
             raise self._no_bucket() from None
 
     def list(self, folder: str) -> Listing:
-        """What is directly in a folder; `folder` is empty or ends in a slash."""
+        """Return what is directly in a folder; `folder` is empty or ends in a slash."""
         return self.demand(folder, self.client.list, folder)
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:

@@ -64,7 +64,7 @@ class GcsClient:
         await self.call("DELETE", _OBJECT, self.bucket, key)
 
     async def list(self, folder: str) -> Listing:
-        """What is directly in a folder."""
+        """Return what is directly in a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}

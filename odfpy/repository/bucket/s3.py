@@ -88,7 +88,7 @@ class S3Client:
         await self.call("delete_object", Key=key)
 
     async def list(self, folder: str) -> Listing:
-        """What is directly in a folder."""
+        """Return what is directly in a folder."""
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
@@ -119,7 +119,7 @@ class S3Client:
         await self.call("delete_object", Key=key, IfMatch=version)
 
     async def has_conditions(self, key: str, data: bytes) -> bool:
-        """Whether a condition that cannot hold keeps the server from writing."""
+        """Return whether a condition that cannot hold keeps the server from writing."""
         try:
             await self.call("put_object", Key=key, Body=data, IfMatch=_NO_VERSION)
         except Exception as error:

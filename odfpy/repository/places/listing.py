@@ -91,12 +91,12 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
 
 def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Whether a text is part of what a dataset is called, or says of itself; case does not matter."""
+    """Return whether a text is part of what a dataset is called, or says of itself; case does not matter."""
     return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:
-    """What the end of a dataset's history says of it; None for one that is not there yet."""
+    """Return what the end of a dataset's history says of it; None for one that is not there yet."""
     try:
         layout = open_dataset(url)
         head = layout.refs.get(HEAD)

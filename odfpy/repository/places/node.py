@@ -66,7 +66,7 @@ class NodeSummary:
 
 
 def summary_of(base: str) -> NodeSummary | None:
-    """What a node says of the dataset at an http or https URL; None if it is none of ours.
+    """Return what a node says of the dataset at an http or https URL; None if it is none of ours.
 
     Raises:
         TransferError: it cannot be reached.
@@ -208,7 +208,7 @@ def _require_ok(answer: HttpResponse) -> None:
 
 
 def _said(answer: HttpResponse) -> str:
-    """What a node says of its no."""
+    """Return what a node says of its no."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         detail = json.loads(answer.readall())["detail"]
         if isinstance(detail, str) and detail.isprintable():

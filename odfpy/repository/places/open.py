@@ -60,17 +60,17 @@ def normalize_url(text: str) -> str:
 
 
 def in_bucket(url: str) -> bool:
-    """Whether a URL is that of a place in an object store."""
+    """Return whether a URL is that of a place in an object store."""
     return _scheme(url) in _BUCKETS
 
 
 def is_writable(url: str) -> bool:
-    """Whether the objects at a URL can be changed from here: in folders and buckets, not behind a server."""
+    """Return whether the objects at a URL can be changed from here: in folders and buckets, not behind a server."""
     return _scheme(url) == _FILE or in_bucket(url)
 
 
 def is_path(text: str) -> bool:
-    """Whether the text is marked as a path by how it begins."""
+    """Return whether the text is marked as a path by how it begins."""
     return text in (".", "..") or text.startswith(_PATH_BEGINNINGS)
 
 

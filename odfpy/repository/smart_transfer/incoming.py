@@ -109,7 +109,7 @@ def place(
 
 
 def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:
-    """How many blocks of a chain stay where they are."""
+    """Return how many blocks of a chain stay where they are."""
     if blocks[0].hashed.block.prev_block_hash is not None:
         return len(here)  # what follows another block than the last one will break a rule
     pairs = zip(blocks, here, strict=False)
@@ -128,7 +128,7 @@ def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], c
 
 
 def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
-    """See that the dataset is the one that was meant.
+    """Check that the dataset is the one that was meant.
 
     Raises:
         ForeignDataset: it is another one.

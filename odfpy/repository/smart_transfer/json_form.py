@@ -41,7 +41,7 @@ def from_json(type_: type[T], tree: Any, path: str = "") -> T:
 
 
 def name_of(member: type) -> str:
-    """What a member of a union is called."""
+    """Return what a member of a union is called."""
     name: str = getattr(member, "WIRE_NAME", member.__name__)
     return name
 

@@ -176,7 +176,7 @@ def file_of(item: LinkedObject) -> ObjectFile:
 
 
 def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[LinkedObject]) -> TransferResult:
-    """What was done."""
+    """Return what was done."""
     objects = list(moved)
     return TransferResult(
         outcome=TransferOutcome.UPDATED,

@@ -225,14 +225,14 @@ class PushTarget(Protocol):
         """The dataset of that name, as it is now."""
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Where a new dataset grows until it is whole; what an earlier push has left of it is there.
+        """Return where a new dataset grows until it is whole; what an earlier push has left of it is there.
 
         Raises:
             Refusal: it is somewhere else already.
         """
 
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Where an object is to be put."""
+        """Return where an object is to be put."""
 
     def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
         """Hold the dataset's lock.
@@ -365,7 +365,7 @@ def _commit(
 
 
 def _public(error: OdfError, *, may_force: bool) -> str:
-    """What a client may know of an error: what is wrong with what it has sent, not where things are on the server.
+    """Return what a client may know of an error: what is wrong with its bytes, not where things are on the server.
 
     A closing frame has room for few words.
     """

@@ -236,7 +236,7 @@ def receive_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | No
 
 
 def refused(error: AnyError | None) -> Exception:
-    """What a no amounts to, for whoever was told it; the cases that a conversation knows better it handles itself."""
+    """Return the error that a refusal stands for; a conversation handles the cases that it knows better."""
     match error:
         case Internal():
             place = error.phase.value

@@ -64,7 +64,7 @@ class UrlSigner:
         return f"{FOLDERS[grant.kind]}/{grant.name}?{urlencode(query)}"
 
     def allows(self, grant: Grant, signature: str, now: int) -> bool:
-        """Whether a signature is ours, and not too old."""
+        """Return whether a signature is ours, and not too old."""
         is_ours = hmac.compare_digest(self._signature(grant).encode(), signature.encode("utf-8", "replace"))
         return is_ours and now < grant.expires
 

@@ -284,7 +284,7 @@ class _UploadThread:
 
     @property
     def count(self) -> int:
-        """How many files are where they go."""
+        """Return how many files are where they go."""
         stores = (self._target.data, self._target.checkpoints)
         return sum(store.count for store in stores if isinstance(store, Uploads))
 

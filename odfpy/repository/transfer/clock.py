@@ -32,7 +32,7 @@ def ahead(time: Timestamp | None, now: Timestamp) -> Duration | None:
 
 
 def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timestamp | None, where: str) -> None:
-    """See that the blocks that are to come are not of the future.
+    """Check that the blocks that are to come are not of the future.
 
     Args:
         time: of the last of them, which is the greatest.

@@ -75,7 +75,7 @@ class IncomingSignatures:
         self._signed.append((path, kind, hashed, signed))
 
     def require(self, side: SideFiles | None, newest: Multihash | None = None) -> None:
-        """See that nothing of it is signed with a key that has ended.
+        """Check that nothing of it is signed with a key that has ended.
 
         Args:
             side: of the dataset, with what is known there.
@@ -116,7 +116,7 @@ class IncomingSignatures:
             raise MalformedSignature(f"Revocations of more than {MOST_KEYS} keys", hint="Ask whoever runs the server.")
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
-        """What is there already; what is damaged, or of an earlier head, counts for nothing."""
+        """Return what is there already; what is damaged, or of an earlier head, counts for nothing."""
         data = side.read(path, MAX_SIZE)
         with suppress(OdfError):
             if data is not None:

@@ -212,7 +212,7 @@ def decide(
     seen: Multihash | None = None,
     force: bool = False,
 ) -> TransferResult | None:
-    """What two chains that are not equal come to: nothing to do, or None where there is.
+    """Return what two chains that are not equal come to: nothing to do, or None where there is.
 
     Raises:
         DatasetsDiverged, HistoryTakenBack, ForeignDataset: see `transfer`.

@@ -49,16 +49,16 @@ class Caller:
     text: str = field(default="", repr=False)
 
     def may(self, scope: Scope, storage: Storage) -> bool:
-        """Whether he may do something with all datasets of a workspace."""
+        """Return whether he may do something with all datasets of a workspace."""
         return self.token is not None and self.storage is storage and self.token.scope >= scope
 
     def is_still_known(self) -> bool:
-        """Whether the token has neither been revoked nor ended since he came."""
+        """Return whether the token has neither been revoked nor ended since he came."""
         return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
 
     @property
     def scope(self) -> Scope | None:
-        """What his token is good for."""
+        """Return what his token is good for."""
         return self.token.scope if self.token else None
 
 
@@ -80,7 +80,7 @@ class DatasetPlace:
 
     @property
     def may_force(self) -> bool:
-        """Whether the caller may overwrite what has diverged, which loses blocks."""
+        """True if the caller may overwrite what has diverged, which loses blocks."""
         return self.caller.may(Scope.ADMIN, self.storage)
 
 
@@ -105,7 +105,7 @@ _Text = Annotated[str | None, Depends(_Bearer())]
 
 
 async def caller(connection: HTTPConnection, text: _Text) -> Caller:
-    """Who asks.
+    """Return who asks.
 
     Raises:
         HTTPException: 401, a token is shown that is none, or not any more.
@@ -120,7 +120,7 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
 
 
 def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
-    """Who shows a token; None if it is that of none of these workspaces, or not any more."""
+    """Return who shows a token; None if it is that of none of these workspaces, or not any more."""
     for storage in storages:
         token = Tokens(storage.odf).find(text)
         if token is not None:
@@ -146,7 +146,7 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
 
 
 def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
-    """Whether he may read a dataset; ask again in long conversations, since tokens end and datasets become private."""
+    """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
     if visibility_of(dataset.folder) is Visibility.PUBLIC:
         return True
     return caller.may(Scope.READ, dataset.storage) and caller.is_still_known()
@@ -185,7 +185,7 @@ Writable = Annotated[DatasetPlace, Depends(writable)]
 
 
 def datasets_of(connection: HTTPConnection) -> ServedDatasets:
-    """What the server serves."""
+    """Return what the server serves."""
     served = connection.app.state.datasets
     assert isinstance(served, ServedDatasets)  # noqa: S101 - `create_app` puts it there
     return served

@@ -32,7 +32,7 @@ class ServedDatasets:
         return self._known.get(alias)
 
     def is_first(self, dataset: StoredDataset) -> bool:
-        """Whether it is the dataset that is served under its name."""
+        """Return whether it is the dataset that is served under its name."""
         found = self.find(dataset.handle.alias)
         return found is not None and found.folder == dataset.folder
 
@@ -42,7 +42,7 @@ class ServedDatasets:
 
 
 def _still(dataset: StoredDataset) -> bool:
-    """Whether a dataset is there under its name; one of another workspace does not come before it while it is."""
+    """Return whether a dataset is there under its name, and no other workspace's dataset comes before it."""
     try:
         return dataset.storage.get(dataset.handle.id).handle == dataset.handle
     except OdfError:

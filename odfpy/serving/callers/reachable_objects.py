@@ -23,7 +23,7 @@ class Reach:
         self._objects: dict[ObjectKind | None, set[Multihash]] = {}
 
     def has(self, layout: DatasetLayout, kind: ObjectKind | None, name: Multihash) -> bool:
-        """Whether a reference leads to an object.
+        """Return whether a reference leads to an object.
 
         Args:
             layout: the dataset.
@@ -62,7 +62,7 @@ def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
 def _walk(
     layout: DatasetLayout, tips: frozenset[Multihash], known: set[Multihash]
 ) -> tuple[dict[ObjectKind | None, set[Multihash]], set[Multihash]]:
-    """What some blocks and those before them have that is not known; and the known blocks where that begins."""
+    """Return what some blocks and those before them have that is not known; and the known blocks where that begins."""
     found: dict[ObjectKind | None, set[Multihash]] = {None: set()}
     met: set[Multihash] = set()
     for tip in tips:

@@ -76,7 +76,7 @@ class AccessToken:
     expires_at: Timestamp | None = None
 
     def is_over(self, now: Timestamp) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return self.expires_at is not None and self.expires_at <= now
 
 
@@ -123,7 +123,7 @@ class Tokens:
         return sorted((token for _, token in self._all()), key=lambda token: token.name)
 
     def find(self, text: str) -> AccessToken | None:
-        """What is known of a token, None if there is no such token, or it is over."""
+        """Return what is known of a token, None if there is no such token, or it is over."""
         if not text.startswith(PREFIX):
             return None
         path = self._path(text)

@@ -33,7 +33,7 @@ class Visibility(Enum):
 
 
 def visibility_of(folder: Path) -> Visibility:
-    """Who may read the dataset in a folder.
+    """Return who may read the dataset in a folder.
 
     Raises:
         IntegrityError: the file says neither.

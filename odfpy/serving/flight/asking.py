@@ -33,7 +33,7 @@ class Asking:
         return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
 
     def question(self, text: str) -> QueryTicket:
-        """What he asks.
+        """Return what he asks.
 
         Raises:
             QueryTooLong, QueryTooDeep: the text is not to be read.

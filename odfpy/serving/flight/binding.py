@@ -43,7 +43,7 @@ def _next(reader: Any) -> pa.RecordBatch | None:
 
 
 def check_types(schema: pa.Schema) -> None:
-    """See that parameters are plain values: a few bytes of lists, or of what stands for something else, are many rows.
+    """Check that parameters are plain values: a few bytes of lists could stand for many rows.
 
     Raises:
         FlightSqlError: one is not.

@@ -120,7 +120,7 @@ def told() -> Iterator[None]:
 
 
 def as_flight(error: BaseException) -> Exception:
-    """What the client is told of an error; what is no fault of his is also logged, and told without particulars."""
+    """Return the client's view of an error; what is not their fault is logged, and told without particulars."""
     status, text = fl.FlightInternalError, "The server could not do that; its log says why"
     if isinstance(error, OdfError):
         found = next((one for kind, one in _STATUSES if isinstance(error, kind)), status)
@@ -145,7 +145,7 @@ def _sentence(error: OdfError) -> str:
 
 
 def as_arrow(make: Callable[[], Any], what: str) -> Any:
-    """What pyarrow makes of a client's bytes.
+    """Return what pyarrow makes of a client's bytes.
 
     Raises:
         WrongMessage: it can make nothing of them.

@@ -62,17 +62,17 @@ class Frame:
 
     @property
     def ends_stream(self) -> bool:
-        """Whether its sender says no more in this stream."""
+        """True if its sender says no more in this stream."""
         return self.type in (_DATA, _HEADERS) and bool(self.flags & _END_STREAM)
 
     @property
     def begins_call(self) -> bool:
-        """Whether its sender begins to say something."""
+        """True if its sender begins to say something."""
         return self.type == _HEADERS
 
     @property
     def resets(self) -> bool:
-        """Whether nobody says more in this stream."""
+        """True if nobody says more in this stream."""
         return self.type == _RST_STREAM
 
 
@@ -165,7 +165,7 @@ class Call:
 
 
 def payload_of(frame: Frame, piece: memoryview) -> memoryview:
-    """What a piece of a DATA frame says, without padding.
+    """Return what a piece of a DATA frame says, without padding.
 
     Raises:
         Violation: there is more padding than frame.
@@ -184,7 +184,7 @@ def payload_of(frame: Frame, piece: memoryview) -> memoryview:
 
 
 def check_message(message: bytes) -> None:
-    """See that a message holds no compressed batch: a few bytes of it are as much memory as its sender likes.
+    """Check that a message holds no compressed batch: a few bytes of it are as much memory as its sender likes.
 
     Arrow reads messages with batches in a way of its own, which does not look at the types of fields. So nothing passes
     that may be read in two ways, nor fields that no message of a client has.

@@ -33,7 +33,7 @@ class Like:
         self._pieces = _split(pattern)
 
     def fits(self, name: str) -> bool:
-        """Whether a name is like the pattern; takes no more steps than both lengths multiplied."""
+        """Return whether a name is like the pattern; takes no more steps than both lengths multiplied."""
         first, *others = self._pieces
         if not others:
             return len(name) == len(first) and _is_at(first, name, 0)

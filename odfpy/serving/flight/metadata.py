@@ -51,7 +51,7 @@ _SCHEMAS: Final = {
 
 
 def is_metadata(command: Any) -> bool:
-    """Whether a command asks for such things."""
+    """Return whether a command asks for such things."""
     return name_of(command) in _SCHEMAS or name_of(command) in _WHOLE
 
 
@@ -155,10 +155,10 @@ def _is_here(command: Any, catalog: str, pattern: str) -> bool:
 
 
 def _is_in(command: Any, field: str, name: str) -> bool:
-    """Whether a command wants things of that name, or of any."""
+    """Return whether a command wants things of that name, or of any."""
     return not command.HasField(field) or getattr(command, field) == name
 
 
 def _fits(command: Any, field: str, name: str) -> bool:
-    """Whether a name is like the pattern of a command."""
+    """Return whether a name is like the pattern of a command."""
     return not command.HasField(field) or Like(getattr(command, field)).fits(name)

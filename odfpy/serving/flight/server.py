@@ -112,7 +112,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @property
     def port(self) -> int:
-        """Where clients reach it."""
+        """Return where clients reach it."""
         return self._guard.port
 
     def shutdown(self) -> None:
@@ -211,7 +211,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @_guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
-        """What `do_action` takes."""
+        """Return what `do_action` takes."""
         del context
         return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
 
@@ -303,7 +303,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         return Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
 
     def _planned(self, asking: Asking, command: Any) -> PlannedStatement:
-        """How the question in a command is answered."""
+        """Return how the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
                 _refuse_transaction(command)

@@ -126,7 +126,7 @@ class Sessions:
         return self._clock() - session.used > _IDLE_SECONDS
 
     def who(self, header: str) -> FlightSession:
-        """Who shows that header.
+        """Return who shows that header.
 
         Raises:
             Unauthenticated: it is worth nothing here, or not any more.
@@ -178,7 +178,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
     @property
     def session(self) -> FlightSession:
-        """Who calls.
+        """Return who calls.
 
         Raises:
             FlightUnauthenticatedError: his token is worth nothing.
@@ -189,7 +189,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
 
     @property
     def is_known(self) -> bool:
-        """Whether it is somebody at all."""
+        """True if it is somebody at all."""
         return isinstance(self._found, FlightSession)
 
     def sending_headers(self) -> dict[str, str]:
@@ -240,7 +240,7 @@ def _first(headers: dict[str, list[Any]], name: str) -> str | None:
 
 
 def _user_and_password(text: str) -> tuple[str, str]:
-    """What a header of the kind Basic says; some clients leave out the padding of base64."""
+    """Return what a header of the kind Basic says; some clients leave out the padding of base64."""
     try:
         decoded = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True).decode()
     except (binascii.Error, ValueError) as error:

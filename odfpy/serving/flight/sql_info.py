@@ -119,7 +119,7 @@ _CONVERSIONS: Final[Mapping[int, Mapping[int, Sequence[int]]]] = {
 
 
 def sql_info(wanted: set[int], dialect: str) -> pa.Table:
-    """What the server can do.
+    """Return what the server can do.
 
     Args:
         wanted: numbers; all if there are none.

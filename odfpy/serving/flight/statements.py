@@ -63,7 +63,7 @@ class PlannedStatement:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are, -1 if nobody knows."""
+        """Return how many rows there are, -1 if nobody knows."""
         return -1 if self.parts is None else sum(rows for _, rows in self.parts)
 
     def tickets(self) -> list[Ticket]:

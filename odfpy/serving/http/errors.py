@@ -82,7 +82,7 @@ def _allowed(connection: HTTPConnection) -> list[str]:
 
 
 def _refuse(connection: HTTPConnection, error: Exception) -> Response:
-    """What is wrong with a request, without what was in it: that may be a secret, or no text at all."""
+    """Return what is wrong with a request, without what was in it: that may be a secret, or no text at all."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
     problems = [{key: problem[key] for key in ("type", "loc", "msg")} for problem in error.errors()]
     message = "; ".join(_in_words(connection, problem) for problem in error.errors())

@@ -106,6 +106,6 @@ class _Body:
 
 
 def _is_streamed(path: str) -> bool:
-    """Whether it is that of an object at a signed URL, or of data to ingest."""
+    """Return whether it is that of an object at a signed URL, or of data to ingest."""
     before, _, last = path.rpartition("/")
     return before.rpartition("/")[2] in KINDS or last == INGEST

@@ -90,6 +90,6 @@ def _codec(accepted: str) -> str | None:
 
 
 def limits_of(connection: HTTPConnection) -> ResponseLimits:
-    """How much an answer of this server may be."""
+    """Return how much an answer of this server may be."""
     settings = connection.app.state.settings
     return ResponseLimits(settings.max_rows, settings.max_answer)

@@ -22,7 +22,7 @@ class Tls:
 
 
 def check_certificate(tls: Tls) -> None:
-    """See that certificate and key are of use.
+    """Check that certificate and key are of use.
 
     Raises:
         UsageError: one of the files cannot be read.

@@ -42,7 +42,7 @@ class _Due:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which webhook it is."""
+        """Return which webhook it is."""
         return str(self.webhooks.dataset.folder), self.webhook.url
 
     def again(self) -> _Due | None:

@@ -159,7 +159,7 @@ def metadata(
     schemaFormat: AnySchemaFormat = SchemaFormat.ARROW_JSON,  # noqa: N803
     as_of: AsOfBlock = None,
 ) -> Response:
-    """What the metadata chain says of the dataset."""
+    """Return what the metadata chain says of the dataset."""
     parts = _parts(include)
     seen = _as_of(request, dataset, as_of)
     state = seen.state

@@ -115,7 +115,7 @@ def metrics(request: Request) -> Response:
 
 @server.get("/token", responses={401: {"description": "The token is none, or not any more."}})
 def token(caller: AnyCaller) -> TokenInfo:
-    """What the token of the request is good for."""
+    """Return what the token of the request is good for."""
     if caller.token is None:
         raise unauthorized("There is no access token in the request")
     end = caller.token.expires_at

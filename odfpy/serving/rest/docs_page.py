@@ -58,7 +58,7 @@ async def page() -> Response:
 
 @router.get("/docs/start.js")
 async def start() -> Response:
-    """What it begins with."""
+    """Return what it begins with."""
     return Response(_START, media_type="text/javascript", headers=_FOR_A_DAY)
 
 

@@ -196,7 +196,7 @@ def _told(request: Request, ingested: Ingested, was_before: bool) -> Response:
 
 
 def _format(content_type: str) -> str | None:
-    """How what comes is read; None for as the source says."""
+    """Return how what comes is read; None for as the source says."""
     message = Message()
     message["Content-Type"] = content_type
     kind = content_type.partition(";")[0].strip().lower()
@@ -264,7 +264,7 @@ def _write(file: BinaryIO, digest: Any, piece: bytes) -> None:
 
 
 def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
-    """What is packed in a file, and its hash: the same data may be packed otherwise next time. Bombs are refused."""
+    """Return what is packed in a file, and its hash: packing may differ each time. Bombs are refused."""
     import pyarrow as pa
 
     most = min(most, max(_LEAST_ROOM, _MOST_PACKED * path.stat().st_size))

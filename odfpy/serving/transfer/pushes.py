@@ -49,13 +49,13 @@ class SignedUrls:
     place: int
 
     def to_get(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Where an object can be had."""
+        """Return where an object can be had."""
         expires = _soon()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("GET", self.place, dataset_id, kind, name, file.size, expires))
 
     def to_put(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Where an object can be put."""
+        """Return where an object can be put."""
         expires = _soon()
         kind, name = file.object_type, file.physical_hash
         return self._url(Grant("PUT", self.place, dataset_id, kind, name, file.size, expires))
@@ -71,7 +71,7 @@ def _soon() -> int:
 
 
 def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) -> Path:
-    """Where a new dataset grows; a push that was cut goes on there."""
+    """Return where a new dataset grows; a push that was cut goes on there."""
     return storage.cache / "incoming" / str(Multihash.of(f"push {alias} {dataset_id}".lower().encode()))
 
 
@@ -108,7 +108,7 @@ class ServedTarget:
         return dataset.layout if self._reference is None else dataset.layout.on(self._reference)
 
     def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Where a new dataset grows until it is whole.
+        """Return where a new dataset grows until it is whole.
 
         Raises:
             Refusal: the workspace has it under another name.
@@ -119,7 +119,7 @@ class ServedTarget:
         return DatasetLayout.local(folder)
 
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Where an object is to be put."""
+        """Return where an object is to be put."""
         return self._urls.to_put(dataset_id, file)
 
     @contextmanager

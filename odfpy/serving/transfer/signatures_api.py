@@ -135,7 +135,7 @@ def move_reference(
 
 
 def _require_going_on(name: ReferenceName, layout: DatasetLayout, known: Multihash, target: Multihash) -> None:
-    """See that a branch goes on from where it is, and that no tag moves."""
+    """Make sure that a branch goes on from where it is, and that no tag moves."""
     if known == target:
         return
     if name.kind is ReferenceKind.TAG:

@@ -68,13 +68,13 @@ class _Pieces(FileResponse):
 
 @router.get("/refs/head.sig", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
 def head_signatures(dataset: Readable) -> Response:
-    """Who has moved the head."""
+    """Return who has moved the head."""
     return _side_file(dataset, HEAD_PATH)
 
 
 @router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
 def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
-    """Who has made a block."""
+    """Return who has made a block."""
     name = _name(hash)
     if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, name):
         raise HTTPException(404, "There is no such block")
@@ -195,6 +195,6 @@ def _name(text: str) -> Multihash:
 
 
 def _has(request: Request, name: Multihash) -> bool:
-    """Whether the client says that it has it (RFC 9110, If-None-Match)."""
+    """Return whether the client says that it has it (RFC 9110, If-None-Match)."""
     known = request.headers.get("If-None-Match", "")
     return any(tag.strip().removeprefix("W/") in ("*", f'"{name}"') for tag in known.split(","))

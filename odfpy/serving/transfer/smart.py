@@ -267,7 +267,7 @@ def _granted(
     expires: Annotated[int, Query(description="Seconds since 1970 until which the URL is good.")],
     signature: Annotated[str, Query(max_length=200, description="Of all that, by the server.")],
 ) -> Grant:
-    """What the URL allows."""
+    """Return what the URL allows."""
     method: Literal["GET", "PUT"] = "PUT" if request.method == "PUT" else "GET"
     try:
         name, dataset_id = Multihash.parse(hash), DatasetId.parse(dataset)

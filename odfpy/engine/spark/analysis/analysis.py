@@ -32,7 +32,7 @@ class Look(Protocol[Looked_co]):
     """Finds something out about an analyzed step."""
 
     def __call__(self, step: Step, *, is_last: bool) -> Looked_co:
-        """What has been found out."""
+        """Return what has been found out."""
         ...
 
 

@@ -253,7 +253,7 @@ class _Flow:
 
 
 def leaves_open(parent: Node | None) -> bool:
-    """Whether what an expression makes of an array depends on its order; None is no expression."""
+    """Return whether what an expression makes of an array depends on its order; None is no expression."""
     if parent is None:
         return True
     name = expression_name(parent)
@@ -261,7 +261,7 @@ def leaves_open(parent: Node | None) -> bool:
 
 
 def _stays_open(expression: Node, choice: Choice, values: Sequence[_Chosen | None]) -> bool:
-    """Whether the value of an expression is again one of several, of which each is as good as the others."""
+    """Return whether the value of an expression is again one of several, of which each is as good as the others."""
     name = expression_name(expression)
     if name in _EITHER:
         # The conditions are the first argument, or every other one.
@@ -277,7 +277,7 @@ def _stays_open(expression: Node, choice: Choice, values: Sequence[_Chosen | Non
 
 
 def _is_lower_case(expression: Node) -> bool:
-    """Whether an expression takes away what the collation UTF8_LCASE does not see."""
+    """Return whether an expression takes away what the collation UTF8_LCASE does not see."""
     return expression_name(expression) in ("Lower", "Upper") and str(expression.dataType().sql()) == _LCASE
 
 
@@ -290,5 +290,5 @@ def _is_collated(expression: Node) -> bool:
 
 
 def _id(column: Node) -> int:
-    """What identifies a column within a plan."""
+    """Return what identifies a column within a plan."""
     return int(column.exprId().id())

@@ -58,7 +58,7 @@ def ordered_window(catalyst: Catalyst, node: Node) -> Node:
 
 
 def _order_of(build: Builder, window: Node) -> tuple[bool, bool]:
-    """Whether a function counts rows, and whether it depends on the order of the rows in its frame."""
+    """Return whether a function counts rows, and whether it depends on the order of the rows in its frame."""
     function, frame = window.windowFunction(), window.windowSpec().frameSpecification()
     name = expression_name(function)
     if name in PEERS:

@@ -66,7 +66,7 @@ def _plans(plan: Node) -> Iterator[Node]:
 
 
 def _values(plan: Node) -> list[Node]:
-    """What a table of constants is made of."""
+    """Return what a table of constants is made of."""
     match operator_name(plan):
         case "analysis.UnresolvedInlineTable":
             return [value for row in items(plan.rows()) for value in items(row)]
@@ -80,5 +80,5 @@ def _argument(value: Node) -> Node:
 
 
 def _is_plain(value: Node) -> bool:
-    """Whether a value stands in the query as it is; times may be words as `now`."""
+    """Return whether a value stands in the query as it is; times may be words as `now`."""
     return expression_name(value) == "Literal" and value.dataType().typeName() not in _TIMES

@@ -77,7 +77,7 @@ def check_rows(plan: Node, source: SourceText) -> None:
 
 
 def place(node: Node, source: SourceText) -> str:
-    """Where a node stands in the text, as the end of a message."""
+    """Return where a node stands in the text, as the end of a message."""
     found = text_range(node)
     return source.whole() if found is None else source.at(*found)
 
@@ -87,7 +87,7 @@ def _reads_clock(node: Node, source: SourceText) -> NondeterministicQuery:
 
 
 def _is_clock_literal(literal: Node, source: SourceText) -> bool:
-    """Whether a time was written as TIMESTAMP'now' or the like: Spark's parser replaces the word by the time.
+    """Return whether a time was written as TIMESTAMP'now' or the like: Spark's parser replaces the word by the time.
 
     Whatever does not begin with a digit is such a word. (Other literals stand for the defaults of a function.)
     """
@@ -98,6 +98,6 @@ def _is_clock_literal(literal: Node, source: SourceText) -> bool:
 
 
 def text_of(node: Node, source: SourceText) -> str:
-    """What is written of a node, in one line."""
+    """Return what is written of a node, in one line."""
     found = text_range(node)
     return str(node.prettyName()) if found is None else " ".join(source.text[slice(*found)].split())

@@ -25,12 +25,12 @@ _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
 
 
 def event_time_origins(delta: Delta, column: Node) -> list[ColumnOrigin]:
-    """Where the event time of the result comes from."""
+    """Return where the event time of the result comes from."""
     return origins(delta.plan, column)
 
 
 def watermark_passes(catalyst: Catalyst, found: Sequence[ColumnOrigin], delta: Delta, tables: Sequence[Table]) -> bool:
-    """Whether the watermark of the inputs says anything about the result."""
+    """Return whether the watermark of the inputs says anything about the result."""
     return bool(found) and all(_is_monotone(catalyst, origin, delta, tables) for origin in found)
 
 

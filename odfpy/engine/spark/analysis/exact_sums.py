@@ -48,7 +48,7 @@ class Summand:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a DOUBLE."""
+        """True if it is a DOUBLE."""
         return self.num_pieces == _FLOAT_PIECES
 
     @property
@@ -128,7 +128,7 @@ class Summand:
 
 
 def can_be_exact(build: Builder, call: Node) -> bool:
-    """Whether a call of an aggregate function is a sum or mean of a kind that is known here."""
+    """Return whether a call of an aggregate function is a sum or mean of a kind that is known here."""
     function = build.replacement(call.aggregateFunction())
     if expression_name(function) not in {"aggregate.Sum", "aggregate.Average"} or call.isDistinct():
         return False

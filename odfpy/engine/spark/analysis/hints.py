@@ -42,7 +42,7 @@ _POLICIES: Final = f"There are: {_KINDS}, each for all inputs, or for those that
 
 
 def late_policy(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str]) -> LatePolicy:
-    """What the hints of a transform say of late rows.
+    """Return what the hints of a transform say of late rows.
 
     Args:
         catalyst: a session.

@@ -68,7 +68,7 @@ class _Beside:
         return self._catalyst.project(columns(self._join), plan)
 
     def _is_of_one_row(self, query: Node) -> bool:
-        """Whether a query reads nothing but the row beside it."""
+        """Return whether a query reads nothing but the row beside it."""
         name = operator_name(query)
         if name == "OneRowRelation":
             return True
@@ -104,7 +104,7 @@ class _Beside:
 
 
 def _is_left(query: Node) -> bool:
-    """Whether there is at least one row in any case, or a generator right above the row beside it gives them all.
+    """Return whether there is always at least one row, or a generator right above gives all rows beside it.
 
     Of a row for which it gives none, LEFT JOIN shows NULL: so columns may only be passed on from there.
     """

@@ -82,14 +82,14 @@ def _at(arguments: list[Node], position: int | None) -> Node | None:
 
 
 def _is_schema(node: Node, *, is_sample: bool) -> bool:
-    """Whether a schema, or the sample that one is made of, stands in the query."""
+    """Return whether a schema, or the sample that one is made of, stands in the query."""
     if parsed_name(node) == "Literal":
         return is_sample or not _names_classes(str(node.value()))
     return not is_sample and call_name(node) in _MAKE_SCHEMAS
 
 
 def _names_classes(schema: str) -> bool:
-    """Whether a schema in JSON has types that classes of Java make, which would be loaded."""
+    """Return whether a schema in JSON has types that classes of Java make, which would be loaded."""
     if "{" not in schema:
         return False
     found: list[Any] = []
@@ -117,7 +117,7 @@ def _unfit_map(options: Node, known: Iterable[str]) -> Unfit | None:
 
 
 def call_name(node: Node) -> str | None:
-    """What function a parsed expression calls, in small letters; None when it calls none of Spark's own by a name."""
+    """Return the function that a parsed expression calls, in small letters; None for none of Spark's own."""
     match parsed_name(node):
         case "analysis.UnresolvedFunction":
             return function_name(items(node.nameParts()))

@@ -35,17 +35,17 @@ _SAFE_PRECISION: Final = 28
 
 
 def may_hide(data_type: Node) -> bool:
-    """Whether two values of a type may be equal to a sort and yet differ, as 0.0 and -0.0, or two cases of a letter."""
+    """Return whether values of a type may sort as equal and yet differ, as 0.0 and -0.0, or cases of a letter."""
     return _NOT_THE_SAME.search(data_type.sql()) is not None
 
 
 def is_sortable(expression: Node) -> bool:
-    """Whether values of an expression, of the type of an array too, have an order."""
+    """Return whether values of an expression, of the type of an array too, have an order."""
     return not any(word in str(expression.dataType().sql()) for word in _WITHOUT_ORDER)
 
 
 def depends_on_order(function: Node) -> bool:
-    """Whether an aggregate function may give another result, or an error, when its rows come in another order.
+    """Return whether an aggregate function may give another result, or an error, when its rows come in another order.
 
     Sums of floating point numbers are rounded at every step, and others may overflow on their way.
 
@@ -59,7 +59,7 @@ def depends_on_order(function: Node) -> bool:
 
 
 def adds_up(function: Node) -> bool:
-    """Whether an aggregate function computes step by step, so that the order of its rows matters."""
+    """Return whether an aggregate function computes step by step, so that the order of its rows matters."""
     name = _name_of(function)
     if name in {"Sum", "Average"}:
         return not _is_exact(children(function)[0].dataType(), mean=name == "Average")
@@ -67,7 +67,7 @@ def adds_up(function: Node) -> bool:
 
 
 def takes_values(function: Node) -> bool:
-    """Whether an aggregate function gives back values of its arguments, of which equal ones should be the same."""
+    """Return whether an aggregate gives back values of its arguments, of which equal ones should be the same."""
     return _name_of(function) in _BY_VALUE | _COLLECTED
 
 
@@ -76,7 +76,7 @@ def _name_of(function: Node) -> str:
 
 
 def _is_exact(data_type: Node, *, mean: bool) -> bool:
-    """Whether sums are exact and cannot overflow. Those of a mean of integers are DOUBLE."""
+    """Return whether sums are exact and cannot overflow. Those of a mean of integers are DOUBLE."""
     name = data_type.typeName()
     if name.startswith("decimal"):
         return bool(data_type.precision() <= _SAFE_PRECISION)

@@ -101,7 +101,7 @@ class PartialAggregate:
 
     @cached_property
     def group_columns(self) -> list[Node]:
-        """What stands for the values of GROUP BY in expressions that are put over partial results."""
+        """Return what stands for the values of GROUP BY in expressions that are put over partial results."""
         return [self._column(value, name) for value, name in zip(self.groupings, self.keys, strict=True)]
 
     def over_groups(self, expression: Node) -> Node:
@@ -324,7 +324,7 @@ class PartialAggregate:
 
 
 def call_id(call: Node) -> str:
-    """What identifies a call of an aggregate function."""
+    """Return what identifies a call of an aggregate function."""
     return str(call.resultId().toString())
 
 
@@ -358,7 +358,7 @@ def columns_with(
 
 
 def is_call(expression: Node) -> bool:
-    """Whether an expression is a call of an aggregate function."""
+    """Return whether an expression is a call of an aggregate function."""
     return expression_name(expression) == "aggregate.AggregateExpression"
 
 
@@ -367,7 +367,7 @@ def _kind(function: Node) -> str:
 
 
 def _can_be_merged(build: Builder, call: Node) -> bool:
-    """Whether the result of a call for a group follows from its results for parts of the group."""
+    """Return whether the result of a call for a group follows from its results for parts of the group."""
     function = build.replacement(call.aggregateFunction())
     if call.isDistinct() or adds_up(function):
         return False
@@ -375,7 +375,7 @@ def _can_be_merged(build: Builder, call: Node) -> bool:
 
 
 def _has_no_state(value: Node) -> bool:
-    """Whether values of a type cannot be put away, or equal ones may be of different letters."""
+    """Return whether values of a type cannot be put away, or equal ones may be of different letters."""
     text = str(value.dataType().sql())
     return any(word in text for word in ("INTERVAL", "COLLATE")) or not (
         can_be_stored(value) and can_be_compared(value)

@@ -56,7 +56,7 @@ def without_assigned(
 
 
 def _is_assigned(delta: Delta, at: int, tables: Sequence[Table]) -> bool:
-    """Whether a column of the result is the offset or the system time of an input, whichever way it comes about."""
+    """Return whether a column of the result is the offset or the system time of an input, however it is made."""
     for origin in origins(delta.plan, columns(delta.plan)[at]):
         if origin.branch is None or not origin.is_unchanged:
             return False
@@ -67,7 +67,7 @@ def _is_assigned(delta: Delta, at: int, tables: Sequence[Table]) -> bool:
 
 
 def _is_of_star(plan: Node, at: int, source: SourceText) -> bool:
-    """Whether the outermost SELECT has a column by `*` (or there is none, as in `TABLE a`)."""
+    """Return whether the outermost SELECT has a column by `*` (or there is none, as in `TABLE a`)."""
     match operator_name(plan):
         case "Project":
             column = items(plan.projectList())[at]

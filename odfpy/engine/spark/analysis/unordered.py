@@ -70,7 +70,7 @@ def over_window(window: Node) -> Unordered | None:
 
 
 def is_settled(function: Node) -> bool:
-    """Whether a function of the order of rows says itself which of them come first, as far as that matters."""
+    """Return whether a function of the order of rows says itself which of them come first, as far as that matters."""
     name = expression_name(function)
     if name == "aggregate.Mode":
         return bool(function.reverseOpt().isDefined())
@@ -83,7 +83,7 @@ def is_settled(function: Node) -> bool:
 
 
 def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
-    """Whether a function takes the value of one row, which is the same in all rows of the group.
+    """Return whether a function takes the value of one row, which is the same in all rows of the group.
 
     Where equal values may differ, as 0.0 and -0.0 do, it is not.
     """
@@ -104,7 +104,7 @@ def _is_made_of(value: Node, known: Sequence[Node]) -> bool:
 
 
 def _tells(value: Node, keys: Sequence[Node]) -> bool:
-    """Whether rows that are equal in some keys have the same value."""
+    """Return whether rows that are equal in some keys have the same value."""
     exact = [key for key in keys if not may_hide(key.dataType())]
     if any(key.semanticEquals(value) for key in exact):
         return True
@@ -114,12 +114,12 @@ def _tells(value: Node, keys: Sequence[Node]) -> bool:
 
 
 def _parts_of(order: Node) -> list[Node]:
-    """What is compared: the fields of a struct that is made on the spot, else the value itself."""
+    """Return what is compared: the fields of a struct that is made on the spot, else the value itself."""
     return items(order.valExprs()) if expression_name(order) == "CreateNamedStruct" else [order]
 
 
 def has_plain_order(sort: Node) -> bool:
-    """Whether `array_sort` compares the values themselves, and not by a function of the query."""
+    """Return whether `array_sort` compares the values themselves, and not by a function of the query."""
     default = sort.function().toString()
     plain = (
         "lambdafunction(if ((isnull(lambda left) AND isnull(lambda right))) 0 else if (isnull(lambda left)) 1 "

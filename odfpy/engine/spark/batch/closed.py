@@ -79,7 +79,7 @@ class ClosedPlan:
     form: RowForm = RowForm.TOGETHER
 
     def time_at(self, position: int) -> ColumnTimes | None:
-        """What is known of the column at a position."""
+        """Return what is known of the column at a position."""
         return self.times.get(column_id(self.columns[position]))
 
 
@@ -104,7 +104,7 @@ class ClosedPlanner:
 
     @cached_property
     def uses(self) -> Uses:
-        """What the query does with columns."""
+        """Return what the query does with columns."""
         return Uses(self._plan)
 
     def part(self, plan: Node) -> ClosedPlan:
@@ -234,7 +234,7 @@ class ClosedPlanner:
         return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
 
     def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
-        """What is known of columns that an operator passes on."""
+        """Return what is known of columns that an operator passes on."""
         ids = {column_id(column) for column in columns(plan)}
         return {key: known for key, known in child.times.items() if key in ids}
 
@@ -333,7 +333,7 @@ class ClosedPlanner:
 
 
 def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
-    """What is known of columns that have the rows of several parts."""
+    """Return what is known of columns that have the rows of several parts."""
     found = {}
     for at, column in enumerate(columns(plan)):
         known = [one for part in parts if (one := part.time_at(at)) is not None and not one.windows]
@@ -343,7 +343,7 @@ def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTi
 
 
 def _looks_back(call: Node) -> bool:
-    """Whether a window function looks at no later row than the one that it is for."""
+    """Return whether a window function looks at no later row than the one that it is for."""
     function = call.windowFunction()
     name = expression_name(function)
     if name == "Lag":

@@ -30,7 +30,7 @@ def parts_of(condition: Node) -> Iterator[Node]:
 
 
 def not_after(condition: Node) -> list[NotAfter]:
-    """What a condition says of which of two expressions is not the greater one."""
+    """Return what a condition says of which of two expressions is not the greater one."""
     match expression_name(condition):
         case "LessThan" | "LessThanOrEqual":
             return [NotAfter(*children(condition))]
@@ -56,11 +56,11 @@ def compared_by_between(condition: Node) -> tuple[Node, Node, Node]:
 
 
 def reads_only(expression: Node, columns: Iterable[Node]) -> bool:
-    """Whether an expression reads some columns, and no others than given ones."""
+    """Return whether an expression reads some columns, and no others than given ones."""
     read = {column_id(one) for one in columns_read(expression)}
     return bool(read) and read <= {column_id(one) for one in columns}
 
 
 def has_query(expression: Node) -> bool:
-    """Whether there is a query inside of an expression."""
+    """Return whether there is a query inside of an expression."""
     return any(name in QUERIES for name, _ in subtree(expression))

@@ -114,7 +114,7 @@ def _interval(walk: ClosedPlanner, said: Sequence[Node], left: ClosedPlan, right
 
 
 def _bound(walk: ClosedPlanner, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
-    """What it says of two times that the one, with a duration, is not after the other, with a duration."""
+    """Return what it says of two times that the one, with a duration, is not after the other, with a duration."""
     pair = columns_read(order.smaller), columns_read(order.greater)
     if any(len(read) != 1 for read in pair):
         return None

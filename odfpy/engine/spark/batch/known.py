@@ -44,7 +44,7 @@ class ColumnTimes:
 
     @classmethod
     def since(cls, start: int | None) -> ColumnTimes:
-        """Where rows to come have this time or a later one."""
+        """Return where rows to come have this time or a later one."""
         return cls(None if start is None else start - MILLISECOND, start)
 
     def later(self, micros: int) -> ColumnTimes:
@@ -103,7 +103,7 @@ class TableTimes:
 
 
 def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
-    """What holds for a column that has the times of several."""
+    """Return what holds for a column that has the times of several."""
     found = list(known)
     passed, complete = [one.passed for one in found], [one.complete for one in found]
     return ColumnTimes(_least(passed), _least(complete))
@@ -117,7 +117,7 @@ def _least(times: list[int | None]) -> int | None:
 
 
 def is_window(column: Node) -> bool:
-    """Whether a column is a window of time, as Spark marks them."""
+    """Return whether a column is a window of time, as Spark marks them."""
     return _has_mark(column, *_MARKS)
 
 

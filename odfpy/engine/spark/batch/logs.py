@@ -75,7 +75,7 @@ class Logs:
         self._plans[name] = plan
 
     def log(self, name: str) -> DataFrame:
-        """What has been named as a changelog: columns `c0`, `c1`..., the marks, and the branch."""
+        """Return what has been named as a changelog: columns `c0`, `c1`..., the marks, and the branch."""
         plan = self._plans[name]
         data = columns(plan)
         carried = _Carrying(self._catalyst).carry(plan)

@@ -40,7 +40,7 @@ class Nearness:
 
 
 def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
-    """Whether two values are the same but for the last digits of fractions, also inside of lists and structs."""
+    """Return whether two values are the same but for the last digits of fractions, also inside of lists and structs."""
     if isinstance(one, float) and isinstance(other, float):
         same_kind = math.isnan(one) and math.isnan(other)
         return same_kind or math.isclose(one, other, rel_tol=relative, abs_tol=absolute)
@@ -53,7 +53,7 @@ def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
 
 
 def has_fractions(kind: pa.DataType) -> bool:
-    """Whether there are binary fractions in values of a type."""
+    """Return whether there are binary fractions in values of a type."""
     return pa.types.is_floating(kind) or any(has_fractions(kind.field(at).type) for at in range(kind.num_fields))
 
 

@@ -100,5 +100,5 @@ class BatchAnswer:
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs."""
+        """True if nothing differs."""
         return not (self.missing or self.extra or self.differing)

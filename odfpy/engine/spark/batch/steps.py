@@ -98,7 +98,7 @@ class Steps:
         return found
 
     def taken_back(self) -> dict[str, int]:
-        """How many rows inputs take back without having them, by alias, of those that do."""
+        """Return how many rows inputs take back without having them, by alias, of those that do."""
         found = {name: num_taken_back(state) for name, state in self._states.items() if state is not None}
         return {name: count for name, count in found.items() if count}
 
@@ -183,7 +183,7 @@ def _with_empty_columns(rows: DataFrame, log: Log) -> tuple[DataFrame, list[Fiel
 
 
 def _is_row_by_row(plan: Node) -> bool:
-    """Whether an analyzed query looks at one row at a time."""
+    """Return whether an analyzed query looks at one row at a time."""
     return all(found.name in ROW_OPERATORS and found.subquery is None for found in operators(plan))
 
 

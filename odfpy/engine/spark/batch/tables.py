@@ -61,7 +61,7 @@ class Log:
 
     @property
     def only_grew(self) -> bool:
-        """Whether the files tell that nothing was ever taken back."""
+        """True if the files tell that nothing was ever taken back."""
         column, wanted = self.table.vocab.operation_type_column, int(OperationType.APPEND)
         return all(found == (wanted, wanted) for path in self.table.data_paths for found in bounds_of(path, column))
 
@@ -105,7 +105,7 @@ def _ranges(table: Table) -> list[tuple[int, int, int]]:
 
 
 def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
-    """What a changelog amounts to: columns `c0`, `c1`... and a weight, which is never 0. Fractions are in one form."""
+    """Return the state that a changelog stands for: columns `c0`, `c1`... and a weight, never 0; floats in one form."""
     from pyspark.sql import functions
 
     names = [f"c{at}" for at in range(len(log.names))]
@@ -137,7 +137,7 @@ def repeated(state: DataFrame, sign: int = 1) -> DataFrame:
 
 
 def num_taken_back(state: DataFrame) -> int:
-    """How many rows were taken back without being there."""
+    """Return how many rows were taken back without being there."""
     from pyspark.sql import functions
 
     ((count,),) = state.where(f"{WEIGHT} < 0").agg(functions.sum(-functions.col(WEIGHT))).collect()
@@ -168,7 +168,7 @@ def seen_as(catalyst: Catalyst, rows: Node, fields: Sequence[Field], marks: Sequ
 
 
 def sort_key(rows: DataFrame, name: str) -> Column:
-    """What rows are sorted by for a column; maps, which have no order, as text."""
+    """Return what rows are sorted by for a column; maps, which have no order, as text."""
     from pyspark.sql import functions
 
     column = _column(name)

@@ -48,7 +48,7 @@ def _is_in(column: Node, order: Sequence[Node]) -> bool:
 
 
 def _counts_rows(over: Node) -> bool:
-    """Whether it matters for a function which of two equal rows is first."""
+    """Return whether it matters for a function which of two equal rows is first."""
     name, frame = expression_name(over.windowFunction()), over.windowSpec().frameSpecification()
     if name in _OF_PEERS:
         return False

@@ -102,12 +102,12 @@ class Uses:
 
 
 def joins_below(node: Node) -> bool:
-    """Whether a node is a WHERE right above an inner join: what it says of both sides is a condition of the join."""
+    """Return whether a node is a WHERE right above an inner join, so that it is a condition of the join."""
     return operator_name(node) == "Filter" and is_inner(node.child())
 
 
 def is_inner(node: Node) -> bool:
-    """Whether a node is an inner join."""
+    """Return whether a node is an inner join."""
     return operator_name(node) == "Join" and str(node.joinType().toString()) in ("Inner", "Cross")
 
 

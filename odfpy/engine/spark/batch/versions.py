@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def is_gain(self) -> bool:
-        """Whether it adds a row."""
+        """True if it adds a row."""
         return self.op.weight > 0
 
 
@@ -95,7 +95,7 @@ def _correction(entries: Sequence[Entry], at: int) -> Entry | None:
 
 
 def _when_it_went(entry: Entry, later: Sequence[Entry]) -> int | None:
-    """When the last version of a key ends that has gone; None if the key comes back before that."""
+    """Return when the last version of a key ends that has gone; None if the key comes back before that."""
     again = [other.time for other in later if other.is_gain]
     if entry.known is None or (again and min(again) <= entry.known):
         return None

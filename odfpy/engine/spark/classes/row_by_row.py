@@ -95,7 +95,7 @@ class _Carrier:
                 raise InternalError(f"{other} is no operator of a query row by row")
 
     def _fanned(self, plan: Node) -> _Carried:
-        """What is below an operator that makes several rows of one."""
+        """Return what is below an operator that makes several rows of one."""
         below = self.carry(plan.child())
         for branch in below.branches:
             self.branches[branch] = replace(self.branches[branch], fans_out=True)
@@ -145,7 +145,7 @@ class _Carrier:
 
 
 def _is_constant(plan: Node) -> bool:
-    """Whether a plan reads no input."""
+    """Return whether a plan reads no input."""
     made = items(plan.projectList()) if operator_name(plan) == "Project" else []
     return all(one.name() != "__odf_input" for one in made) and all(map(_is_constant, children(plan)))
 

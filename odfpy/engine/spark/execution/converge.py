@@ -187,7 +187,7 @@ def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def _is_unique(rows: DataFrame, key: list[str] | None) -> bool:
-    """Whether rows with weights are known by a key; only then one row takes the place of another."""
+    """Return whether rows with weights are known by a key; only then one row takes the place of another."""
     from pyspark.sql import functions
 
     if key is None:

@@ -108,7 +108,7 @@ def _passed_key(ready: PreparedTransform, final: Mapping[int, str]) -> tuple[str
 
 
 def _may_keep_half(operator: Node, table: Table) -> bool:
-    """Whether a filter looks at more of a row than its data, so that it may keep a row and not its retraction."""
+    """Return whether a filter looks at more than the data of a row: it may keep a row and not its retraction."""
     if operator_name(operator) != "Filter":
         return False
     below, vocab = operator.child(), table.vocab
@@ -133,7 +133,7 @@ def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis
 
 
 def in_words(times: DerivedWatermark, names: Sequence[str]) -> str:
-    """What a watermark follows from.
+    """Return what a watermark follows from.
 
     Args:
         times: the watermark.
@@ -157,7 +157,7 @@ def in_words(times: DerivedWatermark, names: Sequence[str]) -> str:
 
 
 def _compared(times: DerivedWatermark) -> Iterator[DerivedWatermark]:
-    """What a watermark is the least of; the least of others' least is that of all of them."""
+    """Yield what a watermark is the least of; the least of others' least is that of all of them."""
     for bound in times.parts if isinstance(times, LeastOf) else (times,):
         yield from _compared(bound) if isinstance(bound, LeastOf) else (bound,)
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponse:
-    """What the queries of a transform are, without running them."""
+    """Return what the queries of a transform are, without running them."""
     return answered(lambda: _analyze(spark, request))
 
 

@@ -219,7 +219,7 @@ def _in_one_task(looked: _Looked) -> Iterator[pa.RecordBatch]:
 
 
 def _is_ordered(plan: Node) -> bool:
-    """Whether a query ends with an ORDER BY."""
+    """Return whether a query ends with an ORDER BY."""
     name = operator_name(plan)
     if name == "WithCTE":
         return _is_ordered(plan.plan())

@@ -75,7 +75,7 @@ class Stateful:
 
 
 def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> bool:
-    """Whether a transform has been prepared before, over inputs of the same schemas."""
+    """Return whether a transform has been prepared before, over inputs of the same schemas."""
     return _key_of(catalyst, transform, vocab, tables) in _KNOWN
 
 
@@ -236,7 +236,7 @@ def run_blocks(
 
 
 def _made(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentStream:
-    """What changes in a fragment."""
+    """Return what changes in a fragment."""
     source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
@@ -248,7 +248,7 @@ def _made(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentS
 
 
 def _count(source: TransformRequestInput) -> int:
-    """How many rows of an input a request has."""
+    """Return how many rows of an input a request has."""
     last = source.offset_interval.end if source.offset_interval else source.prev_offset
     first = 0 if source.history_paths is not None or source.prev_offset is None else source.prev_offset + 1
     return 0 if last is None else last + 1 - first

@@ -54,5 +54,5 @@ class _NoRows:
         return Groups(stateful_input.groups.with_group_columns(made), by_value)
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:
-        """Whether all rows of a log that there ever were are known to be appended, which will not stay so."""
+        """Return whether all rows of a log that there ever were are known to be appended, which will not stay so."""
         return stateful_input.log is None

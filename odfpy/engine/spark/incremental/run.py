@@ -45,7 +45,7 @@ class FragmentRun:
         self.rows = StatefulRows(pull, fragment)
 
     def changes(self) -> DataFrame:
-        """What the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
+        """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
         if self._only_settles():
             return difference(
                 None, self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
@@ -93,7 +93,7 @@ class FragmentRun:
         return found
 
     def _only_settles(self) -> bool:
-        """Whether nothing of before can change, so that what settles now is all there is to emit."""
+        """Return whether nothing of before can change, so that what settles now is all there is to emit."""
         stateful_inputs = self.fragment.info.stateful_inputs
         if not stateful_inputs or self.pull.is_first:
             return self.pull.is_first  # constants come once
@@ -258,7 +258,7 @@ class _InputsAt:
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:
-        """Whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows of a log that there ever were are known to be appended."""
         return self.run.rows.only_grew(stateful_input)
 
     def rows(self, stateful_input: StatefulInput) -> Node:

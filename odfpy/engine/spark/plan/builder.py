@@ -160,7 +160,7 @@ class Builder:
         )
 
     def replacement(self, function: Node) -> Node:
-        """What Spark runs in place of a function, which may be itself."""
+        """Return what Spark runs in place of a function, which may be itself."""
         replaceable = self._class("java.lang.Class").forName(_EXPRESSIONS + "RuntimeReplaceable")
         while replaceable.isInstance(function):
             function = function.replacement()

@@ -128,7 +128,7 @@ class Catalyst:
         self.dataframe(plan).createOrReplaceTempView(SPARK.name(name))
 
     def has_queries(self, plan: Node) -> bool:
-        """Whether there is a query inside of an expression."""
+        """Return whether there is a query inside of an expression."""
         pattern = self._class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
         return bool(plan.containsPattern(pattern))
 
@@ -143,7 +143,7 @@ class Catalyst:
         return plan
 
     def depends_on_clock(self, plan: Node) -> bool:
-        """Whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
+        """Return whether Spark's own rules would put the time of day into the plan, as for `timestamp > 'now'`."""
         plain = self._rule("ReplaceExpressions").apply(plan)
         rules = (self._rule("ComputeCurrentTime"), self._rule("SpecialDatetimeValues"))
         return not all(rule.apply(plain).fastEquals(plain) for rule in rules)
@@ -275,7 +275,7 @@ def items(sequence: Node) -> list[Node]:
 
 
 def children(node: Node) -> list[Node]:
-    """What a plan or an expression is made of."""
+    """Return what a plan or an expression is made of."""
     return items(node.children())
 
 
@@ -297,7 +297,7 @@ def column_id(column: Node) -> int:
 
 
 def same_column(left: Node, right: Node) -> bool:
-    """Whether two attributes are one column."""
+    """Return whether two attributes are one column."""
     return bool(left.exprId().equals(right.exprId()))
 
 
@@ -320,7 +320,7 @@ def type_of(expression: Node) -> DataType:
 
 
 def text_range(node: Node) -> tuple[int, int] | None:
-    """Where a plan or expression stands in the text it came from: first character and the one after the last."""
+    """Return where a plan or expression stands in the text it came from: first character and the one after the last."""
     origin = node.origin()
     start, stop = origin.startIndex(), origin.stopIndex()
     return (start.get(), stop.get() + 1) if start.isDefined() and stop.isDefined() else None

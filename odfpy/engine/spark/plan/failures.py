@@ -106,7 +106,7 @@ def spark_errors(sources: Sequence[SourceText]) -> Iterator[None]:
 
 
 def cause_of(error: Exception) -> str:
-    """What went wrong, in one line: of an error of Java its own first line."""
+    """Return what went wrong, in one line: of an error of Java its own first line."""
     return str(getattr(error, "java_exception", error)).strip().partition("\n")[0]
 
 
@@ -149,14 +149,14 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
 
 
 def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
-    """Whether an error speaks of columns that the engine has named, and no query."""
+    """Return whether an error speaks of columns that the engine has named, and no query."""
     if any("*" in source.text for source in sources):
         return "__odf_" in sentence  # which may be of an input
     return any(not any(name in source.text for source in sources) for name in _OURS.findall(sentence))
 
 
 def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str) -> str:
-    """What was perhaps meant by a column, a function or a keyword that there is not, before another hint."""
+    """Return what was perhaps meant by a column, a function or a keyword that there is not, before another hint."""
     named = cause.getMessageParameters()
     if condition.startswith("PARSE"):
         line, column = _line_of(cause)
@@ -234,7 +234,7 @@ def _message(exception: Any) -> str:
 
 
 def _place(exception: Any, sources: Sequence[SourceText]) -> str:
-    """Where in the text, if Spark knows: by the quoted fragment, else by line and column."""
+    """Return where in the text, if Spark knows: by the quoted fragment, else by line and column."""
     contexts = list(exception.getQueryContext()) if hasattr(exception, "getQueryContext") else []
     for context in contexts:
         if str(context.contextType()) != "SQL":
@@ -250,7 +250,7 @@ def _place(exception: Any, sources: Sequence[SourceText]) -> str:
 
 
 def _place_of_words(exception: Any, sources: Sequence[SourceText]) -> str:
-    """Where the function or the expression stands that Spark names without its place."""
+    """Return where the function or the expression stands that Spark names without its place."""
     named = exception.getMessageParameters() if hasattr(exception, "getMessageParameters") else {}
     if function := named.get("functionName"):
         return _first_in_text([rf"\b{re.escape(str(function))}(?=\s*\()"], sources)

@@ -175,10 +175,10 @@ def why_not_deterministic(expression: str) -> str | None:
 
 
 def what_instead(reason: str) -> str:
-    """What to write instead of an expression that may not be used for a reason of `why_not_deterministic`."""
+    """Return what to write instead of an expression that may not be used for a reason of `why_not_deterministic`."""
     return _INSTEAD[reason]
 
 
 def is_unsafe(reason: str | None) -> bool:
-    """Whether what may not be used for this reason may not even be used in an ad hoc query."""
+    """Return whether what may not be used for this reason may not even be used in an ad hoc query."""
     return reason in _UNSAFE

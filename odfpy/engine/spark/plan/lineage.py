@@ -47,7 +47,7 @@ class ColumnOrigin:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the values are those of the input column."""
+        """True if the values are those of the input column."""
         return self.column is not None and not self.steps
 
 

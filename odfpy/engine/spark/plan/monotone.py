@@ -31,7 +31,7 @@ _SAMPLES: Final = (-62_135_596_800_000_000, 0, 253_402_300_799_999_000)
 
 
 def never_decreases(catalyst: Catalyst, expression: Node, known: Container[str] | None = None) -> bool:
-    """Whether an expression is a time that never decreases when the one time that it reads grows.
+    """Return whether an expression is a time that never decreases when the one time that it reads grows.
 
     Args:
         catalyst: the session.
@@ -50,7 +50,7 @@ def never_decreases(catalyst: Catalyst, expression: Node, known: Container[str] 
 
 
 def never_exceeds(expression: Node) -> bool:
-    """Whether an expression that never decreases is at most the time that it reads: the time itself, or cut off."""
+    """Return whether a never decreasing expression is at most the time that it reads: the time itself, or cut off."""
     name = expression_name(expression)
     if name == "AttributeReference":
         return True
@@ -77,7 +77,7 @@ def _reading(expression: Node) -> list[Node]:
 
 
 def _keeps_order(catalyst: Catalyst, expression: Node, known: Container[str]) -> bool:
-    """Whether an expression and all inside of it that reads the time are times in a form that keeps their order."""
+    """Return whether an expression and all in it that reads the time are times in a form that keeps their order."""
     name = expression_name(expression)
     if name not in known or not is_time(expression) or not NEVER_DECREASING[name](catalyst, expression):
         return False
@@ -121,7 +121,7 @@ _CUT_OFF: Final = frozenset(("Cast", "ParseToDate", "TruncDate", "TruncTimestamp
 
 
 def _shifts(catalyst: Catalyst, expression: Node) -> bool:
-    """Whether all times become later by the same; of dates nothing is known."""
+    """Return whether all times become later by the same; of dates nothing is known."""
     name, time = expression_name(expression), expression.dataType().typeName()
     match name:
         case "AttributeReference":
@@ -146,7 +146,7 @@ def _shifts(catalyst: Catalyst, expression: Node) -> bool:
 
 
 def _at_midnight(catalyst: Catalyst, time: Node) -> bool:
-    """Whether all values of a time are dates, or times at midnight."""
+    """Return whether all values of a time are dates, or times at midnight."""
     if time.dataType().typeName() == "date":
         return True
     below = children(time)
@@ -173,7 +173,7 @@ def _is_of_days(catalyst: Catalyst, interval: Node) -> bool:
 
 
 def _has_months(catalyst: Catalyst, interval: Node) -> bool:
-    """Whether an interval has months, or may have some."""
+    """Return whether an interval has months, or may have some."""
     if interval.dataType().typeName() != "interval":
         return False  # days and times of day
     found = _constant_interval(catalyst, interval)

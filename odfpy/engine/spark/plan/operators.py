@@ -131,7 +131,7 @@ def with_subqueries(plan: Node) -> Iterator[Operator]:
 
 
 def obstacle(operator: Operator) -> Obstacle | None:
-    """What makes an operator more than a step row by row, or None when nothing does."""
+    """Return what makes an operator more than a step row by row, or None when nothing does."""
     name, node = operator.name, operator.node
     if name in ROW_OPERATORS:
         return Obstacle(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
@@ -161,17 +161,17 @@ def sort_of_result(plan: Node) -> Node | None:
 
 
 def is_query(expression: str) -> bool:
-    """Whether an expression is a query of its own, by its name. IN (SELECT ...) has one inside."""
+    """Return whether an expression is a query of its own, by its name. IN (SELECT ...) has one inside."""
     return expression in _NESTED
 
 
 def is_subquery(expression: str) -> bool:
-    """Whether an expression is a query of its own, which is looked at as such."""
+    """Return whether an expression is a query of its own, which is looked at as such."""
     return expression in _SUBQUERIES
 
 
 def _is_event_time_window(aggregate: Node) -> bool:
-    """Whether rows are grouped by `window` or `session_window`, which Spark marks in the metadata of their column."""
+    """Return whether rows are grouped by `window` or `session_window`; Spark marks it in the column's metadata."""
     marks = ("spark.timeWindow", "spark.sessionWindow")
     inside = [column for child in children(aggregate) for column in columns(child)]
     return any(column.metadata().contains(mark) for column in inside for mark in marks)

@@ -19,13 +19,13 @@ SESSION_MARK: Final = "spark.sessionWindow"
 
 
 def is_session(column: Node) -> bool:
-    """Whether Spark has marked a column as a window that grows with the rows that fall into it."""
+    """Return whether Spark has marked a column as a window that grows with the rows that fall into it."""
     is_named = expression_name(column) in ("Alias", "AttributeReference")
     return is_named and bool(column.metadata().contains(SESSION_MARK))
 
 
 def makes_sessions(plan: Node) -> bool:
-    """Whether an operator is an aggregate in which rows become sessions."""
+    """Return whether an operator is an aggregate in which rows become sessions."""
     return operator_name(plan) == "Aggregate" and any(map(is_session, items(plan.groupingExpressions())))
 
 

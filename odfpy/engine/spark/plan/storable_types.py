@@ -22,7 +22,7 @@ _INSTEAD = (
 
 
 def can_be_grouped(expression: Node) -> bool:
-    """Whether Spark makes groups by such a value; of a VARIANT it says itself that it does not."""
+    """Return whether Spark makes groups by such a value; of a VARIANT it says itself that it does not."""
     from pyspark.sql import types
 
     return not _has(type_of(expression), lambda inner: isinstance(inner, (types.GeographyType, types.GeometryType)))
@@ -43,7 +43,7 @@ def unsortable_beside_text(groupings: Sequence[Node]) -> Node | None:
 
 
 def can_be_compared(expression: Node) -> bool:
-    """Whether rows with such a value can be told apart and counted."""
+    """Return whether rows with such a value can be told apart and counted."""
     from pyspark.sql import types
 
     odd = (types.VariantType, types.CalendarIntervalType)
@@ -51,17 +51,17 @@ def can_be_compared(expression: Node) -> bool:
 
 
 def can_be_stored(expression: Node) -> bool:
-    """Whether files of rows can have such a column, and give it back as it was."""
+    """Return whether files of rows can have such a column, and give it back as it was."""
     return not _has(type_of(expression), _has_no_file)
 
 
 def can_be_key(expression: Node) -> bool:
-    """Whether rows can be looked up by such a value."""
+    """Return whether rows can be looked up by such a value."""
     return can_be_stored(expression) and not has_map(type_of(expression))
 
 
 def has_map(data_type: DataType) -> bool:
-    """Whether a type is a MAP, or one is inside of it: these have no order, and Spark joins by none."""
+    """Return whether a type is a MAP, or one is inside of it: these have no order, and Spark joins by none."""
     from pyspark.sql.types import MapType
 
     return _has(data_type, lambda inner: isinstance(inner, MapType))
@@ -99,7 +99,7 @@ def _has_no_file(data_type: DataType) -> bool:
 
 
 def _has(data_type: DataType, test: Callable[[DataType], bool]) -> bool:
-    """Whether a type, or one inside of it, is as said."""
+    """Return whether a type, or one inside of it, is as said."""
     from pyspark.sql import types
 
     if test(data_type):

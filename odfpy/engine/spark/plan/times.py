@@ -147,7 +147,7 @@ def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
 
 
 def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
-    """See that watermarks go forward while those of the sources do.
+    """Check that watermarks go forward while those of the sources do.
 
     Raises:
         InternalError: one goes back.
@@ -158,7 +158,7 @@ def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> 
 
 
 def see_advance(was: int | None, now: int | None) -> None:
-    """See that a watermark that follows from others does not go back, in microseconds.
+    """Check that a watermark that follows from others does not go back, in microseconds.
 
     It would take back what has been closed, and let rows come behind it that are not late: no result is better than a
     wrong one.

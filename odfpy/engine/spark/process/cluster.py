@@ -137,7 +137,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """What a file of Spark properties sets.
+    """Return what a file of Spark properties sets.
 
     Raises:
         EngineUnavailable: it cannot be read, or sets what is not for it to set.

@@ -49,7 +49,7 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
 
 
 def _looked(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, list[Seen]]:
-    """How things are here, and at every executor; one that comes while the others are asked is asked as well."""
+    """Return how things are here, and at every executor; one that comes while the others are asked is asked as well."""
     from pyspark import cloudpickle
 
     from odfpy.engine.spark.process import executor_view
@@ -70,7 +70,7 @@ def _looked(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, 
 
 
 def _python_error(error: Exception, python: str) -> EngineUnavailable:
-    """What it means when not even the simplest function runs."""
+    """Return what it means when not even the simplest function runs."""
     text = str(error)
     if "Cannot run program" in text:
         return EngineUnavailable(
@@ -96,7 +96,7 @@ def _line(text: str, words: str) -> str:
 
 
 def check_packages(here: Seen, there: Iterable[Seen]) -> None:
-    """See that executors have the packages that the engine has.
+    """Check that executors have the packages that the engine has.
 
     Args:
         here: what `look_around` gives in the engine's process.
@@ -118,7 +118,7 @@ def check_packages(here: Seen, there: Iterable[Seen]) -> None:
 
 
 def check_folder(scratch: Path, there: Iterable[Seen], names: set[str]) -> None:
-    """See that executors have the folder that the engine has.
+    """Check that executors have the folder that the engine has.
 
     Args:
         scratch: the folder in which they were to look.
@@ -142,7 +142,7 @@ def check_folder(scratch: Path, there: Iterable[Seen], names: set[str]) -> None:
 
 
 def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
-    """See that Java at the executors is the one that versions of the engine name, and reads files that we write."""
+    """Check that executors have the Java that engine versions name, and that it reads files that we write."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

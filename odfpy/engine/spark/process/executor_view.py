@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def look_around(folder: str | None, token: str) -> dict[str, str | None]:
-    """How things are where this runs.
+    """Return how things are where this runs.
 
     Args:
         folder: the scratch folder of the engine, with a file `token` in it; None if it is not to be looked at.

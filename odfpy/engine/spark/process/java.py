@@ -83,7 +83,7 @@ def _runtime_at(home: Path, source: str) -> JavaRuntime:
 
 
 def _stated_version(home: Path) -> str | None:
-    """What the file `release` says, which every Java since 7 has."""
+    """Return what the file `release` says, which every Java since 7 has."""
     try:
         match = _RELEASE.search((home / "release").read_text("utf-8", "replace"))
     except OSError:

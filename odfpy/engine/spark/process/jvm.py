@@ -165,7 +165,7 @@ class Jvm:
         )
 
     def death(self, wait_seconds: float = 0) -> str | None:
-        """How it ended, or None while it runs; the end may be waited for."""
+        """Return how it ended, or None while it runs; the end may be waited for."""
         try:
             code = self.process.wait(wait_seconds)
         except subprocess.TimeoutExpired:

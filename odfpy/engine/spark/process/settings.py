@@ -124,7 +124,7 @@ def settings_digest() -> str:
 
 
 def engine_version(spark_version: str, java_version: str) -> str:
-    """What results depend on besides query and inputs, as recorded with every transform.
+    """Return what results depend on besides query and inputs, as recorded with every transform.
 
     Args:
         spark_version: for example `4.3.0`.

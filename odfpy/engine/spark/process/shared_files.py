@@ -23,7 +23,7 @@ _BY_CONTENT: Final = re.compile(r"f[0-9a-f]{64,}")
 
 
 def on_cluster(spark: SparkSession) -> bool:
-    """Whether tasks run elsewhere."""
+    """Return whether tasks run elsewhere."""
     return not str(spark.sparkContext.master).startswith("local")
 
 
@@ -39,7 +39,7 @@ def read_parquet(spark: SparkSession, schema: StructType, paths: Iterable[str]) 
 
 
 def for_executors(spark: SparkSession, paths: Iterable[str]) -> list[str]:
-    """What executors call the files of this machine.
+    """Return what executors call the files of this machine.
 
     Raises:
         Py4JJavaError: the storage does not take one.

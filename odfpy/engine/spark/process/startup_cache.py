@@ -67,7 +67,7 @@ class StartupCache:
 
     @property
     def log(self) -> Path:
-        """What the training printed."""
+        """Return what the training printed."""
         return self.path.with_suffix(".log")
 
     # --- Use ---
@@ -89,7 +89,7 @@ class StartupCache:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is none, there is space for one, and no attempt failed lately."""
+        """True if there is none, there is space for one, and no attempt failed lately."""
         try:
             if self.path.exists() or time.time() - self._failed.stat().st_mtime < _RETRY_SECONDS:
                 return False

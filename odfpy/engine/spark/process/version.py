@@ -26,7 +26,7 @@ def installed_spark_version() -> str:
 
 
 def installed_engine_version(java: JavaRuntime | None = None) -> str:
-    """What the engine would record with a transform: our engine, Spark, Java, pinned settings.
+    """Return what the engine would record with a transform: our engine, Spark, Java, pinned settings.
 
     Raises:
         EngineUnavailable: PySpark or a fitting Java is missing.

@@ -97,7 +97,7 @@ class _Plan:
                         return
 
     def _reads(self, plan: Node) -> int:
-        """How many sources a plan reads, each as often as it is read."""
+        """Return how many sources a plan reads, each as often as it is read."""
         match operator_name(plan):
             case "Project" if _marker(items(plan.projectList())) is not None:
                 return 1
@@ -135,12 +135,12 @@ class _Plan:
 
 
 def _marker(made: Sequence[Node]) -> Node | None:
-    """What says which source the columns of a projection are those of; None if they are of none."""
+    """Return what says which source the columns of a projection are those of; None if they are of none."""
     return next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
 
 
 def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:
-    """From which columns of the inputs the columns of a transform's result come."""
+    """Return from which columns of the inputs the columns of a transform's result come."""
     plans = [step.step.plan for step in (ready.steps if isinstance(ready, PreparedTransform) else ready.steps.steps)]
     origins = _Origins(ready, plans)
     by_rows = isinstance(ready, PreparedTransform)

@@ -46,13 +46,13 @@ def narrowed(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> 
 
 
 def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[RowKey]:
-    """What tells the rows of a batch of a result apart."""
+    """Return what tells the rows of a batch of a result apart."""
     names = [f"c{at}" for at in range(1 + max(form.sources))]
     return list(keys_of(final_columns(in_one_form(batch.select(names)), form)))
 
 
 def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | None:
-    """What rows with some values in a column have in common; None where that is not looked at."""
+    """Return what rows with some values in a column have in common; None where that is not looked at."""
     from pyspark.sql import functions
     from pyspark.sql.types import BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType
 

@@ -12,7 +12,7 @@ _OTHERS: Final = ROW_OPERATORS | {"Expand"}
 
 
 def only_adds(then: TransformAt) -> bool:
-    """Whether a row that is made of rows that were all there earlier was made of just these then.
+    """Return whether a row that is made of rows that were all there earlier was made of just these then.
 
     So it is where nothing is taken back, and a query row by row is grouped once. A group that has no newer rows was the
     same, and was given out as soon as it is now, since what it waits for is among the values that it is grouped by.

@@ -64,7 +64,7 @@ class Identifiers:
 
 
 def is_leaf(plan: Node) -> bool:
-    """Whether a plan is one of those that `leaf` makes: below it identifiers are known, above they are not."""
+    """Return whether a plan is one of those that `leaf` makes: below it identifiers are known, above they are not."""
     found = plan.children()
     return bool(found.size() == 1 and any(column.name() == IDS for column in columns(found.apply(0))))
 

@@ -105,14 +105,14 @@ class TransformAt:
         return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:
-        """Whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows of a log that there ever were are known to be appended."""
         return all(rows is None or rows.only_appends for rows in map(self._rows_of, sources_read(stateful_input.plan)))
 
     # --- Inputs ---
 
     @property
     def only_appended(self) -> bool:
-        """Whether nothing in the inputs has ever been taken back."""
+        """True if nothing in the inputs has ever been taken back."""
         return all(rows is None or rows.only_appends for rows in self._known.values())
 
     @cached_property
@@ -150,7 +150,7 @@ class TransformAt:
         return self._net(stateful_input.columns, delta, self.only_grew(stateful_input))
 
     def _net(self, wanted: Sequence[Node], delta: Delta, only_appends: bool) -> Node:
-        """What entries amount to: of rows that are the same, those that came last are there."""
+        """Return what entries amount to: of rows that are the same, those that came last are there."""
         from pyspark.sql import functions
 
         catalyst, column = self.catalyst, functions.col

@@ -35,7 +35,7 @@ _BRANCH: Final = "__odf_branch"
 
 
 def trace(spark: SparkSession, request: TraceRequest) -> TraceResponse:
-    """Which rows of the inputs some rows of an output are made of."""
+    """Return which rows of the inputs some rows of an output are made of."""
     return answered(partial(_trace, spark, request))
 
 

@@ -67,7 +67,7 @@ class Effort:
 
 
 def is_gathered(spark: SparkSession) -> bool:
-    """Whether the rows of a fragment are few, and in one partition from the beginning."""
+    """Return whether the rows of a fragment are few, and in one partition from the beginning."""
     return spark.conf.get(_GATHERED, "false") == "true"
 
 

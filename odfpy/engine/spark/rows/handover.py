@@ -60,7 +60,7 @@ def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[
 
 
 def _is_same_in_spark(arrow: pa.DataType) -> bool:
-    """Whether a column of that type comes back as it was, computed or not.
+    """Return whether a column of that type comes back as it was, computed or not.
 
     Timestamps do, since they are cut to milliseconds when they are stored anyway; floating point numbers do not, since
     those that are computed are given one form.

@@ -175,7 +175,7 @@ def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
 
 
 def lies_readable(path: str, schema: pa.Schema) -> bool:
-    """Whether Spark reads a slice as one with the columns of a schema, without a copy."""
+    """Return whether Spark reads a slice as one with the columns of a schema, without a copy."""
     return _reads_all_as(_columns_of(path), schema)
 
 

@@ -87,7 +87,7 @@ def _messages(frame: DataFrame) -> RDD[Any]:
 
 
 def _received(answers: Iterator[Any], path: Path) -> Any:
-    """What a task says at its end; pieces of the file that come before are put together here."""
+    """Return what a task says at its end; pieces of the file that come before are put together here."""
     answer: Any = None
     try:
         for answer in answers:

@@ -197,7 +197,7 @@ class _Client:
         return cast("IO[bytes]", self._process.stdout)
 
     def is_running(self) -> bool:
-        """Whether it has begun, and not ended yet."""
+        """Return whether it has begun, and not ended yet."""
         if self._is_begun:
             self._is_started.wait(_PATIENCE)
         return self._process is not None and self._process.poll() is None

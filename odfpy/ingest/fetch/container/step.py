@@ -54,7 +54,7 @@ class _Batch:
 
 
 def fetch_container(step: FetchContainer, context: FetchContext) -> Iterator[FetchedFile]:
-    """What the image prints, in as many batches as it likes; each run begins when the batch before it is committed.
+    """Yield what the image prints, in batches; each run begins when the batch before it is committed.
 
     Raises:
         FetchError: there is no container engine, or the image cannot be pulled, fails or breaks the rules above.
@@ -209,7 +209,7 @@ class _Left:
             os.close(file)
 
     def text(self, name: str, content: bytes) -> str:
-        """What a state file holds; a line break at its end, as `echo` writes it, is no part of the state."""
+        """Return what a state file holds; a line break at its end, as `echo` writes it, is no part of the state."""
         try:
             text = content.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:

@@ -57,7 +57,7 @@ class LogFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no log can be wanted."""
+        """True if no log can be wanted."""
         return frozenset() in (self.addresses, *self.topics)
 
     def query(self, first: int, last: int) -> dict[str, Any]:

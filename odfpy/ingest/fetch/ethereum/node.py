@@ -75,7 +75,7 @@ class EthereumNode:
         self._client.close()
 
     def chain_id(self) -> int:
-        """Which chain it is on."""
+        """Return which chain it is on."""
         return self._integer(self._ask("eth_chainId"), "the chain id")
 
     def block(self, which: int | str) -> Block:

@@ -57,7 +57,7 @@ class Subscription:
 
     @property
     def shown(self) -> str:
-        """What to call the broker in messages."""
+        """Return what to call the broker in messages."""
         return f"the MQTT broker {self.host}:{self.port}"
 
 

@@ -138,7 +138,7 @@ def _inferred(table: DbfTable) -> pa.Schema:
 
 
 def _check(table: DbfTable, wanted: pa.Schema) -> None:
-    """See that each column that is wanted is one, and readable."""
+    """Make sure that each column that is wanted is one, and readable."""
     counts = Counter(field.name for field in table.fields)
     for field in wanted:
         if field.name not in counts and field.name != GEOMETRY and not field.nullable:

@@ -169,7 +169,7 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         raise self._error(at, "the document has no `features`", _COLLECTION_HINT)
 
     def after(self, at: int, keys: list[str]) -> None:
-        """See that the collection is closed, from the position after its features on, and has its type."""
+        """Make sure that the collection is closed, from the position after its features on, and has its type."""
         self._end(self._rest_of_object(at, lambda key, start: self._member(key, start, keys)))
         if "type" not in keys:
             raise self._error(at, "the document has no `type`", _COLLECTION_HINT)

@@ -60,7 +60,7 @@ class Shapes:
         self._offsets = self._walk() if index is None else self._indexed(index)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._offsets)
 
     def texts(self, numbers: Sequence[int]) -> Iterator[str | None]:

@@ -52,7 +52,7 @@ class _Grouping:
 
 
 def aggregate(planner: Planner, plan: Node) -> PlanInfo:
-    """What is known of an aggregate.
+    """Return what is known of an aggregate.
 
     Raises:
         UnsupportedQuery: Spark has no groups by a type.
@@ -77,7 +77,7 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def distinct(planner: Planner, plan: Node) -> PlanInfo:
-    """What is known of DISTINCT: a group for each row."""
+    """Return what is known of DISTINCT: a group for each row."""
     child = planner.info_of(plan.child())
     as_groups = planner.catalyst.aggregate(child.columns, child.columns, plan.child())
     groups = _groups(planner, as_groups)
@@ -125,7 +125,7 @@ def _windowed(
 
 
 def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
-    """How groups are remembered by partial results; None where only all of their rows give the result."""
+    """Return how groups are remembered by partial results; None where only all of their rows give the result."""
     found = partial_aggregate(Builder(planner.catalyst), plan)
     return found if found.can_be_kept else None
 

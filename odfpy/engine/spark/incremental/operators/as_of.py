@@ -86,7 +86,7 @@ class _Bounds:
 def as_of_join(
     planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo, conjuncts: Sequence[Node]
 ) -> PlanInfo | None:
-    """What is known of a join with a temporal table, None when it is none."""
+    """Return what is known of a join with a temporal table, None when it is none."""
     sides = ((left, right, _OF_FACTS_ON_THE_LEFT), (right, left, _OF_FACTS_ON_THE_RIGHT))
     for facts, versions, of_facts in sides:
         if not versions.validity or versions.free is None:
@@ -137,7 +137,7 @@ class _AsOf:
         return [] if end is None else [CompletenessRule(end, self._past, inclusive=True)]
 
     def joined(self) -> PlanInfo:
-        """What is known of it, if rows of facts are all that it has."""
+        """Return what is known of it, if rows of facts are all that it has."""
         planner, bounds, inputs_at, limit = self.planner, self.bounds, self.bounds.inputs_at, self._limit
         given = CompletenessRule(inputs_at.value, limit, inclusive=True)
         keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
@@ -159,7 +159,7 @@ class _AsOf:
         )
 
     def joined_with_unused(self) -> PlanInfo:
-        """What is known of it, if it tells which versions no fact looks up."""
+        """Return what is known of it, if it tells which versions no fact looks up."""
         planner, (ended,) = self.planner, self._ended
         given = CompletenessRule(self.bounds.inputs_at.value, self._limit, inclusive=True)
         mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
@@ -285,7 +285,7 @@ def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versio
 
 
 def _shows(planner: Planner, end: int, compared: Sequence[tuple[Node, Node, bool, bool]]) -> bool:
-    """Whether a query makes more of the end of versions than to compare it here."""
+    """Return whether a query makes more of the end of versions than to compare it here."""
     here = sum(1 for column, _, _, _ in compared if column_id(column) == end)
     return end in planner.used.used or planner.used.compared.get(end, 0) != here
 

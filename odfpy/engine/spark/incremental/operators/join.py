@@ -52,7 +52,7 @@ class _Interval:
 
 
 def join(planner: Planner, plan: Node) -> PlanInfo:
-    """What is known of a join."""
+    """Return what is known of a join."""
     left, right = (planner.info_of(child) for child in children(plan))
     kind = _kind_of(plan)
     beside = _beside_constants(planner, plan, kind, left, right)
@@ -79,7 +79,7 @@ def _kind_of(plan: Node) -> str:
 
 
 def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
-    """What is known of a join of rows with constants, which looks at one row at a time; None when it looks at more."""
+    """Return the plan of a join of rows with constants, which looks at one row at a time; None if it does not."""
     stays = left if kind in _LEFT_ONLY else None
     if left.free is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
         sides, times = [left.free, right.built(None)], left.times
@@ -140,7 +140,7 @@ class _Sides:
         return self._walk.stateful_input(side, keys, [complete_when] if complete_when else [], forget=forget, late=late)
 
     def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
-        """When rows on the left are needed no more; and when new ones may have partners that are forgotten."""
+        """Return when rows on the left are needed no more; and when new ones may have partners that are forgotten."""
         interval, times = self._interval, self._left_times
         if interval is None or times is None:
             return [], []
@@ -160,7 +160,7 @@ class _Sides:
         return [forget] if forget else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
 
     def _due_left(self) -> CompletenessRule | None:
-        """When a row on the left has no partner to expect any more."""
+        """Return when a row on the left has no partner to expect any more."""
         interval, times = self._interval, self._right_times
         if interval is None or interval.greatest is None or times is None:
             return None
@@ -237,7 +237,7 @@ class _Sides:
         return columns(self._plan)
 
     def _times(self) -> dict[int, TimeColumn]:
-        """Which times pass: those that later partners cannot make come again."""
+        """Return which times pass: those that later partners cannot make come again."""
         if self._kind in _LEFT_ONLY and self._interval is None:
             return {}
         interval, left, right = self._interval, self._left_times, self._right_times
@@ -295,7 +295,7 @@ def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
 def _no_sooner(
     forget: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
 ) -> CompletenessRule | None:
-    """When rows may be forgotten that rows of the other side need, to know that they have a partner.
+    """Return when rows may be forgotten that rows of the other side need, to know that they have a partner.
 
     Args:
         forget: when rows can have no more partners.

@@ -93,17 +93,17 @@ class Planner:
         self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> PlanInfo:
-        """What is known of the plan of the step; errors as for `info`."""
+        """Return what is known of the plan of the step; errors as for `info`."""
         self._plan = plan
         return self.info_of(plan)
 
     @cached_property
     def used(self) -> Uses:
-        """What the step does with columns."""
+        """Return what the step does with columns."""
         return uses_of(self._plan)
 
     def info_of(self, plan: Node) -> PlanInfo:
-        """What is known of a plan.
+        """Return what is known of a plan.
 
         Raises:
             UnsupportedQuery: an operator that cannot be processed incrementally, or rows that cannot be known again.
@@ -139,7 +139,7 @@ class Planner:
         raise not_incremental(plan, self.source)
 
     def _place(self, _: Node) -> str:
-        """Where the operator stands that looks at rows together."""
+        """Return where the operator stands that looks at rows together."""
         return place(self._at, self.source)
 
     # --- Gates and fragments ---
@@ -192,7 +192,7 @@ class Planner:
         )
 
     def _reads_block(self, plan: Node) -> bool:
-        """Whether a free part reads the changes of a fragment, of which there is no history at hand."""
+        """Return whether a free part reads the changes of a fragment, of which there is no history at hand."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
     def cut(self, info: PlanInfo) -> PlanInfo:

@@ -152,14 +152,14 @@ def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) ->
 
 
 def _place_of(step: Step, column: Node) -> str:
-    """Where a column of the result of a step is made."""
+    """Return where a column of the result of a step is made."""
     made = (node for operator in step.operators for name, node in operator.expressions if name == "Alias")
     found = next((node for node in made if column_id(node) == column_id(column)), None)
     return step.source.whole() if found is None else place(found, step.source)
 
 
 def _reads_input(info: PlanInfo, known: _Known) -> bool:
-    """Whether a part reads an input, itself or through fragments."""
+    """Return whether a part reads an input, itself or through fragments."""
     plans = [stateful_input.plan for stateful_input in info.stateful_inputs] if info.free is None else [info.free]
     read = {number for plan in plans for number in sources_read(plan)}
     below = (fragment.info for fragment in known.fragments if fragment.source in read)

@@ -168,7 +168,7 @@ def _latest(
 
 
 def trait_of(table: TemporalTable) -> StateRequirement:
-    """What a temporal table keeps, for `odf inspect query`."""
+    """Return what a temporal table keeps, for `odf inspect query`."""
     by = ", ".join(table.primary_key)
     return StateRequirement("temporal table", f"`{table.name}` has versions by {by}", f"all versions of `{table.name}`")
 

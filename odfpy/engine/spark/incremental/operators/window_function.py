@@ -25,7 +25,7 @@ _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
 def window(planner: Planner, plan: Node) -> PlanInfo:
-    """What is known of a window operator: rows of one partition are looked at together."""
+    """Return what is known of a window operator: rows of one partition are looked at together."""
     made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
     if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
@@ -55,7 +55,7 @@ def window(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def _numbers_rows(plan: Node) -> bool:
-    """Whether rows are numbered. Without an order, which is refused in a query, Spark does so for LIMIT in LATERAL."""
+    """Return whether rows are numbered. Spark does so without an order, which is refused, for LIMIT in LATERAL."""
     return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
 
 
@@ -106,7 +106,7 @@ def _final_times(plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
 
 
 def _looks_back(window: Node) -> bool:
-    """Whether a function looks at rows up to the current one (and those that are equal in order) only."""
+    """Return whether a function looks at rows up to the current one (and those that are equal in order) only."""
     function = window.windowFunction()
     match expression_name(function):
         case "RowNumber" | "Rank" | "DenseRank":
@@ -133,7 +133,7 @@ def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[
 
 
 def limit(planner: Planner, plan: Node) -> PlanInfo:
-    """What is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
+    """Return what is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
     below, operators = plan, []
     while operator_name(below) != "Sort":
         if operator_name(below) in (*_LIMITS, "Project"):

@@ -40,7 +40,7 @@ class Uses:
 
 
 def uses_of(plan: Node) -> Uses:
-    """What an analyzed query does with columns."""
+    """Return what an analyzed query does with columns."""
     plans = list(nested_queries(plan))
     nodes = [found.node for one in plans for found in operators(one)]
     definitions = {
@@ -87,7 +87,7 @@ def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
 
 
 def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[int]:
-    """What an operator needs from below, when some of its columns are used."""
+    """Return what an operator needs from below, when some of its columns are used."""
     match operator_name(node):
         case "Join":
             return set()

@@ -44,7 +44,7 @@ def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> l
 
 
 def ordered_pairs(conjunct: Node) -> list[tuple[Node, Node, bool]]:
-    """What a condition says of two expressions: the first is not greater than the second, or (strictly) is less."""
+    """Return which of two expressions a condition says is not greater than the other, or (strictly) is less."""
     name = expression_name(conjunct)
     match name:
         case "GreaterThan" | "GreaterThanOrEqual":

@@ -68,7 +68,7 @@ def unchanged_columns(plan: Node) -> frozenset[int]:
 
 
 def is_window(column: Node) -> bool:
-    """Whether Spark has marked a column as a window of time."""
+    """Return whether Spark has marked a column as a window of time."""
     return is_session(column) or _has_mark(column, WINDOW_MARK)
 
 
@@ -115,7 +115,7 @@ def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
 
 
 def null_of_nulls(values: Values) -> Values:
-    """What of some values is NULL where all columns are NULL, as in rows that an outer join makes."""
+    """Return what of some values is NULL where all columns are NULL, as in rows that an outer join makes."""
     return Values(values.columns, tuple(one for one in values.expressions if _is_null_of_nulls(one)))
 
 

@@ -231,7 +231,7 @@ class InputsAt(Protocol):
         ...
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:
-        """Whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows of a log that there ever were are known to be appended."""
         ...
 
 
@@ -269,12 +269,12 @@ class PlanInfo:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the part reads no source: its rows are the same at all moments."""
+        """True if the part reads no source: its rows are the same at all moments."""
         return self.free is None and not self.stateful_inputs
 
     @property
     def is_product(self) -> bool:
-        """Whether each row is made of one row of every stateful input, so that new rows only add to the result."""
+        """True if each row is made of one row of every stateful input, so that new rows only add to the result."""
         return self.product is not None and self.product is self.build
 
     def over(self, build: Build, **changes: Any) -> PlanInfo:
@@ -307,7 +307,7 @@ class Fragment:
 
 
 def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
-    """What is known of a plan that reads no source. One row without columns is known by none."""
+    """Return what is known of a plan that reads no source. One row without columns is known by none."""
 
     def build(_: InputsAt | None) -> Node:
         return plan
@@ -327,7 +327,7 @@ def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) 
 
 
 def any_of(catalyst: Catalyst, conditions: Sequence[Node]) -> Node:
-    """Whether one of several conditions holds."""
+    """Return whether one of several conditions holds."""
     return reduce(lambda one, other: catalyst.expression("Or", one, other), conditions)
 
 
@@ -352,7 +352,7 @@ def _key_at(key: Key, stateful_input: StatefulInput) -> Node | None:
 
 
 def _is_of_use(key: Key, stateful_inputs: Sequence[StatefulInput]) -> bool:
-    """Whether rows can be looked up by a key; without it, more rows than needed are looked at."""
+    """Return whether rows can be looked up by a key; without it, more rows than needed are looked at."""
     return all(
         can_be_key(found) for stateful_input in stateful_inputs if (found := _key_at(key, stateful_input)) is not None
     )

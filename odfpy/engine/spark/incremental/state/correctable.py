@@ -111,7 +111,7 @@ class Correctable:
 
 
 def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
-    """Whether rows of inputs fall into windows of their event time at a stateful input."""
+    """Return whether rows of inputs fall into windows of their event time at a stateful input."""
     if (
         stateful_input.log is not None
         or not stateful_input.complete_when
@@ -137,7 +137,7 @@ def _sources_of(times: DerivedWatermark) -> frozenset[int]:
 
 
 def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None:
-    """See that there are windows if it is said how long they are correctable.
+    """Check that there are windows if it is said how long they are correctable.
 
     Raises:
         InvalidQuery: there are none.
@@ -152,7 +152,7 @@ def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None
 
 
 def no_windows() -> InvalidQuery:
-    """What is said of a limit without windows."""
+    """Return what is said of a limit without windows."""
     return InvalidQuery(
         "CORRECTABLE says how long windows are correctable, and no step groups rows of an input by a time of theirs",
         hint="Leave it out, or group an input by window(event_time, ...), a session or a date. `LATE(ignored)` is for"

@@ -101,7 +101,7 @@ def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list
 
 
 def sortable(rows: DataFrame, name: str) -> Column:
-    """What a column is sorted by; maps, which have no order, by their entries, also inside of others."""
+    """Return what a column is sorted by; maps, which have no order, by their entries, also inside of others."""
     from pyspark.sql import functions
 
     return _sortable(functions.col(name), rows.schema[name].dataType)

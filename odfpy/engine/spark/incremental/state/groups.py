@@ -78,13 +78,13 @@ class GroupRows:
 
     @cached_property
     def only_appended(self) -> bool:
-        """Whether all rows that there ever were are known to be appended."""
+        """True if all rows that there ever were are known to be appended."""
         new = self.rows.new(self.stateful_input)
         return (new is None or new.only_appends) and self._only_appended_before
 
     @property
     def by_value(self) -> bool:
-        """Whether values are keys."""
+        """True if values are keys."""
         return not (self._groups.is_linear or self.only_appended)
 
     # --- Partial results ---
@@ -148,7 +148,7 @@ class GroupRows:
         return self._written(f"keep-{self._name}", merged)
 
     def keep(self) -> tuple[Path, KeptRows] | None:
-        """What is kept for the next pull, None as long as there have been no rows."""
+        """Return what is kept for the next pull, None as long as there have been no rows."""
         if self.after is None:
             return None
         scratch = self.rows.pull.scratch

@@ -130,7 +130,7 @@ def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], l
 
 
 def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:
-    """What commits say of time: a table of commits, `CLOCK` and `ENDS`; and the greatest event time after all of them.
+    """Return a table of commits with `CLOCK` and `ENDS`, and the greatest event time after all of them.
 
     Args:
         commits: each with the greatest event time that came with it, if any did; all in microseconds.

@@ -67,7 +67,7 @@ def files_of(kept: Mapping[str, StateFile] | None, name: str) -> tuple[StateFile
 
 
 def num_staying(files: Sequence[StateFile]) -> int:
-    """How many of the files stay as they are when new rows are added; the others are written again with these."""
+    """Return how many files stay as they are when rows are added; the others are written again with these."""
     staying, rows = len(files), _FEW_ROWS
     while staying and files[staying - 1][1].count <= 2 * rows:
         staying -= 1

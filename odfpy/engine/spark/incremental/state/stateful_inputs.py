@@ -162,7 +162,7 @@ class StatefulRows:
         return struct_of([*fields, (WEIGHT, LongType())])
 
     def needs_history(self) -> bool:
-        """Whether rows that are not kept can matter: nothing has been kept, or something comes late."""
+        """Return whether rows that are not kept can matter: nothing has been kept, or something comes late."""
         if self._from_history is None:
             self._from_history = not self.pull.is_first and (
                 self.pull.kept is None
@@ -181,7 +181,7 @@ class StatefulRows:
         return self._counted[stateful_input.number]
 
     def _is_late(self, stateful_input: StatefulInput) -> bool:
-        """Whether a stateful input has a change that rows which are kept no more have to do with."""
+        """Return whether a stateful input has a change that rows which are kept no more have to do with."""
         if stateful_input.log is not None:
             return self._is_late_in_log(stateful_input)
         if stateful_input.best is not None:
@@ -201,30 +201,30 @@ class StatefulRows:
         return not catalyst.dataframe(late).isEmpty()
 
     def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
-        """Whether rows of a log have to do with some that are kept no more, which are rows of the past."""
+        """Return whether rows of a log have to do with some that are kept no more, which are rows of the past."""
         is_whole = stateful_input.best is None or not all(rows.only_appends for _, rows in self._files(stateful_input))
         return not is_whole and not (self._appended(stateful_input) and self._after_watermarks(stateful_input))
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:
-        """Whether all rows of a log that there ever were are known to be appended."""
+        """Return whether all rows of a log that there ever were are known to be appended."""
         if self.needs_history():
             return self._appended(stateful_input, ever=True)
         return self._appended(stateful_input) and all(rows.only_appends for _, rows in self._files(stateful_input))
 
     def _appended(self, stateful_input: StatefulInput, *, ever: bool = False) -> bool:
-        """Whether all rows of this pull, or all that there ever were, are known to be appended."""
+        """Return whether all rows of this pull, or all that there ever were, are known to be appended."""
         numbers = sources_read(stateful_input.plan)
         found = [self._new_rows(number) for number in numbers]
         found += [self.pull.streams[number].old() for number in numbers if ever]
         return all(rows is None or rows.only_appends for rows in found)
 
     def on_time(self, stateful_input: StatefulInput) -> bool:
-        """Whether files tell that all rows of this pull are appended, and later than what was known to be complete."""
+        """Return whether all rows of this pull are appended, and later than what was complete, by the files alone."""
         new = self.new(stateful_input)
         return new is None or (new.only_appends and self._after_watermarks(stateful_input))
 
     def _after_watermarks(self, stateful_input: StatefulInput) -> bool:
-        """Whether files tell that all rows of this pull are later than what was known to be complete."""
+        """Return whether files tell that all rows of this pull are later than what was known to be complete."""
         for number in sources_read(stateful_input.plan):
             watermark, rows = self._watermark(number), self._new_rows(number)
             if rows is not None and watermark is not None and (rows.least_time or watermark) <= watermark:

@@ -128,7 +128,7 @@ class FragmentStream:
 
 
 def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
-    """Whether files tell that all their rows are appended."""
+    """Return whether files tell that all their rows are appended."""
     wanted = int(OperationType.APPEND)
     return all(bounds == (wanted, wanted) for path in paths for bounds in bounds_of(path, operation_type))
 
