@@ -6,15 +6,17 @@ Fields stand in the order of the wire format, and `MetadataEvent` in the order o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import TypeAlias
 
-from odfpy.chain.sources import FetchStep, MergeStrategy, PrepStep, ReadStep
+from odfpy.chain.read_steps import ReadStep
+from odfpy.chain.sources import FetchStep, MergeStrategy, PrepStep
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
-from odfpy.data.scalars import U64, SoleMember
+from odfpy.data.scalars import U64
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
+from odfpy.dataset.attachments import Attachments
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetRef
@@ -23,7 +25,14 @@ from odfpy.dataset.transform import Transform
 
 @dataclass(frozen=True, slots=True)
 class OffsetInterval:
-    """Rows `start` to `end`, both inclusive."""
+    """Rows `start` to `end`, both inclusive.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#offsetinterval
+
+    Attributes:
+        start: offset of the first row.
+        end: offset of the last row.
+    """
 
     start: U64
     end: U64
@@ -31,7 +40,16 @@ class OffsetInterval:
 
 @dataclass(frozen=True, slots=True)
 class DataSlice:
-    """A data file: its hashes, its rows, its size in bytes."""
+    """A data file: its hashes, its rows, its size in bytes.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#dataslice
+
+    Attributes:
+        logical_hash: hash of the rows, whatever the encoding of the file.
+        physical_hash: hash of the file's bytes; it is also its name in the store.
+        offset_interval: offsets of the first and the last row, both inclusive.
+        size: length of the file in bytes.
+    """
 
     logical_hash: Multihash
     physical_hash: Multihash
@@ -41,7 +59,14 @@ class DataSlice:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """An engine's state file: its hash and its size in bytes."""
+    """An engine's state file: its hash and its size in bytes.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#checkpoint
+
+    Attributes:
+        physical_hash: hash of the file's bytes; it is also its name in the store.
+        size: length of the file in bytes.
+    """
 
     physical_hash: Multihash
     size: U64
@@ -49,7 +74,15 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """How far a source has been taken in."""
+    """How far a source has been taken in.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#sourcestate
+
+    Attributes:
+        source_name: name of the source; `default` for the only one.
+        kind: what `value` is, for example `odf/etag` or `odf/last-modified`.
+        value: the state itself, opaque to everybody but the source.
+    """
 
     source_name: str
     kind: str
@@ -58,7 +91,19 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class AddData:
-    """New data, checkpoint, watermark or source state of a root dataset."""
+    """New data, checkpoint, watermark or source state of a root dataset.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#adddata
+
+    Attributes:
+        prev_checkpoint: hash of the checkpoint that was in force before.
+        prev_offset: offset of the last row before this block; None if there was none.
+        new_data: the slice with the new rows, if there are any.
+        new_checkpoint: the checkpoint after this block, if there is one.
+        new_watermark: the watermark after this block; it never goes back.
+        new_source_state: how far the source has been taken in after this block.
+        extra: attributes that travel along unread.
+    """
 
     prev_checkpoint: Multihash | None = None
     prev_offset: U64 | None = None
@@ -71,7 +116,17 @@ class AddData:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteTransformInput:
-    """The part of an input that a transform processed: half-open, by block and by offset."""
+    """The part of an input that a transform processed: half-open, by block and by offset.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#executetransforminput
+
+    Attributes:
+        dataset_id: the input.
+        prev_block_hash: last block of the input that earlier runs processed; None for none.
+        new_block_hash: last block of the input that this run processed; None if nothing was new.
+        prev_offset: last row of the input that earlier runs processed; None for none.
+        new_offset: last row of the input that this run processed; None if no rows were new.
+    """
 
     dataset_id: DatasetId
     prev_block_hash: Multihash | None = None
@@ -92,7 +147,18 @@ class ExecuteTransformInput:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteTransform:
-    """One run of a derivative dataset's query."""
+    """One run of a derivative dataset's query.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#executetransform
+
+    Attributes:
+        query_inputs: what was processed of each input, in the order of the transform.
+        prev_checkpoint: hash of the checkpoint that was in force before.
+        prev_offset: offset of the last row before this block; None if there was none.
+        new_data: the slice with the new rows, if there are any.
+        new_checkpoint: the checkpoint after this run, if there is one.
+        new_watermark: the watermark after this run; it never goes back.
+    """
 
     query_inputs: tuple[ExecuteTransformInput, ...]
     prev_checkpoint: Multihash | None = None
@@ -104,7 +170,14 @@ class ExecuteTransform:
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """The first event: identity and kind."""
+    """The first event: identity and kind.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#seed
+
+    Attributes:
+        dataset_id: the dataset's identity: its public key.
+        dataset_kind: root or derivative.
+    """
 
     dataset_id: DatasetId
     dataset_kind: DatasetKind
@@ -112,7 +185,17 @@ class Seed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPollingSource:
-    """Where `pull` gets the data of a root dataset from."""
+    """Where `pull` gets the data of a root dataset from.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setpollingsource
+
+    Attributes:
+        fetch: where the bytes come from.
+        prepare: how they are unpacked or piped before they are read, in order.
+        read: how bytes become rows.
+        preprocess: queries over the rows before they are merged.
+        merge: how the rows relate to those that are there.
+    """
 
     fetch: FetchStep
     prepare: tuple[PrepStep, ...] | None = None
@@ -123,7 +206,14 @@ class SetPollingSource:
 
 @dataclass(frozen=True, slots=True)
 class TransformInput:
-    """An input of a derivative dataset and its name in the query."""
+    """An input of a derivative dataset and its name in the query.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#transforminput
+
+    Attributes:
+        dataset_ref: id or name of the dataset.
+        alias: name of the input in the query; without one it goes by its own.
+    """
 
     dataset_ref: DatasetRef
     alias: str | None = None
@@ -131,7 +221,14 @@ class TransformInput:
 
 @dataclass(frozen=True, slots=True)
 class SetTransform:
-    """What a derivative dataset computes, and from what."""
+    """What a derivative dataset computes, and from what.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#settransform
+
+    Attributes:
+        inputs: the datasets that it reads.
+        transform: the queries and the engine that runs them.
+    """
 
     inputs: tuple[TransformInput, ...]
     transform: Transform
@@ -139,7 +236,16 @@ class SetTransform:
 
 @dataclass(frozen=True, slots=True)
 class SetVocab:
-    """Other names for the system columns."""
+    """Other names for the system columns.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setvocab
+
+    Attributes:
+        offset_column: name of the column of offsets.
+        operation_type_column: name of the column of operation types.
+        system_time_column: name of the column of system times.
+        event_time_column: name of the column of event times.
+    """
 
     offset_column: str | None = None
     operation_type_column: str | None = None
@@ -158,35 +264,28 @@ class SetVocab:
 
 
 @dataclass(frozen=True, slots=True)
-class AttachmentEmbedded:
-    """A small text file."""
-
-    path: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class AttachmentsEmbedded:
-    """Files inside the event itself."""
-
-    KIND: ClassVar[str] = "Embedded"
-
-    items: tuple[AttachmentEmbedded, ...]
-
-
-Attachments: TypeAlias = Annotated[AttachmentsEmbedded, SoleMember()]
-
-
-@dataclass(frozen=True, slots=True)
 class SetAttachments:
-    """Files that go with the dataset, such as a README."""
+    """Files that go with the dataset, such as a README.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setattachments
+
+    Attributes:
+        attachments: all files; those of an earlier event are gone.
+    """
 
     attachments: Attachments
 
 
 @dataclass(frozen=True, slots=True)
 class SetInfo:
-    """What the dataset is, in words."""
+    """What the dataset is, in words.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setinfo
+
+    Attributes:
+        description: one or two sentences for people.
+        keywords: terms to find the dataset by.
+    """
 
     description: str | None = None
     keywords: tuple[str, ...] | None = None
@@ -194,7 +293,16 @@ class SetInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLicense:
-    """The licence of the data."""
+    """The licence of the data.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setlicense
+
+    Attributes:
+        short_name: abbreviated name, for example `CC-BY-4.0`.
+        name: full name.
+        spdx_id: identifier in the SPDX list of licences.
+        website_url: where its text is.
+    """
 
     short_name: str
     name: str
@@ -205,6 +313,8 @@ class SetLicense:
 @dataclass(frozen=True, slots=True)
 class SetDataSchema:
     """The schema in force from here on.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setdataschema
 
     Attributes:
         raw_arrow_schema: an Arrow schema as an IPC FlatBuffer, as older writers recorded it.
@@ -217,7 +327,16 @@ class SetDataSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPushSource:
-    """A named way to hand in data with `ingest`."""
+    """A named way to hand in data with `ingest`.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#addpushsource
+
+    Attributes:
+        source_name: name by which `odf ingest` chooses the source.
+        read: how bytes become rows.
+        preprocess: queries over the rows before they are merged.
+        merge: how the rows relate to those that are there.
+    """
 
     source_name: str
     read: ReadStep
@@ -227,14 +346,23 @@ class AddPushSource:
 
 @dataclass(frozen=True, slots=True)
 class DisablePushSource:
-    """Ends a push source."""
+    """Ends a push source.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#disablepushsource
+
+    Attributes:
+        source_name: the source that ends.
+    """
 
     source_name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DisablePollingSource:
-    """Ends the polling source."""
+    """Ends the polling source.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#disablepollingsource
+    """
 
 
 MetadataEvent: TypeAlias = (

@@ -10,21 +10,30 @@ from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias
 
 from odfpy.data.scalars import I32, U64, SoleMember
-from odfpy.data.schemas.schema import DataSchema
 
 # --- Event time ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class EventTimeFromMetadata:
-    """The source's own modification time."""
+    """The source's own modification time.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#eventtimesourcefrommetadata
+    """
 
     KIND: ClassVar[str] = "FromMetadata"
 
 
 @dataclass(frozen=True, slots=True)
 class EventTimeFromPath:
-    """A part of the path: `pattern` is a regular expression with one group, `timestamp_format` is strftime's."""
+    """A part of the path: `pattern` is a regular expression with one group, `timestamp_format` is strftime's.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#eventtimesourcefrompath
+
+    Attributes:
+        pattern: regular expression with one group, which holds the time.
+        timestamp_format: how the group is read, in strftime's notation; ISO 8601 by default.
+    """
 
     KIND: ClassVar[str] = "FromPath"
 
@@ -34,7 +43,10 @@ class EventTimeFromPath:
 
 @dataclass(frozen=True, slots=True)
 class EventTimeFromSystemTime:
-    """The time of the ingest."""
+    """The time of the ingest.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#eventtimesourcefromsystemtime
+    """
 
     KIND: ClassVar[str] = "FromSystemTime"
 
@@ -47,7 +59,10 @@ EventTimeSource: TypeAlias = EventTimeFromMetadata | EventTimeFromPath | EventTi
 
 @dataclass(frozen=True, slots=True)
 class CacheForever:
-    """Once fetched, never fetched again."""
+    """Once fetched, never fetched again.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#sourcecachingforever
+    """
 
     KIND: ClassVar[str] = "Forever"
 
@@ -72,7 +87,14 @@ class MqttQos(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """An HTTP header sent with a request."""
+    """An HTTP header sent with a request.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#requestheader
+
+    Attributes:
+        name: name of the header.
+        value: its value; `${{ env.NAME }}` stands for a variable.
+    """
 
     name: str
     value: str
@@ -80,7 +102,16 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True)
 class FetchUrl:
-    """One file at a URL."""
+    """One file at a URL.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepurl
+
+    Attributes:
+        url: address of the file: http, https, ftp, file, s3, gs or az.
+        event_time: where the time of rows without one comes from.
+        cache: whether the file is fetched again.
+        headers: headers of the request.
+    """
 
     KIND: ClassVar[str] = "Url"
 
@@ -92,7 +123,16 @@ class FetchUrl:
 
 @dataclass(frozen=True, slots=True)
 class FetchFilesGlob:
-    """Files of a folder, each taken in once."""
+    """Files of a folder, each taken in once.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepfilesglob
+
+    Attributes:
+        path: path with `*` in it, on this machine.
+        event_time: where the time of rows without one comes from.
+        cache: whether files are looked at again.
+        order: order in which new files are taken in.
+    """
 
     KIND: ClassVar[str] = "FilesGlob"
 
@@ -104,7 +144,14 @@ class FetchFilesGlob:
 
 @dataclass(frozen=True, slots=True)
 class EnvVar:
-    """An environment variable of a container; without a value it is taken from the coordinator's environment."""
+    """An environment variable of a container; without a value it is taken from the coordinator's environment.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#envvar
+
+    Attributes:
+        name: name of the variable.
+        value: its value; None takes it from the coordinator's own environment.
+    """
 
     name: str
     value: str | None = None
@@ -112,7 +159,16 @@ class EnvVar:
 
 @dataclass(frozen=True, slots=True)
 class FetchContainer:
-    """Standard output of an OCI image."""
+    """Standard output of an OCI image.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepcontainer
+
+    Attributes:
+        image: name of the image, with its tag or digest.
+        command: program to run in the place of the image's entry point.
+        args: arguments of the program.
+        env: its environment variables.
+    """
 
     KIND: ClassVar[str] = "Container"
 
@@ -124,7 +180,14 @@ class FetchContainer:
 
 @dataclass(frozen=True, slots=True)
 class MqttTopicSubscription:
-    """A topic filter."""
+    """A topic filter.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mqtttopicsubscription
+
+    Attributes:
+        path: topic filter, with `+` and `#` as MQTT has them.
+        qos: delivery guarantee; at most once by default.
+    """
 
     path: str
     qos: MqttQos | None = None
@@ -132,7 +195,17 @@ class MqttTopicSubscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchMqtt:
-    """Messages of an MQTT broker."""
+    """Messages of an MQTT broker.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepmqtt
+
+    Attributes:
+        host: name or address of the broker.
+        port: its TCP port.
+        username: name to log in with.
+        password: password to log in with.
+        topics: what to subscribe to.
+    """
 
     KIND: ClassVar[str] = "Mqtt"
 
@@ -145,7 +218,16 @@ class FetchMqtt:
 
 @dataclass(frozen=True, slots=True)
 class FetchEthereumLogs:
-    """Logs of an Ethereum node."""
+    """Logs of an Ethereum node.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#fetchstepethereumlogs
+
+    Attributes:
+        chain_id: identifier of the chain (EIP-155), checked against the node.
+        node_url: address of the JSON-RPC node.
+        filter: SQL condition over logs; what a node can filter by goes to it.
+        signature: event in Solidity's notation, to decode logs by.
+    """
 
     KIND: ClassVar[str] = "EthereumLogs"
 
@@ -170,7 +252,14 @@ class CompressionFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PrepDecompress:
-    """Unpacks a compressed file, or one member of an archive."""
+    """Unpacks a compressed file, or one member of an archive.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#prepstepdecompress
+
+    Attributes:
+        format: format of the file.
+        sub_path: member of the archive, with `*` in it; needed where it has several.
+    """
 
     KIND: ClassVar[str] = "Decompress"
 
@@ -180,7 +269,13 @@ class PrepDecompress:
 
 @dataclass(frozen=True, slots=True)
 class PrepPipe:
-    """A command from standard input to standard output."""
+    """A command from standard input to standard output.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#prepsteppipe
+
+    Attributes:
+        command: program and its arguments; no shell is involved.
+    """
 
     KIND: ClassVar[str] = "Pipe"
 
@@ -190,112 +285,28 @@ class PrepPipe:
 PrepStep: TypeAlias = PrepDecompress | PrepPipe
 
 
-# --- Read ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ReadCsv:
-    """Delimited text."""
-
-    KIND: ClassVar[str] = "Csv"
-
-    ddl_schema: tuple[str, ...] | None = None
-    separator: str | None = None
-    encoding: str | None = None
-    quote: str | None = None
-    escape: str | None = None
-    header: bool | None = None
-    infer_schema: bool | None = None
-    null_value: str | None = None
-    date_format: str | None = None
-    timestamp_format: str | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadGeoJson:
-    """A GeoJSON feature collection."""
-
-    KIND: ClassVar[str] = "GeoJson"
-
-    ddl_schema: tuple[str, ...] | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEsriShapefile:
-    """A zipped ESRI shapefile."""
-
-    KIND: ClassVar[str] = "EsriShapefile"
-
-    ddl_schema: tuple[str, ...] | None = None
-    sub_path: str | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadParquet:
-    """An Apache Parquet file."""
-
-    KIND: ClassVar[str] = "Parquet"
-
-    ddl_schema: tuple[str, ...] | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadJson:
-    """A JSON array of objects, possibly below `sub_path`."""
-
-    KIND: ClassVar[str] = "Json"
-
-    sub_path: str | None = None
-    ddl_schema: tuple[str, ...] | None = None
-    date_format: str | None = None
-    encoding: str | None = None
-    timestamp_format: str | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadNdJson:
-    """One JSON object a line."""
-
-    KIND: ClassVar[str] = "NdJson"
-
-    ddl_schema: tuple[str, ...] | None = None
-    date_format: str | None = None
-    encoding: str | None = None
-    timestamp_format: str | None = None
-    schema: DataSchema | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadNdGeoJson:
-    """One GeoJSON feature a line."""
-
-    KIND: ClassVar[str] = "NdGeoJson"
-
-    ddl_schema: tuple[str, ...] | None = None
-    schema: DataSchema | None = None
-
-
-ReadStep: TypeAlias = ReadCsv | ReadGeoJson | ReadEsriShapefile | ReadParquet | ReadJson | ReadNdJson | ReadNdGeoJson
-
-
 # --- Merge -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MergeAppend:
-    """Every row is a new event."""
+    """Every row is a new event.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategyappend
+    """
 
     KIND: ClassVar[str] = "Append"
 
 
 @dataclass(frozen=True, slots=True)
 class MergeLedger:
-    """Rows whose key was never seen are new events."""
+    """Rows whose key was never seen are new events.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategyledger
+
+    Attributes:
+        primary_key: columns whose values tell rows apart.
+    """
 
     KIND: ClassVar[str] = "Ledger"
 
@@ -304,7 +315,14 @@ class MergeLedger:
 
 @dataclass(frozen=True, slots=True)
 class MergeSnapshot:
-    """The input is the full current state; its difference to the recorded one are the events."""
+    """The input is the full current state; its difference to the recorded one are the events.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategysnapshot
+
+    Attributes:
+        primary_key: columns whose values tell rows apart.
+        compare_columns: columns by which a row counts as changed; all by default.
+    """
 
     KIND: ClassVar[str] = "Snapshot"
 
@@ -314,7 +332,13 @@ class MergeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MergeChangelogStream:
-    """The input is already a changelog with operation types."""
+    """The input is already a changelog with operation types.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategychangelogstream
+
+    Attributes:
+        primary_key: columns whose values tell rows apart.
+    """
 
     KIND: ClassVar[str] = "ChangelogStream"
 
@@ -323,7 +347,13 @@ class MergeChangelogStream:
 
 @dataclass(frozen=True, slots=True)
 class MergeUpsertStream:
-    """The last row of a key replaces the one before it."""
+    """The last row of a key replaces the one before it.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#mergestrategyupsertstream
+
+    Attributes:
+        primary_key: columns whose values tell rows apart.
+    """
 
     KIND: ClassVar[str] = "UpsertStream"
 

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.read_steps import ReadCsv, ReadJson, ReadNdJson, ReadStep
 from odfpy.chain.sources import (
     EventTimeFromPath,
     FetchFilesGlob,
@@ -23,10 +24,6 @@ from odfpy.chain.sources import (
     MergeSnapshot,
     PrepDecompress,
     PrepPipe,
-    ReadCsv,
-    ReadJson,
-    ReadNdJson,
-    ReadStep,
 )
 from odfpy.data.schemas import schema as types
 from odfpy.data.schemas.schema import DataSchema, DataType

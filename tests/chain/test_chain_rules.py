@@ -33,8 +33,6 @@ from support.chains.events import (
 from odfpy.chain import rules
 from odfpy.chain.events import (
     AddData,
-    AttachmentEmbedded,
-    AttachmentsEmbedded,
     DisablePollingSource,
     DisablePushSource,
     MetadataEvent,
@@ -47,6 +45,7 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate
+from odfpy.chain.read_steps import ReadNdJson
 from odfpy.chain.rules import (
     AmbiguousReadSchema,
     InputIntervalBroken,
@@ -70,11 +69,12 @@ from odfpy.chain.rules import (
     WatermarkWentBack,
     WrongKindOfDataset,
 )
-from odfpy.chain.sources import FetchEthereumLogs, ReadNdJson
+from odfpy.chain.sources import FetchEthereumLogs
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.schemas import schema
 from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
 from odfpy.dataset.names import DatasetAlias
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.errors import ChainRuleViolation, IntegrityError

@@ -25,13 +25,14 @@ from odfpy.chain.encoding import (
     decode_block,
     encode_block,
 )
-from odfpy.chain.events import AttachmentEmbedded, AttachmentsEmbedded, SetAttachments, SetDataSchema, SetInfo
+from odfpy.chain.events import SetAttachments, SetDataSchema, SetInfo
 from odfpy.codec import flatbuffers_writer
 from odfpy.codec.yaml import dump
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas import schema
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
 from odfpy.errors import MalformedBlock, MalformedData, UnsupportedVersion
 
 GOLDEN = [path.read_bytes() for path in sorted(KAMU.glob("*/blocks/*"))]

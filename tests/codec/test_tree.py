@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from odfpy.chain.events import AddData, MetadataEvent, SetDataSchema, SetInfo, SetPollingSource, SetTransform
+from odfpy.chain.read_steps import ReadStep
 from odfpy.chain.sources import (
     CacheForever,
     EventTimeFromMetadata,
     FetchFilesGlob,
     FetchUrl,
     MergeAppend,
-    ReadStep,
     SourceOrdering,
 )
 from odfpy.codec.tree import TreeError, format_path, from_tree, to_tagged_tree, to_tree

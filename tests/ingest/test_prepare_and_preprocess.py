@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from odfpy.chain.sources import ReadCsv
+from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import SchemaError
 from odfpy.ingest.read import schema_of

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.read_steps import ReadParquet
 from odfpy.chain.slices import slice_paths, slices_of
-from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
+from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset

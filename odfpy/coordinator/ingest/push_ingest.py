@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from odfpy.chain.events import AddPushSource
-from odfpy.chain.sources import (
+from odfpy.chain.read_steps import (
     ReadCsv,
     ReadEsriShapefile,
     ReadGeoJson,

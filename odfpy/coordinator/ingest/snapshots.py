@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
-from odfpy.chain.sources import MergeSnapshot, MergeStrategy, ReadCsv
+from odfpy.chain.read_steps import ReadCsv
+from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.coordinator.ingest.allowed import Allowed
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset

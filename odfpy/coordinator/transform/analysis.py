@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
-from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl, ReadParquet
+from odfpy.chain.read_steps import ReadParquet
+from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.event_times import remarks_on_columns
 from odfpy.coordinator.lineage.graph import DependencyOrder

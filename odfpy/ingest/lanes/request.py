@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.chain.sources import MergeStrategy, ReadStep
+from odfpy.chain.read_steps import ReadStep
+from odfpy.chain.sources import MergeStrategy
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.scalars import U64
 from odfpy.data.schemas.schema import DataSchema

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadStep
+from odfpy.chain.read_steps import ReadCsv, ReadJson, ReadNdJson, ReadStep
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.normalize import coerce_inferred_event_time
 from odfpy.ingest.read import FilePart, inferred_schema, parts_of, read_part, schema_of

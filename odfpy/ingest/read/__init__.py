@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.chain.sources import (
+from odfpy.chain.read_steps import (
     ReadCsv,
     ReadEsriShapefile,
     ReadGeoJson,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from odfpy.chain.sources import ReadCsv
+from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError, SchemaError

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odfpy.chain.sources import ReadCsv
+from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import HeaderMissing

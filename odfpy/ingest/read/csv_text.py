@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from odfpy.chain.sources import ReadCsv
+from odfpy.chain.read_steps import ReadCsv
 from odfpy.errors import BadValue, InvalidValue
 from odfpy.ingest.read.files import Incomplete, Piece, cut_at_line
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from odfpy.chain.sources import ReadJson, ReadNdJson
+from odfpy.chain.read_steps import ReadJson, ReadNdJson
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import BadValue

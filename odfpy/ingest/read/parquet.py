@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfpy.chain.sources import ReadParquet
+from odfpy.chain.read_steps import ReadParquet
 from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError

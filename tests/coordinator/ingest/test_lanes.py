@@ -10,7 +10,8 @@ from support.chains.workspaces import feed, root, rows, workspace_with
 from support.engine.session import MEMORY
 
 from odfpy.chain.events import AddPushSource
-from odfpy.chain.sources import MergeAppend, MergeSnapshot, ReadParquet
+from odfpy.chain.read_steps import ReadParquet
+from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.coordinator.ingest.lanes import choose_lane
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.workspace import Workspace

@@ -16,19 +16,8 @@ import pytest
 from support.ingest.lane_inputs import FORMATS, STRATEGIES, Shape
 from support.ingest.lane_requests import following, lane_request, locally
 
-from odfpy.chain.sources import (
-    MergeAppend,
-    MergeLedger,
-    MergeSnapshot,
-    MergeStrategy,
-    MergeUpsertStream,
-    ReadCsv,
-    ReadGeoJson,
-    ReadJson,
-    ReadNdGeoJson,
-    ReadNdJson,
-    ReadStep,
-)
+from odfpy.chain.read_steps import ReadCsv, ReadGeoJson, ReadJson, ReadNdGeoJson, ReadNdJson, ReadStep
+from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.schemas import schema as odf

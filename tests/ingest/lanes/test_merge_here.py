@@ -18,14 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.ingest.lane_requests import following, lane_request, locally
 
-from odfpy.chain.sources import (
-    MergeChangelogStream,
-    MergeLedger,
-    MergeSnapshot,
-    MergeStrategy,
-    MergeUpsertStream,
-    ReadParquet,
-)
+from odfpy.chain.read_steps import ReadParquet
+from odfpy.chain.sources import MergeChangelogStream, MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.data_warning import WarningKind
 from odfpy.errors import IngestError, IntegrityError, TooManyRetractions

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfpy.chain.sources import MergeAppend, ReadCsv
+from odfpy.chain.read_steps import ReadCsv
+from odfpy.chain.sources import MergeAppend
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.ingest.reading import Reader, set_piece_size
 
-from odfpy.chain.sources import ReadStep
+from odfpy.chain.read_steps import ReadStep
 from odfpy.ingest.read import read
 
 

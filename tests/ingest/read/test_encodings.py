@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.ingest.reading import Reader
 
-from odfpy.chain.sources import ReadCsv, ReadJson, ReadNdJson, ReadStep
+from odfpy.chain.read_steps import ReadCsv, ReadJson, ReadNdJson, ReadStep
 from odfpy.errors import BadValue, InvalidValue
 from odfpy.ingest.read import encodings
 

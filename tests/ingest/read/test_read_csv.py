@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.chains.schemas import optional, required
 from support.ingest.reading import Reader, set_piece_size
 
-from odfpy.chain.sources import ReadCsv
+from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp
 from odfpy.errors import BadValue, IngestError, InvalidValue, OdfError, SchemaError
 

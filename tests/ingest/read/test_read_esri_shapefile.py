@@ -17,7 +17,7 @@ from support.ingest.preparing import zipped
 from support.ingest.reading import Reader
 from support.ingest.shapefiles import archive, files
 
-from odfpy.chain.sources import ReadEsriShapefile
+from odfpy.chain.read_steps import ReadEsriShapefile
 from odfpy.data.schemas.schema import Bool, Date, Decimal, Float64, Int64, String, Timestamp
 from odfpy.errors import BadValue, IngestError, SchemaError
 from odfpy.ingest.read.geo import dbf

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.chains.schemas import optional
 from support.ingest.reading import Reader, set_piece_size
 
-from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
+from odfpy.chain.read_steps import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.schemas.schema import DataSchema, Date, Float64, Int64, List, Option, String, Timestamp
 from odfpy.errors import BadValue
 from odfpy.ingest.read.geo import geojson_features

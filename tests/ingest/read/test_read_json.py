@@ -19,7 +19,7 @@ from support.chains.schemas import optional, required
 from support.ingest.reading import Reader, set_piece_size
 
 import odfpy.ingest.read.json as json_reader
-from odfpy.chain.sources import ReadJson, ReadNdJson
+from odfpy.chain.read_steps import ReadJson, ReadNdJson
 from odfpy.data.schemas.schema import (
     Binary,
     Bool,

@@ -12,7 +12,7 @@ from support.chains.schemas import optional
 from support.ingest.reading import Reader, set_piece_size
 from support.ingest.shapefiles import files, zipped
 
-from odfpy.chain.sources import (
+from odfpy.chain.read_steps import (
     ReadCsv,
     ReadEsriShapefile,
     ReadGeoJson,

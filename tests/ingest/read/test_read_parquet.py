@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.chains.schemas import optional, required
 from support.fixtures import KAMU
 
-from odfpy.chain.sources import ReadParquet
+from odfpy.chain.read_steps import ReadParquet
 from odfpy.data.schemas.schema import (
     Bool,
     DataField,

@@ -10,15 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.chain.sources import (
-    ReadCsv,
-    ReadGeoJson,
-    ReadJson,
-    ReadNdGeoJson,
-    ReadNdJson,
-    ReadParquet,
-    ReadStep,
-)
+from odfpy.chain.read_steps import ReadCsv, ReadGeoJson, ReadJson, ReadNdGeoJson, ReadNdJson, ReadParquet, ReadStep
 from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
 from odfpy.errors import BadValue
 from odfpy.ingest.read import FilePart, inferred_schema, parts_of, read, read_part

@@ -24,7 +24,8 @@ from odfpy.chain.events import (
     SourceState,
     TransformInput,
 )
-from odfpy.chain.sources import FetchUrl, MergeAppend, ReadNdJson
+from odfpy.chain.read_steps import ReadNdJson
+from odfpy.chain.sources import FetchUrl, MergeAppend
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas import schema
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType

@@ -36,7 +36,7 @@ from support.ingest.preparing import zipped
 from support.ingest.reading import set_piece_size
 from support.ingest.shapefiles import files
 
-from odfpy.chain.sources import (
+from odfpy.chain.read_steps import (
     ReadCsv,
     ReadEsriShapefile,
     ReadGeoJson,

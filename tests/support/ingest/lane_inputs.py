@@ -15,13 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from support.ingest.shapefiles import archive
 
-from odfpy.chain.sources import (
-    MergeAppend,
-    MergeChangelogStream,
-    MergeLedger,
-    MergeSnapshot,
-    MergeStrategy,
-    MergeUpsertStream,
+from odfpy.chain.read_steps import (
     ReadCsv,
     ReadEsriShapefile,
     ReadGeoJson,
@@ -30,6 +24,14 @@ from odfpy.chain.sources import (
     ReadNdJson,
     ReadParquet,
     ReadStep,
+)
+from odfpy.chain.sources import (
+    MergeAppend,
+    MergeChangelogStream,
+    MergeLedger,
+    MergeSnapshot,
+    MergeStrategy,
+    MergeUpsertStream,
 )
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Option

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from odfpy.chain.sources import MergeStrategy, ReadStep
+from odfpy.chain.read_steps import ReadStep
+from odfpy.chain.sources import MergeStrategy
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.ingest.lanes.request import LaneRequest

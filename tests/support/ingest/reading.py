@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pytest
 
-from odfpy.chain.sources import ReadStep
+from odfpy.chain.read_steps import ReadStep
 from odfpy.ingest.read import files, json, json_array
 
 Reader: TypeAlias = Callable[[ReadStep, "str | bytes"], pa.Table]

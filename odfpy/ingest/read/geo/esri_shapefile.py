@@ -18,7 +18,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.chain.sources import ReadEsriShapefile
+from odfpy.chain.read_steps import ReadEsriShapefile
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError, SchemaError, did_you_mean

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfpy.chain.sources import ReadGeoJson, ReadNdGeoJson
+from odfpy.chain.read_steps import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.ingest.read.files import Piece, TextFile, cut_at_line, in_turn

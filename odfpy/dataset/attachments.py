@@ -1,0 +1,41 @@
+"""Files that an event carries inside of it (ODF specification, "SetAttachments")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+from odfpy.data.scalars import SoleMember
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentEmbedded:
+    """A small text file.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#attachmentembedded
+
+    Attributes:
+        path: path of the file, relative to the dataset.
+        content: its text.
+    """
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentsEmbedded:
+    """Files inside the event itself.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#attachmentsembedded
+
+    Attributes:
+        items: the files.
+    """
+
+    KIND: ClassVar[str] = "Embedded"
+
+    items: tuple[AttachmentEmbedded, ...]
+
+
+Attachments: TypeAlias = Annotated[AttachmentsEmbedded, SoleMember()]

@@ -1,0 +1,33 @@
+"""Docstrings say what a reader needs: each field of the specification's objects, and where the specification has it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from inspect import cleandoc
+from types import ModuleType
+
+import pytest
+
+from odfpy.chain import events, read_steps, sources
+from odfpy.dataset import attachments
+
+SPECIFICATION = "https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#"
+
+
+def dataclasses_of(*modules: ModuleType) -> list[type]:
+    """The dataclasses that some modules define."""
+    return [
+        one for module in modules for one in vars(module).values()
+        if isinstance(one, type) and is_dataclass(one) and one.__module__ == module.__name__
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind", dataclasses_of(events, sources, read_steps, attachments), ids=lambda kind: kind.__name__
+)
+def test_fields_of_events_and_sources_have_a_sentence_and_a_link(kind: type) -> None:
+    doc = cleandoc(kind.__doc__ or "")
+    described = dict(re.findall(r"^ {4}(\w+): (.+)", doc, re.MULTILINE))
+    assert described.keys() == {field.name for field in fields(kind)}
+    assert SPECIFICATION in doc
