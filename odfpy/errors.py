@@ -131,7 +131,7 @@ class ReplayMismatch(IntegrityError, code="E223"):
 
 
 class BatchMismatch(IntegrityError, code="E224"):
-    """What a derivative amounts to is not what its query, run once, gives of what its inputs amount to."""
+    """A derivative differs from its query run once over the current state of its inputs."""
 
 
 class ChainRuleViolation(IntegrityError, code="E300"):

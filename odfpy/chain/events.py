@@ -74,7 +74,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """How far a source has been taken in.
+    """The progress of a source: how far it has been taken in.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#sourcestate
 
@@ -185,7 +185,7 @@ class Seed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPollingSource:
-    """Where `pull` gets the data of a root dataset from.
+    """The source that `odf pull` takes the data of a root dataset from.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setpollingsource
 
@@ -221,7 +221,7 @@ class TransformInput:
 
 @dataclass(frozen=True, slots=True)
 class SetTransform:
-    """What a derivative dataset computes, and from what.
+    """The transform of a derivative dataset and its inputs.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#settransform
 
@@ -278,7 +278,7 @@ class SetAttachments:
 
 @dataclass(frozen=True, slots=True)
 class SetInfo:
-    """What the dataset is, in words.
+    """A description of the dataset for people.
 
     https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#setinfo
 

@@ -1,4 +1,4 @@
-"""Where the parts of a dataset are (ODF specification, "Dataset Layout").
+"""The places of the parts of a dataset (ODF specification, "Dataset Layout").
 
 A dataset is a folder, in a workspace and in a repository alike:
 

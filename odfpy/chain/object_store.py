@@ -262,7 +262,7 @@ class LocalObjectStore(ObjectStore):
 
     @contextmanager
     def _placing(self, name: Multihash) -> Iterator[Path]:
-        """As `written_aside`, but the name is flushed to disk too."""
+        """Like `written_aside`, but the name is flushed to disk too."""
         final = self._path(name)
         try:
             make_folder(self.folder)

@@ -1,4 +1,4 @@
-"""How bytes become rows: the read steps of sources (ODF specification, "ReadStep").
+"""Read steps of sources: from bytes to rows (ODF specification, "ReadStep").
 
 Fields stand in the order of the wire format, and union members in the order of its union.
 """

@@ -24,7 +24,7 @@ _BLOCK = re.compile(r"[0-9]+|f16.*")
 
 
 class ReferenceKind(Enum):
-    """What a reference is, besides the head."""
+    """A kind of reference besides the head."""
 
     BRANCH = "branch"
     TAG = "tag"
@@ -70,7 +70,7 @@ class ReferenceName:
 
     @property
     def reference(self) -> str:
-        """As the reference store has it."""
+        """The name of the reference in the reference store."""
         return f"{self.prefix}.{self.name}"
 
     def __str__(self) -> str:

@@ -141,7 +141,7 @@ _NO_PROOF: Final = Proof("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class KnownRevocations:
-    """What whoever runs this knows of keys that have ended, wherever a copy comes from.
+    """The keys that the user of this workspace knows to have ended, wherever a copy comes from.
 
     Attributes:
         made: statements of their own, which count for them in all datasets.
@@ -162,7 +162,7 @@ class KnownRevocations:
 
 @dataclass(frozen=True, slots=True)
 class RevokedKeys:
-    """Which signatures count no more in the chain of a dataset.
+    """A judge of signatures: it knows which of them count no more in the chain of a dataset.
 
     Attributes:
         dataset_id: which.

@@ -83,7 +83,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedBlock:
-    """What is signed, and by whom: the content of a file of signatures."""
+    """The content of a file of signatures: a block, and who has signed it."""
 
     dataset_id: DatasetId
     block_hash: Multihash
@@ -234,7 +234,7 @@ def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: Hashe
 def read_all_signatures(
     side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
 ) -> list[SignedBlock | None]:
-    """As `read_signatures`, of some blocks."""
+    """Read the signatures of several blocks, as `read_signatures` does of one."""
     files = side.read_all([path_of(hashed.hash) for hashed in blocks], MAX_SIZE)
     return [_checked(side, dataset_id, hashed, files.get(path_of(hashed.hash))) for hashed in blocks]
 
@@ -271,7 +271,7 @@ def _read(side: SideFiles | None, path: str, kind: str) -> SignedBlock | None:
 
 @dataclass(frozen=True, slots=True)
 class SignatureReport:
-    """Who has signed some blocks.
+    """The signers of some blocks.
 
     Attributes:
         signed: how many of them somebody has signed.

@@ -1,4 +1,4 @@
-"""Which slices of a dataset hold which rows, read off its chain."""
+"""The slices of a dataset and the rows that each of them holds, read off its chain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def slices_of(blocks: Iterable[HashedBlock]) -> list[SliceOfBlock]:
 def newest_blocks(
     newest_first: Iterable[HashedBlock], start: int | None, *, watermark: bool = False
 ) -> list[HashedBlock]:
-    """As many of the newest blocks as hold all rows from an offset on.
+    """Return the newest blocks that hold all rows from an offset on.
 
     Args:
         newest_first: all blocks.

@@ -1,4 +1,4 @@
-"""How root datasets take in data: fetch, prepare, read, merge (ODF specification, "Ingestion").
+"""Sources of root datasets: fetch, prepare, merge (ODF specification, "Ingestion"); `read_steps` has the rest.
 
 Fields stand in the order of the wire format, and union members in the order of its unions.
 """

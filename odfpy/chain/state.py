@@ -1,4 +1,4 @@
-"""What a metadata chain amounts to at one of its blocks.
+"""The state of a metadata chain at one of its blocks.
 
 `ChainState` is a fold over the chain: each block in turn, oldest first, gives the next state. Appending, verifying,
 listing and pulling all look at this one value instead of walking the chain each in their own way.

@@ -1,4 +1,4 @@
-"""What writer and reader of FlatBuffers agree on beyond the shapes."""
+"""Conventions that writer and reader of FlatBuffers share beyond the shapes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ExtraAttributes:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> ExtraAttributes:
-        """From a mapping, in canonical form.
+        """Make attributes of a mapping, in canonical form.
 
         Raises:
             InvalidValue: it holds something that JSON cannot.

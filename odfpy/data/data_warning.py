@@ -1,4 +1,4 @@
-"""What a person should know of data that was taken in, although nothing has failed."""
+"""Warnings on data that was taken in although nothing has failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_EXAMPLES: Final = 10
 
 
 class WarningKind(Enum):
-    """What a warning is about; programs know it by its value."""
+    """The subject of a warning; programs know it by its value."""
 
     RETRACTIONS = "retractions"
     EVENT_TIME = "event-time"

@@ -1,4 +1,4 @@
-"""Where Arrow takes memory from while a lot of it comes and goes."""
+"""A pool for Arrow's memory while a lot of it comes and goes."""
 
 from __future__ import annotations
 

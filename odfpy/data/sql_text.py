@@ -1,4 +1,4 @@
-"""How large the text of a query may be, found out by reading it once: before a parser, which may not be able to stop.
+"""Limits on the text of a query, checked by reading it once before a parser, which may not be able to stop.
 
 Parsers and planners work through a query by calling themselves, once for each level; what nests deeply enough takes
 minutes or breaks them. Levels are brackets, CASE, and operators in a row: `a + b + c` is `(a + b) + c` to a parser.
@@ -15,7 +15,7 @@ from odfpy.errors import QueryTooDeep, QueryTooLong
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """What the text of a query may have at most.
+    """Limits on the text of a query.
 
     Attributes:
         characters: characters.
@@ -58,7 +58,7 @@ _OF_SUBSCRIPTS: Final = 10
 
 @dataclass(slots=True)
 class _Level:
-    """What is within one pair of brackets, as far as it has been read.
+    """The content of one pair of brackets, as far as it has been read.
 
     Attributes:
         opened: what has opened it.
@@ -75,7 +75,7 @@ class _Level:
     deepest: int = field(default=0)
 
     def end_row(self) -> None:
-        """What comes is beside what has been, and not around it."""
+        """End a row: what comes next is beside what has been, not around it."""
         self.deepest = max(self.deepest, self.operators + self.below)
         self.operators = self.below = 0
 

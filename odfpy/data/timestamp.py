@@ -70,19 +70,19 @@ class Timestamp:
 
     @classmethod
     def from_millis(cls, millis: int) -> Timestamp:
-        """From milliseconds since the epoch, the unit of every timestamp column in a slice."""
+        """Make an instant of milliseconds since the epoch, the unit of every timestamp column in a slice."""
         return cls(millis * NANOS_PER_MILLI)
 
     @classmethod
     def from_datetime(cls, value: datetime) -> Timestamp:
-        """From a `datetime`; a naive one is taken as UTC."""
+        """Make an instant of a `datetime`; a naive one is taken as UTC."""
         aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
         delta = aware - datetime(1970, 1, 1, tzinfo=timezone.utc)
         return cls((delta // timedelta(microseconds=1)) * 1000)
 
     @classmethod
     def from_ordinal(cls, year: int, day_of_year: int, seconds: int, nanos: int) -> Timestamp:
-        """From the parts of the wire form: year, day of the year (1 to 366), seconds from midnight, nanoseconds."""
+        """Make an instant of its wire form: year, day of the year (1 to 366), seconds from midnight, nanoseconds."""
         if not date.min.year <= year <= date.max.year:
             raise InvalidValue(f"Time out of range: year {year}")
         in_year = 366 if isleap(year) else 365
@@ -109,7 +109,7 @@ class Timestamp:
         return Timestamp.from_millis(self.millis)
 
     def to_datetime(self) -> datetime:
-        """As an aware `datetime`; below a microsecond is cut off."""
+        """Return an aware `datetime`; below a microsecond is cut off."""
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=self.nanos // 1000)
 
     def __str__(self) -> str:

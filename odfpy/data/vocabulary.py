@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class OperationType(IntEnum):
-    """What a row does to the current state; the values are those in the `op` column."""
+    """The effect of a row on the current state; the values are those in the `op` column."""
 
     APPEND = 0
     RETRACT = 1

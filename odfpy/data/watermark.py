@@ -1,4 +1,4 @@
-"""How the watermark of a root dataset moves (ODF specification, "Watermark").
+"""Policies by which the watermark of a root dataset moves (ODF specification, "Watermark").
 
 A policy is a pure function of what the blocks say, of the rows that come, and of the system time of the commit; it
 only ever moves a watermark forward. The blocks record what came of it: nobody needs the policy to verify them.

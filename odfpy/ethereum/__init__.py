@@ -1,1 +1,1 @@
-"""What Ethereum contracts say: their events. Fetching asks nodes for them, engines have functions over them."""
+"""Events of Ethereum contracts. Fetching asks nodes for them, engines have functions over them."""

@@ -1,4 +1,4 @@
-"""What a place that something is copied from may do to whoever copies: limits for all clients of a process."""
+"""Limits on the behaviour of places that something is copied from, for all clients of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near to this machine an address is, and from where a server may lead there.
+"""Address spaces: how near to this machine an address is, and where a server may lead from there.
 
 Somebody else's server says where to go on: by a redirect, or by the URL of a file. It must not lead to what only this
 machine reaches, such as a service on loopback, or the secrets that a cloud hands out at 169.254.169.254. So it may lead
@@ -20,7 +20,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressSpace(IntEnum):
-    """Where an address can be reached from; a greater one is nearer to this machine."""
+    """The reach of an address; a greater one is nearer to this machine."""
 
     PUBLIC = 0
     PRIVATE = 1

@@ -16,7 +16,7 @@ _SAFE = "%/:@!$&'()*+,;=~-._"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a connection leads to."""
+    """The origin of a URL: scheme, host and port (RFC 6454)."""
 
     scheme: str
     host: str

@@ -1,4 +1,4 @@
-"""Where rows come from: why, where and how, through any number of datasets (`docs/provenance.md`).
+"""Provenance: the origin of rows, through any number of datasets (`docs/provenance.md`).
 
 model    what is answered
 hops     from a row to the rows that it is made of, dataset by dataset

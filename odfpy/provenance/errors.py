@@ -1,4 +1,4 @@
-"""What can be wrong with a question where a row comes from."""
+"""Errors of questions for the origin of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a row to the rows that it is made of, dataset by dataset, down to those that nothing is derived from."""
+"""Hops from a row to the rows that it is made of, dataset by dataset, down to root datasets."""
 
 from __future__ import annotations
 

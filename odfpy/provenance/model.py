@@ -1,4 +1,4 @@
-"""What is answered to somebody who asks where a row comes from."""
+"""The answer to a question for the origin of a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
 
 
 class Check(Enum):
-    """What came of replaying only the rows that were cited."""
+    """The outcome of a replay of only the rows that were cited."""
 
     CONFIRMED = "checked"
     REFUTED = "not confirmed"
@@ -28,7 +28,7 @@ class Check(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a row of a root dataset came in.
+    """The way by which a row of a root dataset came in.
 
     Attributes:
         block: the block that added it.

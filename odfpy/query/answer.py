@@ -1,4 +1,4 @@
-"""What comes back of a query: batches of rows, as they are made, and which datasets they were made from."""
+"""Answers of queries: batches of rows as they are made, and the datasets that they were made from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QueryInput:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """What a query would give.
+    """The shape of an answer: its schema, inputs and parameters, before any row.
 
     Attributes:
         num_parameters: how many `?` it has.

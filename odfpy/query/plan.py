@@ -1,4 +1,4 @@
-"""How a query is answered: which datasets it reads, which slices of them, and by what way.
+"""Planning of a query: its datasets, the slices of them that are read, and the path to the answer.
 
 1. constants take the place of parameters, `EXPLAIN` is set aside
 2. temporal projections become tables of the query's own (`references`)
@@ -51,7 +51,7 @@ _EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a query is answered.
+    """The plan of a query.
 
     Attributes:
         query: the query.

@@ -1,4 +1,4 @@
-"""What is asked of the query service."""
+"""Queries and their options, as the query service takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a query speaks of datasets as they were: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and the like.
+"""References to datasets as they were: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and the like.
 
 Each such place becomes the name of a table of the query's own; what the table is, the rest of this package finds out.
 The text keeps its length, so that places in it are places in what was written. Only these places are looked at, token
@@ -35,7 +35,7 @@ _FORMS: Final = {
 
 
 class LogView(Enum):
-    """What of a log a table shows."""
+    """The view of a log that a table shows."""
 
     LOG = "changelog"
     STATE = "current state"
@@ -43,14 +43,14 @@ class LogView(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """As at a system time."""
+    """A dataset as at a system time."""
 
     time: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class AtBlock:
-    """As at a block: a hash, a tag, a branch, a number.
+    """A dataset as at a block: a hash, a tag, a branch, a number.
 
     Attributes:
         text: the same as it was written.
@@ -63,7 +63,7 @@ class AtBlock:
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """As at a row, which is the last one."""
+    """A dataset as at a row, which is the last one."""
 
     offset: int
 

@@ -1,4 +1,4 @@
-"""What the query service needs to know of a workspace; `odfpy.coordinator.reading.read` has it."""
+"""The dataset registry as the query service sees it; `odfpy.coordinator.reading.read` has a workspace's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odfpy.dataset.names import DatasetAlias
 
 
 class Handle(Protocol):
-    """Which dataset."""
+    """The identity of a dataset."""
 
     @property
     def id(self) -> DatasetId:

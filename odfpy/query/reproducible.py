@@ -1,4 +1,4 @@
-"""Which queries give the same answer, row by row, to everybody who asks them of the same blocks.
+"""Reproducible queries: those with the same answer, row by row, for everybody who asks the same blocks.
 
 A proof binds for ever, so a query that cannot keep that promise gets none. What is refused:
 

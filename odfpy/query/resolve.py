@@ -47,7 +47,7 @@ class Resolved:
 
     @property
     def input(self) -> QueryInput:
-        """As an answer names it."""
+        """The dataset as an answer names it."""
         return QueryInput(self.dataset.handle.id, self.dataset.handle.alias, self.head)
 
     @cached_property
@@ -60,7 +60,7 @@ class Resolved:
         return HistoryPrefix(self.state, slices_of(self.blocks), 0)
 
     def cut(self, moment: PointInTime | None, where: str) -> HistoryPrefix:
-        """As at a moment.
+        """Return the history of the dataset up to a point in time.
 
         Args:
             moment: which one, None for the last block.

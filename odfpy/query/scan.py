@@ -16,7 +16,7 @@ from odfpy.query.statistics import event_times, has_only_appends
 
 @dataclass(frozen=True)
 class Scan:
-    """What is read of a dataset for one table.
+    """The part of a dataset that is read for one table.
 
     Attributes:
         reference: the table.

@@ -1,4 +1,4 @@
-"""What the footers of slices tell of their columns: least and greatest values, without reading any rows."""
+"""Statistics of columns from the footers of slices: least and greatest values, without reading rows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _read(path: Path, vocabulary: DatasetVocabulary) -> tuple[Any, Any]:
 
 
 def _as_times(values: tuple[Any, Any]) -> tuple[Timestamp, Timestamp] | None:
-    """From `datetime` or `date`; None for values of another kind."""
+    """Return times of `datetime` or `date`; None for values of another kind."""
     from datetime import date, datetime
 
     if not all(isinstance(value, date) for value in values):

@@ -1,4 +1,4 @@
-"""Which datasets a query names."""
+"""The names of datasets in a query."""
 
 from __future__ import annotations
 

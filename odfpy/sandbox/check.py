@@ -1,4 +1,4 @@
-"""Whether this system lets us build a sandbox, found out by building one; a program."""
+"""A program that finds out, by building one, whether this system permits a sandbox."""
 
 from __future__ import annotations
 

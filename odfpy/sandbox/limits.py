@@ -1,4 +1,4 @@
-"""What confined processes may use of the machine: limits that the kernel keeps, and what it does not count.
+"""Limits on the resources of confined processes: those that the kernel keeps, and a watch for the others.
 
 The kernel limits one process at a time. What all of them hold together is measured from outside, as is what they
 write; see `Usage`.

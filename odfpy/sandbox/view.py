@@ -1,4 +1,4 @@
-"""What a confined process gets to see of the machine."""
+"""The view that a confined process gets of the machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIBRARIES: Final = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is visible, under its own name; all else does not exist.
+    """The visible files, under their own names; all others do not exist.
 
     Attributes:
         reads: files and folders that can be read, none of them in another.

@@ -48,7 +48,7 @@ _HASH_SPACE = 1 << 64
 
 @dataclass(frozen=True, slots=True)
 class IndexPurpose:
-    """What an index is for.
+    """The purpose of an index.
 
     Attributes:
         keys: the primary key.
@@ -64,7 +64,7 @@ class IndexPurpose:
 
 @dataclass(frozen=True, slots=True)
 class IndexSizes:
-    """How an index is cut; any sizes give the same answers.
+    """Sizes by which an index is cut; any sizes give the same answers.
 
     Attributes:
         block_rows: entries that are read together, at most.

@@ -55,7 +55,7 @@ def damage_found() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What the index says of a run.
+    """The entry of a sorted run in the index.
 
     Attributes:
         name: of the file.

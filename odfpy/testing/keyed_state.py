@@ -1,4 +1,4 @@
-"""What every keyed state does, whatever it looks things up in.
+"""The contract of keyed states, whatever they look keys up in.
 
 A test module inherits the suite and says how to make a state:
 
@@ -108,7 +108,7 @@ def seen(state: KeyedState, key: StateColumn = ID, among: pa.Table | None = None
 
 
 class KeyedStateContract:
-    """What merges can rely on."""
+    """Tests of the guarantees that merges rely on."""
 
     def make(self, history: History, keys: Sequence[str], *, keeps_rows: bool) -> KeyedState:
         """The state of a dataset.

@@ -1,4 +1,4 @@
-"""What every object store does.
+"""The contract of object stores.
 
 A test module inherits a suite and says how to make a store:
 
@@ -42,7 +42,7 @@ class BrokenStream(io.BytesIO):
 
 
 class ObjectStoreReading:
-    """What readers can rely on."""
+    """Tests of the guarantees that readers rely on."""
 
     def filled(self, folder: Path, objects: Iterable[bytes]) -> ObjectStore:
         """A store that holds some objects; `folder` is an empty one to use at will."""
@@ -91,7 +91,7 @@ class ObjectStoreReading:
 
 
 class ObjectStoreContract(ObjectStoreReading):
-    """What readers and writers can rely on."""
+    """Tests of the guarantees that readers and writers rely on."""
 
     def make(self, folder: Path) -> ObjectStore:
         """An empty store; `folder` is an empty one to use at will."""

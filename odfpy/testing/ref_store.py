@@ -1,4 +1,4 @@
-"""What every reference store does.
+"""The contract of reference stores.
 
 A test module inherits a suite and says how to make a store:
 
@@ -42,7 +42,7 @@ BAD_NAMES = (
 
 
 class RefStoreReading:
-    """What readers can rely on."""
+    """Tests of the guarantees that readers rely on."""
 
     def filled(self, folder: Path, references: Mapping[str, Multihash]) -> RefStore:
         """A store that holds some references; `folder` is an empty one to use at will."""
@@ -71,7 +71,7 @@ class RefStoreReading:
 
 
 class RefStoreContract(RefStoreReading):
-    """What readers and writers can rely on.
+    """Tests of the guarantees that readers and writers rely on.
 
     Attributes:
         writers: how many race with each other.

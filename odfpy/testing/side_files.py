@@ -1,4 +1,4 @@
-"""What every store of side files does.
+"""The contract of stores of side files.
 
 A test module inherits the suite and says how to make a store:
 
@@ -33,7 +33,7 @@ BAD_PATHS = (
 
 
 class SideFilesContract:
-    """What readers and writers can rely on.
+    """Tests of the guarantees that readers and writers rely on.
 
     Attributes:
         many: files; more than `odfpy.files.MANY` for stores to which that makes a difference.

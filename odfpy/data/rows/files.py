@@ -47,7 +47,7 @@ class RowFormat(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFileOptions:
-    """How files of rows are written; `of` makes one of what a person says.
+    """Options for files of rows; `of` makes them of what a person gives.
 
     Attributes:
         format: of the files.

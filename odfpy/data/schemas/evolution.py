@@ -1,4 +1,4 @@
-"""How the schema of a dataset may change (ODF specification, "Schema evolution").
+"""Rules by which the schema of a dataset may change (ODF specification, "Schema evolution").
 
 What has been written must stay readable by the newest schema, and what consumers rely on must stay true:
 - attributes may change, fields may be reordered, optional fields may be added, at every level;

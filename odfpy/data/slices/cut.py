@@ -1,4 +1,4 @@
-"""Where the rows of a large result are cut into slices.
+"""Cutting the rows of a large result into slices.
 
 The cut decides offsets, hashes and blocks, so it follows from the rows alone: not from memory, lane, threads or
 partitions. See the decision record "large results become several slices".

@@ -1,4 +1,4 @@
-"""What the footer of a slice says, before anything else of it is read: whether it can be what its block says.
+"""The footer of a slice, compared with the claims of its block before anything else of the file is read.
 
 A few kB of Parquet may stand for any number of rows and bytes. Their number is in the footer, and readers go by it.
 """
@@ -30,7 +30,7 @@ _ROWS_PER_BYTE: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSlice:
-    """What a block says of its slice.
+    """The claims of a block about its slice.
 
     Attributes:
         start: offset of the first row.

@@ -1,4 +1,4 @@
-"""What a slice may hold (ODF specification, "Data Slice")."""
+"""Rules for the content of a slice (ODF specification, "Data Slice")."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SliceStats:
-    """What the footer of a slice tells.
+    """Statistics of a slice, from its footer.
 
     Attributes:
         num_rows: rows in the file.

@@ -31,7 +31,7 @@ _NANOS = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
 
 @dataclass(frozen=True, slots=True)
 class SliceInfo:
-    """What a metadata block says of a slice, and a little more.
+    """The facts about a slice that a metadata block records, and a few more.
 
     Attributes:
         physical_hash: SHA3-256 of the file.

@@ -35,7 +35,7 @@ class InvalidCommitment(IntegrityError, code="E720"):
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """What is signed.
+    """The signed part of an answer.
 
     Attributes:
         input_hash: of the request.

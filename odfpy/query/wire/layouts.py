@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DataFormat(Enum):
-    """How the rows of an answer lie in JSON."""
+    """A layout of the rows of an answer in JSON."""
 
     ARRAY_OF_STRUCTURES = "JsonAoS"
     STRUCTURE_OF_ARRAYS = "JsonSoA"

@@ -28,7 +28,7 @@ _OTHERS: Final = ("SqlFlink", "SqlRisingWave")
 
 
 class Include(Enum):
-    """What an answer has beside its rows."""
+    """A part of an answer beside its rows."""
 
     INPUT = "Input"
     PROOF = "Proof"

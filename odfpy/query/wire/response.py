@@ -26,7 +26,7 @@ _BYTES_OF_VALUE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """How much an answer may be; unlimited by default."""
+    """Limits on the size of an answer; unlimited by default."""
 
     rows: int | None = None
     bytes: int | None = None

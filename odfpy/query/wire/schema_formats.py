@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SchemaFormat(Enum):
-    """How a schema is written."""
+    """A notation for schemas."""
 
     ARROW_JSON = "ArrowJson"
     ODF_JSON = "OdfJson"
