@@ -1,4 +1,4 @@
-"""From DatasetSnapshot manifests to datasets (ODF specification, "DatasetSnapshot").
+"""Making datasets of DatasetSnapshot manifests (ODF specification, "DatasetSnapshot").
 
 1. read the manifests (`odfpy.coordinator.manifests`)
 2. put them in dependency order, whatever the order of the files

@@ -41,7 +41,7 @@ _REQUIREMENT = re.compile(r"^([\w.-]+)\s*(?:>=\s*([\d.]+))?")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         name: what was checked.

@@ -41,7 +41,7 @@ from odfpy.repository.transfer.clock import require_past
 
 
 class Expectation(Enum):
-    """What would become of one dataset in a pull."""
+    """The expected outcome of a pull for one dataset."""
 
     NEW = "would be updated"
     UP_TO_DATE = "up to date"

@@ -33,7 +33,7 @@ _TURN = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowPace:
-    """How often to look.
+    """The pace of looking for new data.
 
     Attributes:
         interval: seconds between two looks at a place that tells no events.

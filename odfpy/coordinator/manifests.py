@@ -1,4 +1,4 @@
-"""Where DatasetSnapshot manifests come from: files, folders, URLs, standard input."""
+"""Places of DatasetSnapshot manifests: files, folders, URLs, standard input."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullOptions:
-    """How to pull.
+    """Options of a pull.
 
     Attributes:
         recursive: also pull what the datasets are derived from.

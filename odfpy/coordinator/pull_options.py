@@ -1,4 +1,4 @@
-"""How to pull in a workspace: what the person asks for, and what its settings say."""
+"""The options of a pull in a workspace: from its settings and from the person who asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `odf init` lays down: the files of `workspace_template/` and the empty folders beside them."""
+"""The template that `odf init` lays down: the files of `workspace_template/` and the empty folders beside them."""
 
 from __future__ import annotations
 

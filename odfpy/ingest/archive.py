@@ -43,7 +43,7 @@ _CLUTTER = ("__MACOSX", ".DS_Store")  # what archivers of macOS add for themselv
 
 @dataclass(frozen=True, slots=True)
 class UnpackLimits:
-    """How much may come out of a file.
+    """Limits on what comes out of a file.
 
     Attributes:
         max_bytes: of one unpacked file.
@@ -54,7 +54,7 @@ class UnpackLimits:
     max_ratio: int = 200
 
     def check(self, unpacked: int, packed: int, name: str) -> None:
-        """See whether there is too much.
+        """Check that there is not too much.
 
         Raises:
             PrepareError: there is.
@@ -72,7 +72,7 @@ class UnpackLimits:
 
 
 class Stream(Protocol):
-    """What can be read in blocks."""
+    """A stream that is read in blocks."""
 
     def read(self, size: int, /) -> bytes:
         """The next bytes, none at the end."""

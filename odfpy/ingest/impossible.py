@@ -1,4 +1,4 @@
-"""What of a source can never work, whatever the data: found in its manifest, before anything is fetched.
+"""Sources that can never work, whatever the data: found in the manifest, before anything is fetched.
 
 Nothing is run and nothing is asked. What depends on the machine, its environment or the data is left to the pull, and
 so is whatever is not certain: a source that could work is never refused.

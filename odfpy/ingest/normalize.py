@@ -1,4 +1,4 @@
-"""What is checked and made uniform in new rows before they are merged (ODF specification, "Data Slices").
+"""Checks on new rows, and making them uniform, before they are merged (ODF specification, "Data Slices").
 
 The merge can then rely on it: columns have distinct names, none is taken by the system, all are in plain layouts,
 timestamps are milliseconds in UTC, every row has an event time, an operation where the strategy takes them, and keys.

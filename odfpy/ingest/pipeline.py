@@ -1,4 +1,4 @@
-"""From new rows to written data slices: normalize, merge, order, write (ODF specification, "Ingestion").
+"""The pipeline from new rows to data slices: normalize, merge, order, write (ODF specification, "Ingestion").
 
 Steps of `ingest_rows`:
 1. check the rows and make them uniform (`normalize`);
@@ -40,7 +40,7 @@ from odfpy.state.current import KeyedState, ScannedState
 
 @dataclass(frozen=True, slots=True)
 class IngestStatistics:
-    """What became of the rows of an input.
+    """Counts of the rows of an input by their outcome.
 
     Attributes:
         read: rows of the input.

@@ -23,7 +23,7 @@ USUAL_PERCENT: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class RetractionLimit:
-    """How much of its current rows a dataset may lose to one new state.
+    """A limit on the share of its current rows that a dataset may lose to one new state.
 
     Attributes:
         percent: of the current rows.

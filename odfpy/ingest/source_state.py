@@ -1,4 +1,4 @@
-"""How far a source has been taken in, as recorded in the chain (ODF specification, "SourceState")."""
+"""Source states: how far a source has been taken in, as the chain records it (ODF specification, "SourceState")."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TIMESTAMP = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class SliceForm:
-    """What all slices of an ingest have in common.
+    """The common form of all slices of an ingest.
 
     Attributes:
         schema: all columns.
@@ -159,7 +159,7 @@ def _groups(start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 class _Picker:
-    """Gives ranges of ordered rows, each gathered when it is asked for."""
+    """A picker of ranges of ordered rows, each gathered when it is asked for."""
 
     def __init__(self, operations: pa.Array, columns: pa.Table, positions: pa.Array | None) -> None:
         self._operations = operations

@@ -1,4 +1,4 @@
-"""How two metadata chains relate: which blocks each side has that the other lacks.
+"""Divergence of two metadata chains: the blocks that each side has and the other lacks.
 
 Both chains are walked backwards from their heads in step, by sequence number, until they meet: only the blocks that
 differ are read, and the common ancestor is known when the walk ends.
@@ -42,7 +42,7 @@ class EncodedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """What two chains have in common, and what not.
+    """The common history of two chains, and what each has after it.
 
     Attributes:
         ancestor: the last block of both, None when they have none in common.

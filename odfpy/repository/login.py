@@ -18,7 +18,7 @@ class LoginRefused(TransferError, code="E632"):
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """What a server says of a token.
+    """The server's account of a token.
 
     Attributes:
         name: what it is called there.

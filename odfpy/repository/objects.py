@@ -29,7 +29,7 @@ BytesProgress = Callable[[int, int], None]
 
 
 class ObjectKind(Enum):
-    """What a file is."""
+    """A kind of file in a dataset."""
 
     DATA_SLICE = "DataSlice"
     CHECKPOINT = "Checkpoint"

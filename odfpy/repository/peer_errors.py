@@ -1,4 +1,4 @@
-"""What can go wrong between the two sides, beyond what can go wrong in any transfer."""
+"""Errors between the two sides of a conversation, beyond those of any transfer."""
 
 from __future__ import annotations
 

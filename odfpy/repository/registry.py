@@ -126,7 +126,7 @@ class _AliasesDocument:
 
 
 class Aliases:
-    """Where one dataset is pulled from and pushed to, the latest first. They are local: they do not travel with it."""
+    """The places that a dataset is pulled from and pushed to, the latest first; they do not travel with it."""
 
     def __init__(self, path: Path) -> None:
         """

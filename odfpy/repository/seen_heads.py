@@ -1,4 +1,4 @@
-"""Where other places were when they were last looked at, so that one that goes back is noticed.
+"""Heads of other places when they were last seen, so that one that goes back is noticed.
 
 info/remotes.yaml    in the dataset's folder: places by URL, each with the last block that it was seen to have
 """

@@ -1,4 +1,4 @@
-"""What lies beside the chain of a dataset in another place: questions take their time, so several are asked at once."""
+"""Side files in other places, several of them at once, since each question takes its time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is staged beside the head of a dataset, and how it gets there: branches, merges and rebases."""
+"""Staging beside the head of a dataset: branches, merges and rebases."""

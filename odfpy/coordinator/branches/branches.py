@@ -1,4 +1,4 @@
-"""What is staged on a branch: what it would add to the head, and taking it over.
+"""Branches: the difference to the head, and merging it.
 
     1. where branch and head part        the last block of both
     2. what each has since then          blocks; rows; by key, which are new, changed or gone
@@ -43,7 +43,7 @@ class MergeConflict(UsageError, code="E656"):
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """What rows do to the keys that they are known by: how many are new, changed and gone after them."""
+    """The effect of rows on keys: how many are new, changed and gone after them."""
 
     new: int = 0
     changed: int = 0
@@ -52,7 +52,7 @@ class KeyChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchDiff:
-    """What a branch would add to the head.
+    """The difference of a branch to the head.
 
     Attributes:
         head: the last block of the dataset.
@@ -163,7 +163,7 @@ def _changes(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """What became of a branch.
+    """The outcome of a merge.
 
     Attributes:
         old_head: the head before.

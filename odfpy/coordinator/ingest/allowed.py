@@ -1,4 +1,4 @@
-"""What a person allows that is refused unless it is asked for."""
+"""Exceptions that a person makes from what is refused by default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What is allowed this time.
+    """The exceptions made this time.
 
     Attributes:
         retractions: a snapshot may retract any number of rows.

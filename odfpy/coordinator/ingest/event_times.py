@@ -1,4 +1,4 @@
-"""What is said of sources whose rows bring no event time: all rows of an input get one and the same."""
+"""Warnings on sources without event times: all rows of an input get one and the same."""
 
 from __future__ import annotations
 

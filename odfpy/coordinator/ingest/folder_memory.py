@@ -33,7 +33,7 @@ _AGAIN: Final = "`odf pull --force` takes in all files again"
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What was in a file.
+    """The content of a file when it was taken in.
 
     Attributes:
         size: bytes.

@@ -35,7 +35,7 @@ class KeyUsedAlready(UsageError, code="E725"):
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of an ingest.
+    """The outcome of an ingest.
 
     Attributes:
         what: hash of what was ingested, and how.
@@ -56,7 +56,7 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What is to be ingested.
+    """The data of an ingest.
 
     Attributes:
         path: the file.

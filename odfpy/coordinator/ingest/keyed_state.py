@@ -1,4 +1,4 @@
-"""What merges look up in a dataset: the key index in its cache, bound to the head of its chain.
+"""The key index of a dataset, which merges look keys up in: in its cache, bound to the head of its chain.
 
 The index is opened before a merge and extended after the commit. One that is missing or of no use is made again from
 the slices, one that is behind is extended with the slices it lacks; which these are is read off the chain, from its

@@ -1,4 +1,4 @@
-"""Where an ingest runs: in this process, or in the engine's worker; see the decision record "Two lanes".
+"""The choice of a lane: this process or the engine's worker; see the decision record "Two lanes".
 
 `auto` takes Spark where there is a cluster that shares the workspace's folder, and where input and state might not fit
 into the memory that an ingest may take here. Preprocessing in Spark SQL is no reason: the few rows of a small input are

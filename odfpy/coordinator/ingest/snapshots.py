@@ -1,4 +1,4 @@
-"""What is asked of a snapshot before its rows are believed: what is not in it is retracted."""
+"""Checks on a snapshot before its rows are believed: rows that are not in it are retracted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sources do on the machine of whoever pulls, in words: before anybody lets them."""
+"""The actions of sources on the machine of whoever pulls, in words: before anybody approves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of where a dataset's data comes from: its sources, how far they are taken in, what came of it."""
+"""A report on the sources of a dataset: how far they are taken in, and with what outcome."""
 
 from __future__ import annotations
 

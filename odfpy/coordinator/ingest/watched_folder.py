@@ -1,4 +1,4 @@
-"""Which files of a folder are new and complete: the rules of `odf ingest --watch`, without any of its work.
+"""The rules of `odf ingest --watch`: which files of a folder are new and complete.
 
 A file is known by its name, size and time of modification. It is complete when these have stayed the same for a while,
 and nobody has it open for writing as far as the system can tell. Hidden files, and those with names that programs give
@@ -51,7 +51,7 @@ class FileStamp:
 
 
 class WatchedFolder:
-    """What is known of the files of a folder.
+    """The known files of a folder.
 
     Attributes:
         settle: seconds for which a file must stay as it is.

@@ -1,1 +1,1 @@
-"""Who is derived from whom: graphs of datasets, their order, their circles, and trees for people."""
+"""Lineage: graphs of datasets, their order, their circles, and trees for people."""

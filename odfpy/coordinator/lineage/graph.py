@@ -1,4 +1,4 @@
-"""Who is derived from whom, as pure functions over ids and their inputs.
+"""The graph of datasets, as pure functions over ids and their inputs.
 
 Nothing here recurses: chains of datasets may be thousands long. A circle is a mistake, but one that a workspace may
 have all the same, so finding an order never fails; who cannot go on with a circle asks for it.

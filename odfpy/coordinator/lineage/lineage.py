@@ -1,4 +1,4 @@
-"""Who is derived from whom in a workspace."""
+"""The lineage of the datasets of a workspace."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """How to compact.
+    """Options of a compaction.
 
     Attributes:
         max_records: rows of a slice at most.
@@ -66,7 +66,7 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactResult:
-    """What a compaction does, or has done.
+    """The result of a compaction, or of its dry run.
 
     Attributes:
         old_head: the head before.

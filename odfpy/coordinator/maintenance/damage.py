@@ -1,4 +1,4 @@
-"""Whether a file of a dataset is what its name says."""
+"""Damaged files: those whose bytes are not what their name says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with an object.
+    """The damage of an object.
 
     Attributes:
         message: in words; it does not name the file.

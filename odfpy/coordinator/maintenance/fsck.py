@@ -1,4 +1,4 @@
-"""What a verification looks at beside the chain of the head: every other file of a dataset.
+"""The parts of a dataset that a verification checks beside the chain of the head: every other file.
 
 1. other references: what they point at is there and valid, with all blocks, slices and checkpoints before it
 2. files among the objects that are not named by a hash

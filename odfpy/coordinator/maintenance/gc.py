@@ -25,7 +25,7 @@ from odfpy.errors import DatasetLocked, OdfError
 
 @dataclass(frozen=True, slots=True)
 class GcOptions:
-    """What to remove.
+    """The kinds of garbage to remove.
 
     Attributes:
         checkpoints: also checkpoints that later ones have replaced.
@@ -56,7 +56,7 @@ class GarbageItem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GcReport:
-    """What was, or would be, removed.
+    """The garbage that was, or would be, removed.
 
     Attributes:
         name: of the dataset, None for what belongs to none.

@@ -1,4 +1,4 @@
-"""What the references of a dataset reach, and what lies beside that in its folder.
+"""The objects that the references of a dataset reach, and those that they do not.
 
 Each reference (head, branches, tags) reaches the block that it names, all blocks before that, and the slices and
 checkpoints that these speak of. What is reached is never touched. The rest is of no use: objects of commits and

@@ -18,7 +18,7 @@ from odfpy.errors import IntegrityError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetResult:
-    """What a reset does, or has done.
+    """The result of a reset, or of its dry run.
 
     Attributes:
         old_head: the head before.

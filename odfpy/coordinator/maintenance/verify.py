@@ -202,7 +202,7 @@ def _verify_object(
 
 
 def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, data: DataSlice) -> None:
-    """What a slice holds: number and offsets of rows, logical hash."""
+    """Check the content of a slice: number and offsets of rows, logical hash."""
     from odfpy.data.slices.logical_hash import ambiguous_columns, logical_hash_of_parquet
     from odfpy.data.slices.slice import slice_stats
 

@@ -1,4 +1,4 @@
-"""How rows of root datasets came in: block, source, and the state of the source that was recorded with them."""
+"""The origin of rows of root datasets: block, source, and the source state recorded with them."""
 
 from __future__ import annotations
 

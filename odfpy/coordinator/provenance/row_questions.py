@@ -1,4 +1,4 @@
-"""Which rows of a derivative are asked about together, and as of which run.
+"""Groups of rows of a derivative that one trace answers for, each as of one run.
 
 Row by row, those of all runs. With state, what a row is made of is that of the result as it was after the run that has
 added it, or before the one that takes it back. As long as nothing that says the same came after it, and the query can
@@ -117,7 +117,7 @@ class TraceGroups:
                 yield TraceGroup((self.runs[at],), tuple(rows), by_rows=False)
 
     def together(self, wanted: Sequence[DatasetRow]) -> Iterator[TraceGroup]:
-        """As few questions as there can be: each as of a run at which all of its rows are in the result."""
+        """Group rows into as few traces as possible: each as of a run at which all of its rows are in the result."""
         by_query: defaultdict[SetTransform, list[DatasetRow]] = defaultdict(list)
         for row in wanted:
             if self._as_of(row) >= 0:

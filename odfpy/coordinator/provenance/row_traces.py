@@ -1,4 +1,4 @@
-"""What rows of a derivative are made of, as its engine tells; and replays of nothing but the rows that were cited."""
+"""The rows that rows of a derivative are made of, by its engine; and replays of only the cited rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CitedRows: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """What makes a row.
+    """The inputs of a row.
 
     Attributes:
         rows: the rows of the inputs.

@@ -1,4 +1,4 @@
-"""What has changed in a dataset between two moments: by key, or without one as rows that come and go.
+"""The changes of a dataset between two moments: by key, or without one as rows that come and go.
 
 Both states are tables of one query, which DataFusion answers in this process: a full join by the key, or a count of
 each row that is different. The rows of the difference come as they are made, in the order of the key.
@@ -26,7 +26,7 @@ _DIALECT: Final = DIALECTS["datafusion"]
 
 
 class Change(Enum):
-    """What became of a row."""
+    """A kind of change of a row."""
 
     ADDED = "added"
     REMOVED = "removed"

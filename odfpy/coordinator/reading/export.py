@@ -31,7 +31,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Where an answer goes, and how.
+    """Options of an export.
 
     Attributes:
         place: a file; a folder if it is partitioned or cut.
@@ -49,7 +49,7 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written.
+    """The files of an export.
 
     Attributes:
         manifest: what the sidecar says.
@@ -162,7 +162,7 @@ def _input_tree(service: QueryService, one: QueryInput) -> dict[str, Any]:
 
 
 def check_export(path: Path) -> Exported:
-    """See whether exported files are those that were written.
+    """Check that exported files are those that were written.
 
     Args:
         path: a file, a folder, or a sidecar.

@@ -1,4 +1,4 @@
-"""Where an export goes: what may stand there, and how it gets there as a whole or not at all.
+"""The target of an export: what may stand there, and how it gets there as a whole or not at all.
 
 It is made in a *workshop*, a folder beside the place, which is locked as long as somebody is at work in it. One that
 nobody holds is left over from an export that was killed, and goes when the next one begins beside it.
@@ -39,7 +39,7 @@ def sidecar_of(path: Path, *, is_folder: bool) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """Where an export goes.
+    """The file or folder of an export.
 
     Attributes:
         to: a file, or a folder.

@@ -1,4 +1,4 @@
-"""Which sources may run on this machine: those that somebody here has approved (docs/adr/0028-approved-sources.md).
+"""Sources that may run on this machine: those approved here (docs/adr/0028-approved-sources.md).
 
 A source is more than a description: a polling source fetches, reads files and variables, runs commands and images, all
 of it as whoever pulls; the query of a source is run over what is handed in. Datasets come from others, too, by a push

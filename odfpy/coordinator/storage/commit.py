@@ -1,4 +1,4 @@
-"""What all commits have in common."""
+"""The common part of all commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coordinator's verbs give back: frozen values, for programs and for the command line alike."""
+"""Results of the coordinator's verbs: frozen values, for programs and for the command line alike."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DamagedDataset:
 
 
 class AddOutcome(Enum):
-    """What became of a manifest."""
+    """The outcome of a manifest."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -77,7 +77,7 @@ class AddResult:
 
 
 class PullOutcome(Enum):
-    """What became of one dataset in a pull."""
+    """The outcome of a pull for one dataset."""
 
     UPDATED = "updated"
     UP_TO_DATE = "up to date"
@@ -129,7 +129,7 @@ class PullResult:
 
 
 class Severity(Enum):
-    """How bad a finding is; only errors make a verification fail."""
+    """The severity of a finding; only errors make a verification fail."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -179,7 +179,7 @@ class BatchComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What a verification of one dataset looked at, and what it found.
+    """The report on the verification of one dataset: what was checked, and what was found.
 
     Attributes:
         signatures: who has signed its blocks.

@@ -40,7 +40,7 @@ class _Document:
 
 
 class RevokedKeysFile:
-    """What a user knows of keys that have ended."""
+    """The file of keys that a user knows to have ended."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or configuration_folder()) / _FILE
@@ -104,7 +104,7 @@ def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: 
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """What was said of a key.
+    """The outcome of a revocation.
 
     Attributes:
         key: which.

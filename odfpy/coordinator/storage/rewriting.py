@@ -101,7 +101,7 @@ def without_data(dataset: StoredDataset) -> Rewriting:
 
 @dataclass(frozen=True, slots=True)
 class Downstream:
-    """Who is derived from a dataset.
+    """The datasets that are derived from a dataset.
 
     Attributes:
         diverged: datasets that have taken in what is not in its history any more; they are to be made again.

@@ -1,4 +1,4 @@
-"""Who has signed the blocks of a dataset, for people and for verification."""
+"""Signers of the blocks of a dataset, for people and for verification."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class BlockSigners:
-    """Who has signed a block; `error` says why that is not known."""
+    """The signers of a block; `error` says why they are not known."""
 
     signers: tuple[Signer, ...] = ()
     error: OdfError | None = None

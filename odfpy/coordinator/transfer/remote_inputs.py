@@ -1,4 +1,4 @@
-"""What a copy is derived from, in the place that the copy has come from: by its name, or else by its id.
+"""The inputs of a copy, looked up in the place that the copy has come from: by name, or else by id.
 
 A query may give its inputs names of its own; of what a dataset is called in another place, a chain says nothing.
 """

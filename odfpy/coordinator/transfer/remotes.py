@@ -36,7 +36,7 @@ from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """What a copy may take from another place unasked.
+    """Limits on what a copy may take from another place unasked.
 
     Attributes:
         force: a history that drops blocks that are here.

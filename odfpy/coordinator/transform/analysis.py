@@ -1,4 +1,4 @@
-"""What the engine says of a query before there is anything to run it on."""
+"""Analysis of a query by its engine before there is anything to run it on."""
 
 from __future__ import annotations
 

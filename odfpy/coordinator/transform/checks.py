@@ -1,4 +1,4 @@
-"""What can be said of a dataset before it is made or changed: its queries are tried on inputs without rows."""
+"""Checks on a dataset before it is made or changed: its queries are tried on inputs without rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which part of each input a run of a derivative covers, and whether the input still has what was taken in before."""
+"""The intervals of the inputs that a run of a derivative covers, checked against the history of the inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of a dataset were when, read off its chain; see also `odfpy.chain.slices`."""
+"""The slices of a dataset by time, read off its chain; see also `odfpy.chain.slices`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sources of a workspace may reach: variables, hosts, folders and images, where its operator has set limits.
+"""Bounds of what sources may reach, set by the operator: variables, hosts, folders and images.
 
 They hold for every source, also for those that somebody has approved, and are looked at before anything is asked for.
 A pattern is a text with `*`, `?` and `[...]`, as in names of files.
@@ -27,7 +27,7 @@ class SourceOutOfBounds(FetchError, code="E431"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBounds:
-    """What sources may reach.
+    """The bounds of what sources may reach.
 
     Attributes:
         variables: of the environment.

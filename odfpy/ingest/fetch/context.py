@@ -1,4 +1,4 @@
-"""What fetching needs to know and what it gives."""
+"""The context of a fetch, and its result."""
 
 from __future__ import annotations
 

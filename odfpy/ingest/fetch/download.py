@@ -123,7 +123,7 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
 
 @contextmanager
 def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterator[PartialFile | None]:
-    """What the source sends, or the rest of it; None if that is the kept version or the known one.
+    """Ask the source for the file, or the rest of it; None if that is the kept version or the known one.
 
     A kept file that is complete but no longer what the source has is forgotten.
 

@@ -170,7 +170,7 @@ class FtpSource:
 
     @contextmanager
     def errors(self, what: str) -> Iterator[None]:
-        """What the standard library raises, as ours."""
+        """Turn errors of the standard library into ours."""
         try:
             yield
         except (ftplib.error_perm, ftplib.error_reply, ftplib.error_proto) as error:

@@ -177,7 +177,7 @@ class ObjectSource:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """What libraries raise, as ours; their texts may hold the path, and with it secrets."""
+        """Turn errors of libraries into ours; their texts may hold the path, and with it secrets."""
         try:
             yield
         except FetchError:

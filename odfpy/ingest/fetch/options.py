@@ -9,7 +9,7 @@ from odfpy.ingest.fetch.bounds import SourceBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What is set for sources; the defaults are those of the reference.
+    """Settings of sources; the defaults are those of the reference.
 
     Attributes:
         batch_size: rows after which a source that can go on later is asked to stop, so that they are committed.

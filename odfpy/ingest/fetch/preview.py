@@ -1,4 +1,4 @@
-"""What a fetch would bring, without fetching it: for `odf pull --dry-run`.
+"""Previews: what a fetch would bring, without fetching it, for `odf pull --dry-run`.
 
 Folders are listed, and servers are asked as a fetch asks them, but only the head of the answer is read. Where only
 fetching itself can tell what is new, that is said. Nothing is written anywhere.
@@ -43,7 +43,7 @@ class UpcomingInput:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a fetch would bring.
+    """The expected result of a fetch.
 
     Attributes:
         inputs: what is new, in order; None if only fetching can tell.

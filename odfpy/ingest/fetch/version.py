@@ -14,7 +14,7 @@ _SETTLED_BY_OUR_CLOCK = 24 * 3600  # clocks of different machines may differ
 
 @dataclass(frozen=True, slots=True)
 class SourceVersion:
-    """What a source says of a version.
+    """The version of a file, as its source tells it.
 
     Attributes:
         etag: the name that the source gives to the version.

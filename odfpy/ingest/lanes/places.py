@@ -1,4 +1,4 @@
-"""What a merge answers: which rows, as what, in which order."""
+"""The answer of a merge: which rows, with which operation types, in which order."""
 
 from __future__ import annotations
 

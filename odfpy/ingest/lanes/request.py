@@ -1,4 +1,4 @@
-"""What the coordinator and the Spark lane in the engine's worker say to each other, as values that JSON can carry."""
+"""Messages between the coordinator and the Spark lane in the engine's worker, as values that JSON can carry."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LaneRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """What came of it; see `odfpy.ingest.pipeline.IngestedData`. Where the slices are, `slice_files` tells."""
+    """The result of a lane; see `odfpy.ingest.pipeline.IngestedData`. `slice_files` tells where the slices are."""
 
     slices: tuple[SliceInfo, ...]
     schema: DataSchema | None

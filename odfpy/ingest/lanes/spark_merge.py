@@ -118,7 +118,7 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """What the merge wants to know of the rows of one slice."""
+    """The part of the rows of one slice that the merge needs."""
 
     path: str
     schema: DataSchema
@@ -154,7 +154,7 @@ def _history(table: pa.Table, columns: dict[str, str], schema: DataSchema) -> pa
 
 
 class _Reader:
-    """Gives a task the rows of its source."""
+    """A reader of the rows that a task gets of its source."""
 
     def __init__(self, sources: tuple[_New | _History, ...]) -> None:
         self._sources = sources

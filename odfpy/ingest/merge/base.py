@@ -1,4 +1,4 @@
-"""What every merge strategy is, and the SQL that strategies share (ODF specification, "Merge Strategies").
+"""The interface of merge strategies, and the SQL that they share (ODF specification, "Merge Strategies").
 
 A merge is one SELECT in the subset of SQL that duckdb and Spark SQL have in common, over two relations. Columns go by
 their *role*, so that no name needs quoting and no vocabulary is wired in; a lane gives its columns these names and
@@ -34,7 +34,7 @@ from typing import Protocol
 
 
 class StateNeed(Enum):
-    """What a strategy looks up in the history of a dataset."""
+    """The part of a dataset's history that a strategy looks up."""
 
     NOTHING = "nothing"
     SEEN_KEYS = "seen keys"
@@ -43,7 +43,7 @@ class StateNeed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MergeShape:
-    """How many columns of each role a merge has.
+    """The number of columns of each role in a merge.
 
     Attributes:
         keys: columns of the primary key.

@@ -1,4 +1,4 @@
-"""Which columns of an input have which role in its merge."""
+"""The roles of the columns of an input in its merge."""
 
 from __future__ import annotations
 

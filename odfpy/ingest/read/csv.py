@@ -198,7 +198,7 @@ def _inferred(step: ReadCsv, text: _CsvText, formats: TimeFormats) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What some texts of a column say about its type.
+    """Evidence for the type of a column, from some of its texts.
 
     Attributes:
         fits: types that fit all of them.

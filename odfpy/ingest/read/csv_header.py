@@ -1,4 +1,4 @@
-"""Whether a CSV file begins with a header, where losing its first row, or all of them, would be believed.
+"""Detection of headers in CSV files, where the first row, or all of them, might be lost in silence.
 
 A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
 that is so where its values fit the types of the schema, for names of columns are no numbers and no days. Years

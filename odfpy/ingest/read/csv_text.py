@@ -20,7 +20,7 @@ from odfpy.ingest.read.files import Incomplete, Piece, cut_at_line
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a file writes its values. Characters are single ASCII ones.
+    """The dialect of a file. Characters are single ASCII ones.
 
     Attributes:
         quote: empty where quotes have no meaning.
@@ -36,7 +36,7 @@ class Dialect:
 
     @classmethod
     def of(cls, step: ReadCsv) -> Dialect:
-        """From the options of a read step.
+        """Make a dialect of the options of a read step.
 
         Raises:
             InvalidValue: an option cannot be used; the message names it.

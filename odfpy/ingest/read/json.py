@@ -275,7 +275,7 @@ def _source_field(field: pa.Field) -> pa.Field:
 
 
 def _source_type(wanted: pa.DataType) -> pa.DataType:
-    """As what Arrow is to read values of a type: all but numbers and booleans as text."""
+    """Return the type that Arrow reads values as: text for all but numbers and booleans."""
     if pa.types.is_struct(wanted):
         return pa.struct([_source_field(field) for field in wanted.fields])
     if pa.types.is_list(wanted) or pa.types.is_fixed_size_list(wanted):

@@ -1,4 +1,4 @@
-"""From JSON values to columns: what a value may be for each type.
+"""Columns of JSON values: which values each type takes.
 
 | type | JSON that fits |
 |---|---|

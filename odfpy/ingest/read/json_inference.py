@@ -66,7 +66,7 @@ def _place(records: Iterator[Records], row: int) -> str:
 
 
 class Evidence:
-    """What the records seen so far say of the schema."""
+    """Evidence for the schema, from the records seen so far."""
 
     def __init__(self) -> None:
         self._columns: dict[str, _Values] = {}
@@ -95,7 +95,7 @@ class Evidence:
 
 @dataclass(slots=True)
 class _Values:
-    """What is known of the values in one place.
+    """Evidence for the type of the values in one place.
 
     Attributes:
         path: name of the column, with the way to the value inside it.

@@ -1,4 +1,4 @@
-"""How many rows have been read so far, told to whoever asked for it, without every reader having to pass that on."""
+"""Counts of rows read so far, for whoever listens, without every reader having to pass them on."""
 
 from __future__ import annotations
 

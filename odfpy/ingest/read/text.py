@@ -1,4 +1,4 @@
-"""From text to typed values, exactly (ODF specification, "Read"): one vectorized parser for each type.
+"""Parsers from text to typed values, exact and vectorized, one for each type (ODF specification, "Read").
 
 A text either names a value of the type or does not fit; no value is rounded or truncated, times finer than a
 millisecond apart, which slices do not store. Whether a text fits depends on that text alone.
@@ -43,14 +43,14 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TimeFormats:
-    """How dates and timestamps are written."""
+    """Formats of dates and timestamps."""
 
     date: TimeFormat
     timestamp: TimeFormat
 
     @classmethod
     def of(cls, date: str | None, timestamp: str | None) -> TimeFormats:
-        """From the options of a read step; see `odfpy.ingest.time_format`.
+        """Make formats of the options of a read step; see `odfpy.ingest.time_format`.
 
         Raises:
             InvalidValue: an unknown format.

@@ -1,4 +1,4 @@
-"""What an object store can do for us, and asking it: from any thread, again if need be, with errors of ours."""
+"""Clients of object stores: requests from any thread, repeated if need be, with errors of ours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ObjectContent:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is directly in a folder, by name.
+    """The entries directly in a folder, by name.
 
     Attributes:
         objects: with their sizes.
@@ -164,7 +164,7 @@ class Bucket:
     def demand(
         self, where: str, ask: Callable[_Args, Awaitable[_Result]], *args: _Args.args, **kwargs: _Args.kwargs
     ) -> _Result:
-        """As `ask`, for what needs no object but the bucket."""
+        """Ask for what needs no object but the bucket; else like `ask`."""
         try:
             return self.ask(where, ask, *args, **kwargs)
         except FileNotFoundError:

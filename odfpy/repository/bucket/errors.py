@@ -1,4 +1,4 @@
-"""What object stores say when they refuse, in one language.
+"""Refusals of object stores, in one language.
 
 Each library has errors of its own, and their texts may hold keys and signed URLs: only their codes are ever shown.
 """

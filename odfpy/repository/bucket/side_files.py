@@ -1,4 +1,4 @@
-"""What lies beside the chain of a dataset in a bucket, such as signatures."""
+"""Side files in a bucket: files beside the chain of a dataset, such as signatures."""
 
 from __future__ import annotations
 

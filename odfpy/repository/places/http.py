@@ -100,7 +100,7 @@ class HttpRefStore(RefStore):
 
 
 class HttpSideFiles(RemoteSideFiles):
-    """What lies beside the chain of a dataset on a server."""
+    """Side files of a dataset on a server."""
 
     writable = False
 

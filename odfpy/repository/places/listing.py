@@ -1,4 +1,4 @@
-"""What is in a repository: the datasets below a folder, in a bucket, or on a node.
+"""Listings of repositories: the datasets below a folder, in a bucket, or on a node.
 
     <repository>/<name>/refs/head              a dataset
     <repository>/<account>/<name>/refs/head    a dataset of an account

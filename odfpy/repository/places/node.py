@@ -1,4 +1,4 @@
-"""What our own nodes take beside the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
+"""Extensions of our own nodes to the Smart Transfer Protocol, over plain HTTP: signatures, branches and tags.
 
     GET <base>                 a summary of the dataset, which says under `takes` what of this the node knows
     PUT <base>/info            signatures, revocations of keys: `{"files": {<path>: <text>}}`
@@ -54,7 +54,7 @@ _REFUSED = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """What a node says of a dataset.
+    """The summary of a dataset that a node gives.
 
     Attributes:
         dataset_id: which it is.

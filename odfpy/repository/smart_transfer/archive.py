@@ -30,7 +30,7 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """What an archive may hold.
+    """Limits on the content of an archive.
 
     Attributes:
         blocks: how many entries.

@@ -74,7 +74,7 @@ def read_blocks(batch: BlocksBatch, limits: ArchiveLimits) -> list[EncodedBlock]
 def place(
     blocks: list[EncodedBlock], here: list[HashedBlock], *, force: bool, max_object_size: int = MAX_OBJECT_SIZE
 ) -> Incoming:
-    """See where blocks go on a chain, and that each of them may.
+    """Find the place of new blocks on a chain, and check that each of them may follow.
 
     Args:
         blocks: those after the chain's head, or all from the very first; oldest first.

@@ -48,7 +48,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """What is going to be transferred, as the sender sums it up."""
+    """The sender's summary of what is going to be transferred."""
 
     num_blocks: U32
     num_objects: U32
@@ -86,7 +86,7 @@ class HeaderRow:
 
 @dataclass(frozen=True, slots=True)
 class TransferUrl:
-    """Where to get or put an object."""
+    """The address to get or put an object."""
 
     url: str
     headers: tuple[HeaderRow, ...] = ()
@@ -94,7 +94,7 @@ class TransferUrl:
 
 
 class PullPhase(Enum):
-    """How far a pull had come."""
+    """The phase that a pull had reached."""
 
     INITIAL_REQUEST = "InitialRequest"
     METADATA_REQUEST = "MetadataRequest"
@@ -102,7 +102,7 @@ class PullPhase(Enum):
 
 
 class PushPhase(Enum):
-    """How far a push had come."""
+    """The phase that a push had reached."""
 
     INITIAL_REQUEST = "InitialRequest"
     METADATA_REQUEST = "MetadataRequest"
@@ -145,7 +145,7 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullAccepted:
-    """What there is."""
+    """The answer to a pull: a summary of what there is."""
 
     transfer_plan: TransferPlan
 
@@ -175,20 +175,20 @@ class BlocksReply:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsRequest:
-    """Where can these be had?"""
+    """A request for the addresses of objects."""
 
     object_files: tuple[ObjectFile, ...]
 
 
 class PullStrategy(Enum):
-    """How to get an object."""
+    """A way to get an object."""
 
     HTTP_DOWNLOAD = "HttpDownload"
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Where an object can be had."""
+    """The address of an object to get."""
 
     object_file: ObjectFile
     pull_strategy: PullStrategy
@@ -197,7 +197,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsReply:
-    """Where they can be had."""
+    """The addresses of objects to get."""
 
     object_transfer_strategies: tuple[Download, ...]
 
@@ -206,7 +206,7 @@ class ObjectsReply:
 
 
 class Visibility(Enum):
-    """Who sees a dataset that a push makes."""
+    """The visibility of a dataset that a push makes."""
 
     PRIVATE = "Private"
     PUBLIC = "Public"
@@ -255,14 +255,14 @@ PushBlocksError: TypeAlias = SeedBlockOverwriteRestricted | Internal
 
 @dataclass(frozen=True, slots=True)
 class PushObjects:
-    """Where shall these go? `is_truncated` says that there are more to come, in a message of their own."""
+    """A request for addresses to put objects; `is_truncated`: more come in a message of their own."""
 
     object_files: tuple[ObjectFile, ...]
     is_truncated: bool
 
 
 class PushStrategy(Enum):
-    """How to give an object."""
+    """A way to put an object."""
 
     SKIP_UPLOAD = "SkipUpload"
     HTTP_UPLOAD = "HttpUpload"
@@ -270,7 +270,7 @@ class PushStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Where an object goes; one that is there already goes nowhere."""
+    """The address to put an object; one that is there already has none."""
 
     object_file: ObjectFile
     push_strategy: PushStrategy
@@ -279,7 +279,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class UploadsAccepted:
-    """Where they go."""
+    """The addresses to put objects."""
 
     object_transfer_strategies: tuple[Upload, ...]
 
@@ -303,7 +303,7 @@ PushObjectsError: TypeAlias = Internal | RefCollision | NameCollision
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """How do the uploads go?"""
+    """A question for the progress of uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ class AllUploaded:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How the uploads go."""
+    """The progress of uploads."""
 
     details: Running | AllUploaded
 

@@ -219,7 +219,7 @@ def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
 
 
 class PushTarget(Protocol):
-    """Where a push goes, as the server's side sees it."""
+    """The target of a push, as the server's side sees it."""
 
     def existing(self) -> DatasetLayout | None:
         """The dataset of that name, as it is now."""

@@ -1,4 +1,4 @@
-"""How one side of a conversation is written down: a generator of steps, which knows of no network (sans-I/O).
+"""Conversations: each side is a generator of steps, which knows of no network (sans-I/O).
 
 Whoever runs it does what a step says and sends the outcome in; when the other side closes the connection, it throws
 `PeerClosed` in. The generator's return value is the outcome of the conversation. It reads and writes datasets itself.
@@ -108,7 +108,7 @@ class ReceiveWhileUploading:
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """What has happened first.
+    """The first event of several: a message, or the end of the uploads.
 
     Attributes:
         text: the message; None when all files are where they go.

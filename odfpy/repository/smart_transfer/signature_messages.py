@@ -1,4 +1,4 @@
-"""What our own clients and servers say of signatures in the middle of a push, so that no head is ever there unsigned.
+"""Messages on signatures in the middle of a push, so that no head is ever there unsigned.
 
 The protocol has no message for them. A server of ours says in its handshake that it takes some (`Odf-Takes`), and a
 client then sends them after the files and before it says that this is all. They are stored before the head moves, or

@@ -25,7 +25,7 @@ KINDS = {folder: kind for kind, folder in FOLDERS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a URL allows.
+    """The permission that a URL carries.
 
     Attributes:
         method: what may be done.

@@ -120,7 +120,7 @@ _News: TypeAlias = _Message | _Broken | _Given
 
 
 class _Talk:
-    """What is said and done over a connection.
+    """A conversation over a connection.
 
     A thread reads a message when one is wanted, another one gives files: whatever happens first is heard of first.
     """

@@ -37,7 +37,7 @@ MOST_KEYS = 1000
 
 @dataclass
 class IncomingSignatures:
-    """What somebody brings to a dataset.
+    """Signatures that somebody brings to a dataset.
 
     Attributes:
         dataset_id: which.

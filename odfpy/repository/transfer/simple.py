@@ -35,7 +35,7 @@ class HistoryTakenBack(TransferError, code="E660"):
 
 
 class TransferOutcome(Enum):
-    """What became of a transfer."""
+    """The outcome of a transfer."""
 
     UP_TO_DATE = "up-to-date"
     UPDATED = "updated"
@@ -44,7 +44,7 @@ class TransferOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferResult:
-    """What a transfer has done.
+    """The result of a transfer.
 
     Attributes:
         outcome: up-to-date (the heads are the same), updated (the target's head is the source's now), target-ahead

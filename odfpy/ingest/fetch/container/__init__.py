@@ -1,1 +1,1 @@
-"""What containers print (ODF specification, "FetchStep: Container")."""
+"""Output of containers (ODF specification, "FetchStep: Container")."""

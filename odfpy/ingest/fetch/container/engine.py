@@ -31,7 +31,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRun:
-    """What to run.
+    """A container to run.
 
     Attributes:
         image: name of the image.

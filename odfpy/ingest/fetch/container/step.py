@@ -45,7 +45,7 @@ _MAX_STATE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What one run gave."""
+    """The output of one run."""
 
     path: Path
     size: int

@@ -1,4 +1,4 @@
-"""Which logs of an Ethereum node are wanted: from a condition in SQL to what `eth_getLogs` can be asked.
+"""Filters of Ethereum logs: from a condition in SQL to the arguments of `eth_getLogs`.
 
     address = X'ae78...' and block_number > 13325304 and topic0 = eth_event_selector('Burn(uint256)')
 
@@ -27,7 +27,7 @@ _HINT = "A filter may compare address, topic0 to topic3 and block_number with co
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which logs are wanted; None stands for all.
+    """The logs to ask for; None stands for all.
 
     Attributes:
         addresses: contracts that they are of.

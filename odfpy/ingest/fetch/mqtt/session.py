@@ -31,7 +31,7 @@ _OLD_BROKER = "Unsupported protocol version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What to receive from whom.
+    """The topics to receive, and their broker.
 
     Attributes:
         host: name of the broker's machine.

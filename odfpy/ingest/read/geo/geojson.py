@@ -101,7 +101,7 @@ def _parse_series(piece: Piece) -> Records:
 
 
 def _inferred(file: TextFile, collection: Collection | None) -> pa.Schema:
-    """From the features of a collection, or of a series."""
+    """Infer the schema of the features of a collection, or of a series."""
     if collection is None:
         return infer_in_turn(lambda: in_turn(file.pieces(0, cut_at_line), _parse_series), _in_order)
     return infer_in_turn(lambda: in_turn(file.pieces(collection.start, cut_at_item), collection.parse), _in_order)
