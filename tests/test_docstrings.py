@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import fields, is_dataclass
 from inspect import cleandoc
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -31,3 +33,15 @@ def test_fields_of_events_and_sources_have_a_sentence_and_a_link(kind: type) -> 
     described = dict(re.findall(r"^ {4}(\w+): (.+)", doc, re.MULTILINE))
     assert described.keys() == {field.name for field in fields(kind)}
     assert SPECIFICATION in doc
+
+
+MODULES = sorted((Path(__file__).resolve().parents[1] / "odfpy").rglob("*.py"))
+NO_BEGINNINGS = frozenset("Whether What Which Where How When Who See As From Tells Gives If".split())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: "/".join(path.parts[path.parts.index("odfpy") :]))
+def test_docstrings_begin_with_a_noun_or_a_verb(module: Path) -> None:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [node for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, documented)]
+    first = [(text.split()[0].strip(".,:;"), node) for node in nodes if (text := ast.get_docstring(node))]
+    assert [getattr(node, "name", "the module") for word, node in first if word in NO_BEGINNINGS] == []

@@ -19,7 +19,7 @@ _ENTRY = re.compile(r"^## (?P<code>E\d{3}): (?P<title>.+)\n(?P<text>(?:(?!## ).*
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What an error means, and what to try; the text is Markdown."""
+    """The meaning of an error, and what to try; the text is Markdown."""
 
     code: str
     title: str

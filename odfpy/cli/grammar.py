@@ -1,4 +1,4 @@
-"""How commands are declared: Typer, and what all commands of `odf` have in common.
+"""The declaration of commands: Typer, and what all commands of `odf` have in common.
 
 - Options of the whole program (`-w`, `-q`, `-v`) stand before the command or after it.
 - The help of a command ends with examples, each on a line of its own.
@@ -33,7 +33,7 @@ def session_of(context: Any) -> Session:
 
 
 class _Common:
-    """What commands and groups share."""
+    """The common part of commands and groups."""
 
     epilog: str | None
 
@@ -86,14 +86,14 @@ class Group(_Common, TyperGroup):
     """Commands under a common word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """As for commands; without any argument the help is shown, which is an error all the same."""
+        """Parse arguments as commands do; without any, show the help and fail all the same."""
         if not args and not ctx.resilient_parsing:
             sys.stderr.write(f"{ctx.get_help()}\n")
             raise typer.Exit(2)
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """As for commands, with a place for the command."""
+        """Collect the pieces of the usage as commands do, with a place for the command."""
         return [*super().collect_usage_pieces(ctx), "COMMAND ..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -1,4 +1,4 @@
-"""What Ctrl-C does, whatever the command is at.
+"""Handling of Ctrl-C, whatever the command is at.
 
 Python tells of a signal between two of its own steps. Native code that it has called (a database, a library that is
 being loaded) has to come back before that, or ask by itself.

@@ -1,4 +1,4 @@
-"""What every command starts from: the workspace, and where to print."""
+"""The session of a command: the workspace, and where to print."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What people use from Python and notebooks: `odfpy.connect`."""
+"""The Python interface, for programs and notebooks: `odfpy.connect`."""

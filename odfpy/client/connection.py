@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.client.backend import Backend
 from odfpy.client.dataset import Dataset
 from odfpy.client.html import table
 from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
-from odfpy.client.source import Backend
 from odfpy.errors import UsageError, did_you_mean
 from odfpy.query.dialects import dialect_named
 from odfpy.query.question import Query
@@ -167,13 +167,13 @@ def _source(place: Workspace | str | Path, token: str | None) -> Backend:
         return _local(place, token)
     scheme = url.group(1).lower()
     if scheme in _HTTP:
-        from odfpy.client.rest import RestSource
+        from odfpy.client.rest import RestBackend
 
-        return RestSource.open(place, token)
+        return RestBackend.open(place, token)
     if scheme in _FLIGHT:
-        from odfpy.client.flight import FlightSource
+        from odfpy.client.flight import FlightBackend
 
-        return FlightSource.open(place, token)
+        return FlightBackend.open(place, token)
     known = (*_HTTP, *_FLIGHT)
     raise UsageError(
         f"Not a kind of place to ask: {scheme}:// in {place!r}",
@@ -182,9 +182,9 @@ def _source(place: Workspace | str | Path, token: str | None) -> Backend:
 
 
 def _local(place: Workspace | str | Path, token: str | None) -> Backend:
-    from odfpy.client.local import LocalSource
+    from odfpy.client.local import LocalBackend
     from odfpy.coordinator.workspace import Workspace
 
     if token is not None:
         raise UsageError("A workspace on this machine takes no token", hint="Tokens are for servers.")
-    return LocalSource(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))
+    return LocalBackend(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING
 
+from odfpy.client.backend import Backend, DatasetFacts
 from odfpy.client.html import cell, facts, sparkline, table
 from odfpy.client.lineage import Lineage
 from odfpy.client.moments import Instant, PointInTime, instant_text, moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
-from odfpy.client.source import Backend, DatasetFacts
 from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
@@ -174,7 +174,7 @@ class Dataset:
 
 
 class AsAt(Rows):
-    """What was known at a moment: the current state of the rows recorded until then."""
+    """A dataset as at a moment: the current state of the rows recorded until then."""
 
     def __init__(self, dataset: Dataset, moment: PointInTime) -> None:
         dialect: Dialect = dataset._dialect  # noqa: SLF001  it is a part of it

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.client.backend import DatasetFacts, RowStream
 from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import told
-from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
@@ -62,8 +62,8 @@ _KINDS: Final[dict[str, type[OdfError]]] = {
 
 
 @dataclass(frozen=True)
-class FlightSource(Remote):
-    """See `odfpy.client.source.Source`. Each question has a connection of its own, so that threads may share it.
+class FlightBackend(Remote):
+    """An implementation of `Backend`. Each question has a connection of its own, so that threads may share it.
 
     Attributes:
         url: of the server.
@@ -74,7 +74,7 @@ class FlightSource(Remote):
     token: str | None = field(repr=False)
 
     @classmethod
-    def open(cls, url: str, token: str | None) -> FlightSource:
+    def open(cls, url: str, token: str | None) -> FlightBackend:
         """A server at a URL; nothing is sent yet.
 
         Raises:
@@ -96,7 +96,7 @@ class FlightSource(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """See `Source`. Rows come as the server makes them."""
+        """Implement `Backend`. Rows come as the server makes them."""
         options = {_DIALECT: dialect_named(query.dialect).name}
         connected = self._connected(options, query.timeout)
         with self._told_by_driver(), connected as connection, connection.cursor() as cursor:
@@ -106,7 +106,7 @@ class FlightSource(Remote):
             yield _Cut(self, reader, query)
 
     def datasets(self) -> list[DatasetFacts]:
-        """See `Source`: names are all that it tells."""
+        """Implement `Backend`: names are all that it tells."""
         with self._connected({}) as connection, self._told():
             tree = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
         return [
@@ -117,7 +117,7 @@ class FlightSource(Remote):
         ]
 
     def dataset(self, name: str) -> DatasetFacts:
-        """See `Source`."""
+        """Implement `Backend`."""
         from odfpy.data.schemas.arrow import from_arrow
 
         dialect = dialect_named("datafusion")
@@ -132,14 +132,14 @@ class FlightSource(Remote):
             raise DatasetNotFound(f"No dataset {name!r} at {self.place}", hint=hint) from error
 
     def lineage(self, name: str) -> LineageNode:
-        """See `Source`."""
+        """Implement `Backend`."""
         raise UsageError(
             f"{self.place} does not tell what {name} is derived from",
             hint="Connect to its https:// URL, or to a workspace that has it.",
         )
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
-        """See `Source`."""
+        """Implement `Backend`."""
         del offset, column, depth, check
         raise UsageError(
             f"{self.place} does not tell where rows come from",
@@ -147,7 +147,7 @@ class FlightSource(Remote):
         )
 
     def close(self) -> None:
-        """See `Source`: nothing is open between questions."""
+        """Implement `Backend`: nothing is open between questions."""
 
     @contextmanager
     def _connected(self, options: dict[str, str], timeout: float | None = None) -> Iterator[Any]:
@@ -230,7 +230,7 @@ def _within(seconds: float) -> dict[str, str]:
 class _Cut:
     """The first rows of an answer, of which the server itself gives all."""
 
-    def __init__(self, source: FlightSource, reader: pa.RecordBatchReader, query: Query) -> None:
+    def __init__(self, source: FlightBackend, reader: pa.RecordBatchReader, query: Query) -> None:
         self.schema = reader.schema
         self._source = source
         self._reader = reader

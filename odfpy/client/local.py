@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from odfpy.client.backend import DatasetFacts, RowStream
 from odfpy.client.moments import PointInTime, moment_word
-from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
@@ -15,8 +15,8 @@ from odfpy.query.stored_rows import StoredRows, stored_rows
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSource:
-    """See `odfpy.client.source.Source`."""
+class LocalBackend:
+    """An implementation of `Backend`."""
 
     workspace: Workspace
 
@@ -26,25 +26,25 @@ class LocalSource:
         return f"workspace {self.workspace.root.name}"
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
-        """See `Source`."""
+        """Implement `Backend`."""
         return self.workspace.query_service.run(query)
 
     def stored_rows(self, query: Query) -> StoredRows | None:
-        """See `Source`."""
+        """Implement `Backend`."""
         return stored_rows(self.workspace.query_service.catalogue, query)
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """See `Source`."""
+        """Implement `Backend`."""
         from odfpy.query.pins import pinned_as_at
 
         return pinned_as_at(self.workspace.query_service.catalogue, query, moment_word(moment))
 
     def datasets(self) -> list[DatasetFacts]:
-        """See `Source`."""
+        """Implement `Backend`."""
         return [_facts(summary) for summary in self.workspace.datasets()]
 
     def dataset(self, name: str) -> DatasetFacts:
-        """See `Source`."""
+        """Implement `Backend`."""
         state = self.workspace.state(name)
         info = state.info
         return replace(
@@ -55,11 +55,11 @@ class LocalSource:
         )
 
     def lineage(self, name: str) -> LineageNode:
-        """See `Source`."""
+        """Implement `Backend`."""
         return self.workspace.lineage(name)
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
-        """See `Source`."""
+        """Implement `Backend`."""
         return self.workspace.provenance(name, offset, column=column, depth=depth, check=check)
 
     def close(self) -> None:

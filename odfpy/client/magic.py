@@ -31,7 +31,7 @@ _TARGET: Final = re.compile(r"\s*>\s*(\S+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class MagicLine:
-    """What the first line of a cell says.
+    """The first line of a cell.
 
     Attributes:
         options: their values, by name.

@@ -1,4 +1,4 @@
-"""What no server tells."""
+"""The part of the interface that no server has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Remote:
-    """A part of `odfpy.client.source.Source`: places that are no folder of this machine."""
+    """A part of `odfpy.client.backend.Source`: places that are no folder of this machine."""
 
     @property
     def place(self) -> str:
@@ -21,12 +21,12 @@ class Remote:
         raise NotImplementedError
 
     def stored_rows(self, query: Query) -> StoredRows | None:
-        """See `Source`: there are no files here."""
+        """Implement `Backend`: there are no files here."""
         del query
         return None
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
-        """See `Source`: nothing tells from here which blocks these are."""
+        """Implement `Backend`: nothing tells from here which blocks these are."""
         del query
         raise UsageError(
             f"{self.place} cannot be asked for a whole query as at {moment}",

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from odfpy.chain.events import SetTransform
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.client.source import DatasetFacts
+from odfpy.client.backend import DatasetFacts
 from odfpy.coordinator.lineage.lineage_tree import LineageTrees
 from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
 from odfpy.data.timestamp import Timestamp

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
+from odfpy.client.backend import DatasetFacts, RowStream
 from odfpy.client.remote import Remote
 from odfpy.client.remote_errors import of_code
-from odfpy.client.source import DatasetFacts, RowStream
 from odfpy.codec.tree import TreeError, from_tree
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -53,8 +53,8 @@ class NotAnAnswer(TransferError, code="E750"):
 
 
 @dataclass(frozen=True)
-class RestSource(Remote):
-    """See `odfpy.client.source.Source`.
+class RestBackend(Remote):
+    """An implementation of `Backend`.
 
     Attributes:
         base: URL of the server.
@@ -67,7 +67,7 @@ class RestSource(Remote):
     header: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def open(cls, url: str, token: str | None) -> RestSource:
+    def open(cls, url: str, token: str | None) -> RestBackend:
         """A server at a URL; nothing is sent yet.
 
         Raises:
@@ -90,7 +90,7 @@ class RestSource(Remote):
 
     @contextmanager
     def ask(self, query: Query) -> Iterator[RowStream]:
-        """See `Source`. The answer is there as a whole."""
+        """Implement `Backend`. The answer is there as a whole."""
         dialect = dialect_named(query.dialect)
         asked = {
             "query": with_parameters(query.text, dialect, query.parameters),
@@ -117,7 +117,7 @@ class RestSource(Remote):
         yield answer
 
     def datasets(self) -> list[DatasetFacts]:
-        """See `Source`."""
+        """Implement `Backend`."""
         found: list[DatasetFacts] = []
         while True:
             url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
@@ -128,7 +128,7 @@ class RestSource(Remote):
                 return found
 
     def dataset(self, name: str) -> DatasetFacts:
-        """See `Source`."""
+        """Implement `Backend`."""
         try:
             facts = self._of(name, "", _facts)
             wanted = urlencode({"include": "schema,vocab,info", "schemaFormat": "OdfJson"})
@@ -141,13 +141,13 @@ class RestSource(Remote):
             raise DatasetNotFound(f"No dataset {name!r} at {self.place}", hint=hint) from error
 
     def lineage(self, name: str) -> LineageNode:
-        """See `Source`."""
+        """Implement `Backend`."""
         from odfpy.client.remote_lineage import lineage_at
 
         return lineage_at(self.base, self.client, self.dataset(name).name, self.datasets())
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
-        """See `Source`."""
+        """Implement `Backend`."""
         del offset, column, depth, check
         raise UsageError(
             f"{self.place} does not tell where rows come from",
@@ -155,7 +155,7 @@ class RestSource(Remote):
         )
 
     def close(self) -> None:
-        """See `Source`."""
+        """Implement `Backend`."""
         self.client.close()
 
     def _of(self, name: str, more: str, read: Callable[[Any], _T]) -> _T:

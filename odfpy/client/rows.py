@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.client.backend import Backend
 from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.client.html import cell, table
-from odfpy.client.source import Backend
 from odfpy.data.rows.plain_values import columns_of, plain
 from odfpy.query.question import Query
 
@@ -69,11 +69,11 @@ class Rows:
     # --- Frames ---
 
     def to_arrow(self) -> pa.Table:
-        """As a pyarrow.Table; errors as of `table`."""
+        """Return a pyarrow.Table; errors as of `table`."""
         return self.table
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """As a pandas.DataFrame; errors as of `table`.
+        """Return a pandas.DataFrame; errors as of `table`.
 
         Integers stay exact: columns of them with nulls are of pandas' types for that, such as `Int64`.
 
@@ -86,7 +86,7 @@ class Rows:
         return pandas_frame(self.table, options)
 
     def to_polars(self) -> pl.DataFrame:
-        """As a polars.DataFrame; errors as of `table`.
+        """Return a polars.DataFrame; errors as of `table`.
 
         Raises:
             SchemaError: two columns have one name, or one has a type that Polars does not have.
@@ -95,7 +95,7 @@ class Rows:
         return polars_frame(self.table)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """As a DataFrame of a Spark of one's own; errors as of `table`.
+        """Return a DataFrame of a Spark of one's own; errors as of `table`.
 
         Rows that lie in a workspace as they are asked for, such as those of `Dataset.changelog`, are read by Spark
         itself when it needs them, if it runs on this machine; others come through the memory of this process.

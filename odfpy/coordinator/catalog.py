@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """What a workspace has. `Housekeeping` adds what keeps it in order, `odfpy.Workspace` what moves data.
+    """The datasets of a workspace. `Housekeeping` adds maintenance, `odfpy.Workspace` the verbs that move data.
 
     Attributes:
         storage: the workspace's files.

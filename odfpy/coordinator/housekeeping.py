@@ -37,7 +37,7 @@ def check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa:
 
 
 class Housekeeping(Catalog):
-    """What keeps a workspace in order; `odfpy.Workspace` adds what moves data."""
+    """The maintenance of a workspace; `odfpy.Workspace` adds the verbs that move data."""
 
     def verify(
         self,

@@ -1,4 +1,4 @@
-"""What a workspace is asked for: rows, answers, files of them, and what has changed."""
+"""Questions to a workspace: rows, answers, files of them, and changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Questions(Housekeeping):
-    """What a workspace answers; `odfpy.Workspace` adds what moves data."""
+    """The queries of a workspace; `odfpy.Workspace` adds the verbs that move data."""
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
         """The last rows of a dataset, oldest first, with their system columns."""

@@ -1,4 +1,4 @@
-"""What Parquet files tell of their columns without being read: the least and the greatest values."""
+"""Bounds of columns from the footers of Parquet files: the least and the greatest values."""
 
 from __future__ import annotations
 

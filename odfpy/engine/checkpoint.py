@@ -62,7 +62,7 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a checkpoint is of.
+    """The identity of a checkpoint: the transform and the blocks that it is of.
 
     Attributes:
         format: version of the file.

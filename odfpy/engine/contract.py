@@ -1,4 +1,4 @@
-"""What the coordinator asks of an engine and what it gets back (ODF specification, "Engine Contract").
+"""Requests to engines and their responses (ODF specification, "Engine Contract").
 
 The values are those of the specification; what odfpy adds stands at the end of a class and says so. Times are in UTC,
 offset intervals are inclusive, paths are absolute paths on the machine of the engine.
@@ -40,7 +40,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What was known of an input when a slice of it came (odfpy).
+    """The watermark of an input when a slice of it came (odfpy).
 
     Attributes:
         path: the slice.
@@ -90,7 +90,7 @@ class TransformRequestInput:
 
 @dataclass(frozen=True, slots=True)
 class OutputSoFar:
-    """What a dataset has given so far (odfpy).
+    """The output of a dataset before this run (odfpy).
 
     Attributes:
         schema_file: a Parquet file without rows that has its schema.
@@ -371,7 +371,7 @@ class RaisedError:
 
 @dataclass(frozen=True, slots=True)
 class JobResponseDone:
-    """What the function gave back, or raised (odfpy)."""
+    """The value that the function returned, or its error (odfpy)."""
 
     result: str | None = None
     error: RaisedError | None = None

@@ -1,4 +1,4 @@
-"""Whether somebody still wants what is under way: stopped from any thread, by a person, a client or the clock."""
+"""Cancellation of work that is under way: from any thread, by a person, a client or the clock."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Control:
             self._callbacks.clear()
 
     def _stop_with(self) -> None:
-        """What this is within has been stopped."""
+        """Stop together with the work that this is within."""
         if self._within is not None:
             self._stop(self._within.why)
 

@@ -1,4 +1,4 @@
-"""What every engine does with the rows of a result: system columns, their final types, one slice.
+"""The output form that every engine gives to rows of a result: system columns, final types, one slice.
 
 The columns of a slice are offset, operation type, system time, event time, then those of the result in its order
 (ODF specification, "Common Data Schema").

@@ -79,7 +79,7 @@ class Spooled:
         self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         while True:
             try:
                 batch = self._reader.read_next_batch()
@@ -93,7 +93,7 @@ class Spooled:
                 yield batch
 
     def close(self) -> None:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         if self._thread.is_alive():
             self._control.cancel()
         self._thread.join(_END_SECONDS)
@@ -191,7 +191,7 @@ def _plain_file(path: str, flags: int) -> int:
 
 
 class Interruption(BaseException):
-    """What is raised in a thread that nobody waits for any more."""
+    """An exception for a thread that nobody waits for any more."""
 
 
 class Beside:
@@ -210,7 +210,7 @@ class Beside:
         self._is_over = threading.Event()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         self._control.check()
         self._thread.start()
         self._control.on_stop(self._interrupt)
@@ -267,7 +267,7 @@ class Beside:
             )
 
     def close(self) -> None:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         if self._thread.ident is None:
             return
         if self._thread.is_alive():

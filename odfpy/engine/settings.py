@@ -1,4 +1,4 @@
-"""What a person can set about the Spark engine of a workspace. Nothing here may change a result."""
+"""Settings of the Spark engine of a workspace. None of them may change a result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class SandboxMode(Enum):
-    """Whether the engine runs in a sandbox: it must, it does where the system allows it, it does not."""
+    """The demand for a sandbox: required, used where the system allows it, or none."""
 
     REQUIRED = "required"
     BEST_EFFORT = "best-effort"
@@ -20,7 +20,7 @@ class SandboxMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """How the engine's process is run.
+    """Settings of the engine's process.
 
     Attributes:
         idle_seconds: an engine without work ends after so long.

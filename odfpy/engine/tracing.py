@@ -1,4 +1,4 @@
-"""What the coordinator asks of an engine to know where rows of an output come from, and what it gets back (odfpy).
+"""Requests to trace rows of an output to rows of the inputs, and the engine's responses (odfpy).
 
 The rows that are asked about come in a file, and so do those that they are made of. In the columns of the first,
 `WANTED` numbers the rows, `WEIGHT` is 1 or, for a row that takes another one back, -1; the others are those of the

@@ -1,4 +1,4 @@
-"""What can be chosen about a server."""
+"""Settings of a server."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ServeSettings:
 
     @classmethod
     def configured(cls, config: Config, **chosen: Any) -> ServeSettings:
-        """As the settings of a workspace say.
+        """Make settings of those of a workspace.
 
         Args:
             config: the settings; those of servers are `serve.maxRows` and the like.

@@ -1,4 +1,4 @@
-"""What was typed into the SQL shell, to be brought back by the arrow keys, also the next time."""
+"""The history of the SQL shell: earlier input, brought back by the arrow keys, also the next time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Tab key offers in the SQL shell: datasets, their columns, keywords, the shell's own commands."""
+"""Completion in the SQL shell: datasets, their columns, keywords, the shell's own commands."""
 
 from __future__ import annotations
 

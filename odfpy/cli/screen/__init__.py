@@ -1,1 +1,1 @@
-"""How things look: tables, progress, results, charts, and the one way to a terminal."""
+"""The looks of things: tables, progress, results, charts, and the one way to a terminal."""

@@ -1,4 +1,4 @@
-"""How answers are shown: as rows in some form, through a pager, as a chart; with the time that they took."""
+"""Answers on the screen: as rows in some form, through a pager, as a chart; with the time that they took."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STREAMED: Final = (Format.CSV, Format.JSON, Format.NDJSON)
 
 @dataclass
 class Showing:
-    """How answers are shown.
+    """A way to show answers.
 
     Attributes:
         engine: which engine answers, the default one if None.
@@ -145,7 +145,7 @@ class _Rows:
 
 
 class _Wait:
-    """Tells how the engine gets on until there are rows; threads may share it."""
+    """Signs of life of the engine until there are rows; threads may share it."""
 
     def __init__(self, line: ProgressLine) -> None:
         self._line = line
@@ -180,7 +180,7 @@ class _Wait:
 
 
 class _Screen(io.StringIO):
-    """What goes to a terminal, kept until it is known how long it is."""
+    """Text for a terminal, kept until its length is known."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What commands print, in the form the person asked for; results on standard output, the rest on standard error."""
+"""Output of commands in the form that was asked for: results on standard output, the rest on standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(Enum):
-    """How data is printed."""
+    """A form of printed data."""
 
     TABLE = "table"
     JSON = "json"
@@ -36,7 +36,7 @@ class Format(Enum):
 
 
 class Verbosity(Enum):
-    """How much is said besides results."""
+    """The amount of messages beside results."""
 
     QUIET = -1
     NORMAL = 0
@@ -155,7 +155,7 @@ class Output:
             put(sys.stderr, f"{line}\n")
 
     def warn(self, line: str) -> None:
-        """What somebody may come to harm by who does not know it; with --quiet, too."""
+        """Warn of what somebody may come to harm by who does not know it; with --quiet, too."""
         put(sys.stderr, f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
 
     def detail(self, line: str) -> None:
@@ -164,7 +164,7 @@ class Output:
             put(sys.stderr, f"{line}\n")
 
     def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
-        """What went wrong, what to try, and the code that `odf help` explains, at the end of the first line."""
+        """Print an error, what to try, and the code that `odf help` explains, at the end of the first line."""
         first, *rest = message.split("\n")
         if code is not None:
             first = f"{first} {paint(f'({code})', 'dim', sys.stderr)}"

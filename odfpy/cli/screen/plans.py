@@ -1,4 +1,4 @@
-"""How the plans of `odf pull --dry-run` are told: on standard output, since they are what was asked for."""
+"""Plans of `odf pull --dry-run`: on standard output, since they are what was asked for."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn.
+    """The content of a chart.
 
     Attributes:
         across: name of what goes across.

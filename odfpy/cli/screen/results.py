@@ -1,4 +1,4 @@
-"""How results of pulls, ingests and pushes are told."""
+"""Results of pulls, ingests and pushes on the screen."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def untrust(context: typer.Context, name: KnownName) -> None:
 
 
 def _end_of(key: str, keys: UserKeys) -> dict[str, str]:
-    """From when on a key does not count any more, as far as is known here."""
+    """Return the time from which on a key does not count any more, as far as is known here."""
     said = [one for one in (*keys.revoked.made, *keys.revoked.learnt) if one.key == key and one.since is None]
     if not said:
         return {}

@@ -62,35 +62,35 @@ class WorkspaceCatalogue:
     storage: Storage
 
     def find(self, name: str | DatasetId) -> StoredDataset:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return self.storage.get(dataset.handle.id).at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return find_block(self.storage.get(dataset.handle.id), text)
 
     def owner(self, block: Multihash) -> str | None:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         having = (one for one in self.storage.datasets() if block in one.layout.blocks)
         return next((str(one.handle) for one in having), None)
 
     def names(self) -> list[str]:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return [str(one.handle) for one in self.storage.datasets()]
 
     @property
     def listing(self) -> str:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return "`odf list` shows the datasets"
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return self.storage.scratch()
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return schema_file(self.storage, schema)

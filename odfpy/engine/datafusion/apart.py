@@ -204,7 +204,7 @@ def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnd
 
 
 class _Pipe(io.RawIOBase):
-    """What a process writes; whoever waits for it looks now and then whether it is still wanted."""
+    """The output of a process; whoever waits for it checks now and then for cancellation."""
 
     def __init__(self, descriptor: int, control: Control) -> None:
         self._file = io.FileIO(descriptor)
@@ -263,7 +263,7 @@ class IsolatedQuery:
         self.schema: pa.Schema = self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         while True:
             self._control.check()
             try:
@@ -280,7 +280,7 @@ class IsolatedQuery:
             raise self._why(result)
 
     def close(self) -> None:
-        """See `RowStream`."""
+        """Implement `RowStream`."""
         self._channel.close()
         self._rows.close()
 

@@ -292,7 +292,7 @@ def _parts(path: str) -> list[str]:
 
 
 class _Places:
-    """Where a query has something."""
+    """The places of names and functions in a query."""
 
     def __init__(self, source: SourceText) -> None:
         from sqlglot import TokenError, tokenize

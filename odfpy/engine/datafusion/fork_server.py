@@ -112,7 +112,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
 
 
 def _confine(request: Job | ScanRequest) -> None:
-    """See no other files than those of the request and what Python needs, and make no sockets; as far as it goes."""
+    """Give up all files but those of the request and of Python, and all sockets, as far as the kernel lets us."""
     files = files_of(request)
     with suppress(OSError):  # a kernel without Landlock
         restrict_files([*_READS, *files.reads], [*files.folders, "/dev/null"])

@@ -1,4 +1,4 @@
-"""What DataFusion does for a request, in this process: one that is forked for it. See `fork_server`."""
+"""The work of DataFusion for a request, in this process: one that is forked for it. See `fork_server`."""
 
 from __future__ import annotations
 

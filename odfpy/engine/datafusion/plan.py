@@ -1,4 +1,4 @@
-"""What a query is to DataFusion: whether its logical plan looks at one row at a time."""
+"""The logical plan of a query for DataFusion: whether it looks at one row at a time."""
 
 from __future__ import annotations
 

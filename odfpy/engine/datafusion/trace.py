@@ -1,4 +1,4 @@
-"""Which rows of the inputs rows of a result stand for: the query's own plan, with what identifies them carried along.
+"""The rows of the inputs that rows of a result stand for: the query's own plan, with identifiers.
 
 DataFusion runs queries row by row only, so that each row of a result is made of exactly one row of an input. The plan
 is built once more, operator by operator, each with two more columns: the offset that the row has in its input, and the

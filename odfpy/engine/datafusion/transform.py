@@ -66,7 +66,7 @@ def query_steps(context: SessionContext, transform: TransformSql) -> Iterator[tu
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is known of a transform before it runs.
+    """The analysis of a transform before it runs.
 
     Attributes:
         steps: what its queries are.

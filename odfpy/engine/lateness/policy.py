@@ -1,4 +1,4 @@
-"""What becomes of late rows in a transform: a part of its query, so that it is in the chain and replayed with it.
+"""Policies for late rows: a part of the query, so that they are in the chain and replayed with it.
 
 An entry of an input's changelog, whichever its operation type, is *late* when its event time is at or before the
 watermark that the input had before the block that brought it. That is a function of the input's chain alone: it is the
@@ -16,7 +16,7 @@ from odfpy.data.duration import Duration
 
 
 class Late(Enum):
-    """What a transform makes of the late entries of an input."""
+    """The treatment of the late entries of an input."""
 
     CORRECTED = "corrected"
     IGNORED = "ignored"
@@ -25,7 +25,7 @@ class Late(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LatePolicy:
-    """What a transform makes of late rows.
+    """The treatment of late rows in a transform.
 
     Attributes:
         inputs: for each input, in declared order.

@@ -1,4 +1,4 @@
-"""Which rows of an input are late, found out from its slices and what was known of time when they came."""
+"""Slices of an input with late rows, found from their footers and the watermarks of their time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def late_slices(
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How much of what is new came late.
+    """Counts of late rows among the new ones.
 
     Attributes:
         rows: new rows; what is retracted or corrected was there before.

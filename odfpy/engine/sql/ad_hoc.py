@@ -11,7 +11,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a changelog stands for (odfpy): its current state, or what held at a time (`odfpy.engine.sql.projection`).
+    """A projection of a changelog (odfpy): its current state, or that at a time (`odfpy.engine.sql.projection`).
 
     Attributes:
         key: the primary key; None when there is none.

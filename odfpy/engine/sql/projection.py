@@ -31,7 +31,7 @@ _GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)}
 
 
 class Grammar(ABC):
-    """What differs between the engines' SQL."""
+    """The differences between the engines' SQL."""
 
     @abstractmethod
     def name(self, text: str) -> str:

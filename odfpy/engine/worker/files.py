@@ -1,4 +1,4 @@
-"""Which files a request is about: all that a confined engine gets to see of the workspace while it works at it."""
+"""The files of a request: all that a confined engine sees of the workspace while it works at it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request that did not end well may have left in its place."""
+"""Files that a request that did not end well may have left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients and the worker of an engine say to each other over its socket: one JSON document per line.
+"""Messages between clients and the worker of an engine over its socket: one JSON document per line.
 
 A connection is for one request:
 
@@ -107,7 +107,7 @@ class StopRequest:
 
 
 class Stage(Enum):
-    """Where a job is."""
+    """The stage of a job."""
 
     STARTING = "starting"
     QUEUED = "queued"
@@ -131,7 +131,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How a worker is.
+    """The status of a worker.
 
     Attributes:
         pid: its process.
@@ -184,7 +184,7 @@ FromWorker: TypeAlias = Welcome | Status | Answer
 
 
 class HostQueryKind(Enum):
-    """What the worker asks in between."""
+    """A kind of question of the worker while a job is under way."""
 
     TASKS = "tasks"
     CANCEL = "cancel"

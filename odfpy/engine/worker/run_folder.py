@@ -1,4 +1,4 @@
-"""What the engine of a workspace keeps in `.odf/run`, and how processes find each other there.
+"""The run folder `.odf/run`: what the engine keeps there, and how processes find each other.
 
     engine.lock     locked by the worker as long as it lives; holds its process id
     engine.sock     where it listens

@@ -96,7 +96,7 @@ class PendingJob:
 
 
 class Work(Protocol):
-    """What the server needs of the worker."""
+    """The interface of the worker that the server needs."""
 
     def submit(self, job: PendingJob) -> bool:
         """Take a job into the queue; False when no more jobs are taken."""

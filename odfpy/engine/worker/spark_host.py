@@ -274,7 +274,7 @@ class SparkHost:
 
 
 def _say_nothing(_server: object, _request: object, _address: object) -> None:
-    """Where PySpark's server for accumulators would print that the connection to Java has broken off."""
+    """Say nothing where PySpark's server for accumulators would print that Java has gone."""
 
 
 def _be_nobody() -> None:

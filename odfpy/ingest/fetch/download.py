@@ -15,7 +15,7 @@ from typing import Protocol
 from odfpy.data.timestamp import NANOS_PER_SECOND
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch.context import FetchContext
-from odfpy.ingest.fetch.kept import PendingFile
+from odfpy.ingest.fetch.pending import PendingFile
 from odfpy.ingest.fetch.retry import wait_or_give_up
 from odfpy.ingest.fetch.version import SourceVersion
 

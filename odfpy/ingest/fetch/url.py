@@ -22,7 +22,7 @@ from odfpy.ingest.templates import expand, without_secrets
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch.download import RemoteFile
-    from odfpy.ingest.fetch.kept import PendingFile
+    from odfpy.ingest.fetch.pending import PendingFile
 
     class _Closing(RemoteFile, Protocol):
         def close(self) -> None: ...

@@ -1,1 +1,1 @@
-"""Who asks, and what they may see: tokens, visibility, and the datasets of each caller."""
+"""Callers and what they may see: tokens, visibility, and the datasets of each caller."""

@@ -1,4 +1,4 @@
-"""Who asks, and what he may do: one dependency for every route.
+"""Authorization: who asks, and what they may do; one dependency for every route.
 
     @router.get("/refs/{ref}")
     def reference(dataset: Readable, ref: str) -> ...: ...
@@ -36,7 +36,7 @@ _NEEDS = "This needs an access token with the scope {}"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """Somebody who asks.
 
     Attributes:
         token: what is known of his token, None for anybody.
@@ -64,7 +64,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlace:
-    """Where a dataset is, or may be made.
+    """The place of a dataset that is there, or may be made.
 
     Attributes:
         caller: who asks; he may write there.

@@ -1,4 +1,4 @@
-"""What a dataset's chain has: nothing else is given away, whatever else may lie in its folder."""
+"""Objects that the chain of a dataset reaches: nothing else in its folder is given away."""
 
 from __future__ import annotations
 

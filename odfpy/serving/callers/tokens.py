@@ -35,7 +35,7 @@ class TokenNotFound(NotFound, code="E630"):
 
 @total_ordering
 class Scope(Enum):
-    """What a token is good for; each also is for what those before it are.
+    """The scope of a token; each includes those before it.
 
     read: pull datasets, also private ones. write: push to them, and make new ones. admin: overwrite what has diverged,
     make datasets public or private.
@@ -61,7 +61,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What is known of a token.
+    """An access token, without its secret.
 
     Attributes:
         name: what people call it; also stands in logs.

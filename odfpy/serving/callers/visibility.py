@@ -1,4 +1,4 @@
-"""Whether a dataset is public: whoever reaches the server may read it then, without a token.
+"""Visibility of datasets: whoever reaches the server may read a public one without a token.
 
     .odf/datasets/<id>/info/visibility      `public` or `private`; private where there is no such file
 
@@ -17,7 +17,7 @@ _MAX_SIZE = 100
 
 
 class Visibility(Enum):
-    """Who may read a dataset over the network."""
+    """The readers of a dataset over the network: all, or those with a token."""
 
     PRIVATE = "private"
     PUBLIC = "public"

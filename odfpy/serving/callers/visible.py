@@ -22,7 +22,7 @@ from odfpy.serving.callers.reachable_objects import Reaches
 
 @dataclass(frozen=True, slots=True)
 class VisibleDatasets:
-    """What a caller may read; everything else is not there for him. Errors name no folders.
+    """The datasets that a caller may read; others do not exist for them. Errors name no folders.
 
     Attributes:
         served: what the server has.
@@ -35,7 +35,7 @@ class VisibleDatasets:
     caller: Caller
 
     def find(self, name: str | DatasetId) -> StoredDataset:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         text, at, block = (name, "", "") if isinstance(name, DatasetId) else name.partition("@")
         ref = parse_ref(text) if isinstance(text, str) else text
         found = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
@@ -44,39 +44,39 @@ class VisibleDatasets:
         return found.at(self.find_block(found, block)) if at else found
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         found = self.find(dataset.handle.id)
         self._require(found, block)
         return found.at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         found = self.find(dataset.handle.id)
         block = find_block(found, text)
         self._require(found, block)
         return block
 
     def owner(self, block: Multihash) -> str | None:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return next((str(one.handle) for one in self._all() if self._has(one, block)), None)
 
     def names(self) -> list[str]:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return [str(one.handle) for one in self._all() if self.served.is_first(one)]
 
     @property
     def listing(self) -> str:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         if self.caller.token is None:
             return "Without an access token, only public datasets are here"
         return "Public datasets are here, and those of the workspace that the access token is for"
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return self.served.storages[0].scratch()
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """See `odfpy.query.registry.Catalogue`."""
+        """Implement `Catalogue`."""
         return schema_file(self.served.storages[0], schema)
 
     def _all(self) -> list[StoredDataset]:

@@ -1,4 +1,4 @@
-"""What clients are told when something goes wrong: a status of Flight and a sentence, never a traceback.
+"""Errors as clients see them: a status of Flight and a sentence, never a traceback.
 
 pyarrow has classes for some statuses. For the others it goes by Python's own: a ValueError is an invalid argument.
 With these it sends the traceback, unless that cannot be made, which `_Quiet` sees to.
@@ -63,7 +63,7 @@ class Unauthenticated(FlightSqlError, code="E735"):
 
 
 class TooBusy(FlightSqlError, code="E736"):
-    """As many queries are under way as the server takes."""
+    """The server is at its limit of queries under way."""
 
 
 class _Quiet(Exception):

@@ -1,4 +1,4 @@
-"""What goes over a connection of Flight, as far as it must be known to bound it: frames of HTTP/2, messages of gRPC.
+"""Frames of HTTP/2 and messages of gRPC, as far as they must be known to bound a connection of Flight.
 
 A frame has nine bytes before its payload: length, type, flags, stream (RFC 9113, 4.1). A call is a stream; the payload
 of its DATA frames is a sequence of messages, each after five bytes: whether it is compressed, and its length.
@@ -119,7 +119,7 @@ def _frame_of(head: bytearray) -> Frame:
 
 @dataclass(slots=True)
 class Call:
-    """What a client has said in a call.
+    """The messages of a client in a call.
 
     Attributes:
         total: bytes of its messages, as they were announced.

@@ -56,7 +56,7 @@ class _Open:
 
 @dataclass
 class _Rules:
-    """What all connections share."""
+    """The rules that all connections share."""
 
     path: Path
     budget: MemoryBudget

@@ -1,4 +1,4 @@
-"""What tools ask before they ask anything else: catalogs, schemas, tables, keys, types; columns as in the standard.
+"""Metadata for tools: catalogs, schemas, tables, keys, types; columns as in the standard.
 
 There is one catalog and one schema, both called `odf`. A table is a dataset, under its whole name.
 """

@@ -1,4 +1,4 @@
-"""What `?` stands for in a query, as far as one can tell: JDBC wants to know before it takes a value."""
+"""Types of the parameters `?` in a query, as far as one can tell: JDBC asks before it takes a value."""
 
 from __future__ import annotations
 

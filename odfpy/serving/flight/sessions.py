@@ -1,4 +1,4 @@
-"""Who asks: found out before every call, from its header `authorization`.
+"""Sessions: each call is authenticated by its header `authorization`.
 
     nothing                             anybody: public datasets
     Bearer <token of `odf token new`>   whoever has that token
@@ -42,7 +42,7 @@ _HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as pa
 
 @dataclass
 class FlightSession:
-    """What is kept of somebody between two calls.
+    """The state of a client between two calls.
 
     Attributes:
         caller: who he is.
@@ -163,7 +163,7 @@ class Sessions:
 
 
 class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
-    """What a call has to do with sessions.
+    """The session of a call.
 
     Attributes:
         dialect: the SQL that its caller has named, if he has.

@@ -45,7 +45,7 @@ _LARGEST_SCHEMA: Final = 64 * 1024
 
 @dataclass(frozen=True)
 class PlannedStatement:
-    """How a question is answered.
+    """The plan of a statement.
 
     Attributes:
         question: the question.

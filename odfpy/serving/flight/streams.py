@@ -32,7 +32,7 @@ class CallControl(Control):
         self._thread = threading.get_ident()
 
     def check(self) -> None:
-        """See `Control`; only the thread of a call may ask whether its client is there."""
+        """Check as `Control` does; only the thread of a call may ask whether its client is there."""
         if self._context is not None and threading.get_ident() == self._thread and self._context.is_cancelled():
             self.cancel()
         super().check()

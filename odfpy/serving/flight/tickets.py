@@ -1,4 +1,4 @@
-"""What a client hands in for rows: the whole question, so that it can be handed in again, by anybody who may ask it.
+"""Tickets for rows: the whole query, so that anybody who may ask it can hand it in again.
 
 A ticket names the blocks as of which datasets are read: handed in twice, it gives the same rows.
 """
@@ -29,7 +29,7 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class QueryTicket:
-    """What is asked.
+    """A query in a ticket.
 
     Attributes:
         text: SQL.
@@ -77,7 +77,7 @@ class Ticket:
         )
 
     def to_bytes(self) -> bytes:
-        """As a ticket of Flight SQL."""
+        """Return the ticket as Flight SQL has it."""
         document: dict[str, Any] = {
             "name": self.name,
             "query": self.question.text,

@@ -7,7 +7,7 @@ from collections import Counter
 
 
 class Addresses:
-    """How many connections each address has; threads may share it."""
+    """Counts of the connections of each address; threads may share it."""
 
     def __init__(self, most: int) -> None:
         """

@@ -69,7 +69,7 @@ class _Limit:
 
 
 class MemoryBudget:
-    """What there is, and who has how much of it; threads may share it."""
+    """A budget of memory, and who has how much of it; threads may share it."""
 
     def __init__(self, settings: ServeSettings) -> None:
         self._limits = {

@@ -1,4 +1,4 @@
-"""What clients are told when something goes wrong: never where the server keeps its files."""
+"""Errors as clients see them: never with the places of the server's files."""
 
 from __future__ import annotations
 

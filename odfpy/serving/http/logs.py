@@ -1,4 +1,4 @@
-"""What a server tells about itself: lines of JSON on standard error, and numbers for Prometheus.
+"""Logs and metrics of a server: lines of JSON on standard error, and numbers for Prometheus.
 
 Neither has a token in it: of a request, its path is told without what follows the question mark, and none of its
 headers; of a token, the name.
@@ -82,7 +82,7 @@ class Metrics:
 
 
 class Observed:
-    """Tells of each request when it is done, in the log and in the metrics."""
+    """Middleware that records each request when it is done, in the log and in the metrics."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -130,7 +130,7 @@ class Observed:
 
 
 class _Seen:
-    """What was seen of an answer."""
+    """The observed part of an answer."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

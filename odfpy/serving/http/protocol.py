@@ -76,7 +76,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """From now on, it is counted as a WebSocket."""
+        """Count the connection as a WebSocket from now on."""
         self._leave()
         super().handle_websocket_upgrade(event)
 

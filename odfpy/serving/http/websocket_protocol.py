@@ -26,7 +26,7 @@ _STATE: Final = "intake"
 
 
 class Intake:
-    """What one connection takes in.
+    """The bytes that one connection takes in.
 
     Attributes:
         held: the bytes of messages that have come, or are coming.

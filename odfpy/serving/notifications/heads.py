@@ -1,4 +1,4 @@
-"""Where the heads of datasets are, and that they have moved, also when another process has committed.
+"""The heads of datasets, and their moves, also by other processes.
 
 One task looks at the heads of all datasets that somebody follows: a file of sixty bytes each.
 """

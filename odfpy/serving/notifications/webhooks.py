@@ -35,7 +35,7 @@ class WebhookNotFound(NotFound, code="E633"):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Who is called.
+    """A receiver of calls.
 
     Attributes:
         url: where the POST goes to; may hold secrets of its own.

@@ -115,7 +115,7 @@ def _link(request: Request, head: str, skip: int, limit: int, count: int) -> dic
 
 
 class Aspect(Enum):
-    """What there is to know of a dataset."""
+    """A part of what there is to know of a dataset."""
 
     ATTACHMENTS = "Attachments"
     INFO = "Info"
@@ -127,7 +127,7 @@ class Aspect(Enum):
 
 
 class MetadataModel(BaseModel):
-    """What was asked for, as far as the dataset has it."""
+    """The aspects that were asked for, as far as the dataset has them."""
 
     attachments: Any = None
     info: Any = None

@@ -1,4 +1,4 @@
-"""What the server has, and who asks."""
+"""Endpoints for the datasets of the server, and for the caller's own token."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _like(**example: Any) -> ConfigDict:
 
 
 class Health(BaseModel):
-    """What a server says of itself."""
+    """The health of a server."""
 
     model_config = _like(status="ok", version=__version__)
 
@@ -51,7 +51,7 @@ class Health(BaseModel):
 
 
 class TokenInfo(BaseModel):
-    """What a server knows of the token that it is shown."""
+    """The facts about a token that its holder may see."""
 
     model_config = _like(name="ci", scope="write", expiresAt="2027-01-01T00:00:00Z")
 

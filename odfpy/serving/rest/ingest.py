@@ -59,7 +59,7 @@ _PARALLEL: Final = 4
 
 
 class IngestModel(BaseModel):
-    """What became of the data."""
+    """The outcome of an ingest."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -1,4 +1,4 @@
-"""What questions and answers look like over HTTP, for the OpenAPI; the names of fields are the reference's."""
+"""Questions and answers over HTTP, for the OpenAPI; the names of fields are the reference's."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class OutputModel(BaseModel):
 
 
 class CommitmentModel(BaseModel):
-    """What is signed: hashes of canonical JSON, sha3-256."""
+    """The signed part of an answer: hashes of canonical JSON, sha3-256."""
 
     inputHash: Annotated[str, Field(max_length=200, examples=[HASH])]  # noqa: N815
     outputHash: Annotated[str, Field(max_length=200, examples=[HASH])]  # noqa: N815
@@ -135,14 +135,14 @@ class ProblemModel(BaseModel):
 
 
 class VerdictModel(BaseModel):
-    """Whether an answer is what was signed, and comes out again."""
+    """The verdict on an answer: it is what was signed and comes out again, or not."""
 
     ok: bool
     error: ProblemModel | None = None
 
 
 class RefusalModel(BaseModel):
-    """What is wrong with a request, and what to try."""
+    """The fault of a request, and what to try."""
 
     message: Annotated[str, Field(examples=["No dataset 'com.example.rate'\nDid you mean com.example.rates?"])]
     detail: Annotated[Any, Field(description="The same for other clients: a text, or a list of problems.")] = None

@@ -1,4 +1,4 @@
-"""What the OpenAPI says of all operations alike, beyond what FastAPI finds out about each."""
+"""The common part of all operations in the OpenAPI, beyond what FastAPI finds out about each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DescribedApp(FastAPI):
         self._described: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:
-        """As FastAPI has it, with the form that refusals have, and with what anybody may ask without a token."""
+        """Return FastAPI's document, with the form of refusals, and the operations that need no token."""
         with self._making:
             if self._described is None:
                 self._described = _completed(super().openapi())

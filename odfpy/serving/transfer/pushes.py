@@ -1,4 +1,4 @@
-"""Where pushes go: into a dataset of a workspace, or into a folder beside, until a new dataset is whole."""
+"""Targets of pushes: a dataset of a workspace, or a folder beside, until a new dataset is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of ours bring beside the Smart Transfer Protocol, with a token of the scope write.
+"""Endpoints for our own clients beside the Smart Transfer Protocol, with a token of the scope write.
 
     PUT info            signatures of blocks that are there, and of the head; revocations of keys
     PUT refs/<name>     a branch or tag, to a block that is there

@@ -85,7 +85,7 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
 def revocations(
     dataset: Readable, key: Annotated[str, Path(max_length=200, description="As did:key has it.")]
 ) -> Response:
-    """From when on signatures of a key do not count any more."""
+    """Return the revocations of keys, and from when on their signatures do not count."""
     found = key_of(f"{REVOCATIONS}/{key}")
     if found is None:
         raise HTTPException(404, "There is no such key")

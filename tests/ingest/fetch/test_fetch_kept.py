@@ -16,7 +16,7 @@ from support.servers.static_server import StaticServer, cut_after, send, static_
 from odfpy.chain.sources import CacheForever, FetchUrl, RequestHeader
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import FetchError
-from odfpy.ingest.fetch.kept import PendingFile
+from odfpy.ingest.fetch.pending import PendingFile
 from odfpy.ingest.fetch.version import SourceVersion
 from odfpy.ingest.source_state import etag_state
 

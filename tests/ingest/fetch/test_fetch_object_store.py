@@ -21,8 +21,8 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch import FetchContext
 from odfpy.ingest.fetch.download import download
-from odfpy.ingest.fetch.kept import PendingFile
 from odfpy.ingest.fetch.object_store import ObjectSource
+from odfpy.ingest.fetch.pending import PendingFile
 from odfpy.ingest.source_state import etag_state
 
 # --- S3 ---

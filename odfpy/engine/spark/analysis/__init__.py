@@ -1,1 +1,1 @@
-"""What a query is before it runs: admitted by name, analyzed by Spark, deterministic or refused."""
+"""Analysis of a query before it runs: admitted by name, analyzed by Spark, deterministic or refused."""

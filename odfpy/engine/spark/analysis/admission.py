@@ -1,4 +1,4 @@
-"""What a query may be made of, by name, looked at before Spark analyzes it.
+"""Admission: the names that a query may be made of, checked before Spark analyzes it.
 
 To analyze a query, Spark already evaluates parts of it: rows of VALUES, arguments of range(...), schemas and options of
 functions, LIMIT. What reads a file, reaches the network or runs code would have done so before the analyzed plan could

@@ -1,4 +1,4 @@
-"""What a transform's queries are: parsed and analyzed by Spark, and their names checked (design: "Steps").
+"""Parsing and analysis of a transform's queries by Spark; their names are checked (design: "Steps").
 
 Everything is decided on Spark's analyzed plan, never on the text. The text is looked at only to show places in it.
 """

@@ -36,7 +36,7 @@ _LCASE: Final = "STRING COLLATE UTF8_LCASE"
 
 
 class Choice(Enum):
-    """What there is to choose from."""
+    """A choice among equal rows."""
 
     ORDER = "the orders of an array"
     TEXT = "texts that are equal by their collation"
@@ -84,7 +84,7 @@ def arbitrary(plan: Node) -> Iterator[Unordered]:
 
 
 class _Flow:
-    """What is known of the columns of a plan so far, by id, and what has been found."""
+    """The facts about the columns of a plan so far, by id, and the choices found."""
 
     def __init__(self) -> None:
         self.known: dict[int, _Chosen] = {}

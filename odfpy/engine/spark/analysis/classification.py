@@ -1,4 +1,4 @@
-"""Which steps of a transform are row by row, and what is in the way of the others (design: "Steps")."""
+"""Classification: the steps that are row by row, and what hinders the others (design: "Steps")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hints of a query say of late rows: `SELECT /*+ LATE(ignored), CORRECTABLE('7d') */ ...`.
+"""Hints of a query on late rows: `SELECT /*+ LATE(ignored), CORRECTABLE('7d') */ ...`.
 
 A hint is part of the query's text, so that it is in the chain, in what is hashed and in what is replayed; and to
 whoever does not know it, it is a comment. The hints of all steps hold for the whole transform.
@@ -100,7 +100,7 @@ _QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSu
 
 
 class _Found:
-    """What has been said so far."""
+    """The hints found so far."""
 
     def __init__(self, inputs: tuple[str, ...]) -> None:
         self.inputs = inputs

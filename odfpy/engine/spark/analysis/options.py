@@ -41,7 +41,7 @@ def _named(*texts: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a function takes besides the text: positions of a schema and of options, and the options that there are."""
+    """The arguments of a function besides the text: positions of a schema and of options, and the options."""
 
     schema: int | None
     options: int | None = None

@@ -1,4 +1,4 @@
-"""Which functions of several rows depend on the order in which the rows come, and a total order of rows."""
+"""Functions of several rows that depend on the order of the rows, and a total order of rows."""
 
 from __future__ import annotations
 

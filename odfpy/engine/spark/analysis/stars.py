@@ -1,4 +1,4 @@
-"""What `*` stands for at the end of a query row by row: not for the columns that the engine assigns to each row anew.
+"""The expansion of `*` at the end of a query row by row: without columns that the engine assigns anew.
 
 Such a query may read `offset` and `system_time` of its inputs, which are therefore columns of theirs. In its result
 they would be those of other rows; so `SELECT *` and `SELECT * EXCEPT (...)` leave them out, as with state. Who names

@@ -1,4 +1,4 @@
-"""What the queries of a transform say of what its inputs amount to, as far as that is closed, by plain Spark."""
+"""The answer of the batch: the queries over the state of the inputs, as far as it is closed, by plain Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an output should amount to.
+    """The expected state of an output.
 
     Attributes:
         rows: the columns of the query, and a weight: how often a row is there.

@@ -1,4 +1,4 @@
-"""How what an output amounts to differs from the answer of the batch: by key where it has one, else by whole rows.
+"""Comparison of the state of an output with the answer of the batch: by key where it has one, else by rows.
 
 Both are brought to the types of the output and counted row by row, in Spark; only rows that are not there equally often
 come here. Of these, such as differ in nothing but the last digits of fractions are the same.
@@ -123,7 +123,7 @@ class _Row:
 
 @dataclass
 class _Tally:
-    """Tells what is the same after all, what differs and what is missing; counts, and lists the first."""
+    """Counts of equal, different and missing rows, and a list of the first."""
 
     log: Log
     key: tuple[str, ...] | None

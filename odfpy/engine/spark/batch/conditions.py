@@ -1,4 +1,4 @@
-"""What conditions say of what they compare."""
+"""Meaning of conditions for what they compare."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _side(walk: ClosedPlanner, node: Node, where: Sequence[Node]) -> ClosedPlan:
 
 @dataclass(slots=True)
 class _Interval:
-    """How much later the right time is than the left one: at least and at most, in microseconds, as far as known."""
+    """The least and the greatest distance of the right time from the left one, in microseconds, if known."""
 
     left: Node
     right: Node
@@ -231,7 +231,7 @@ def with_rows_alone(
 
 @dataclass(frozen=True, slots=True)
 class _AsOf:
-    """How a condition compares a time of one side, the facts, with the validity of rows of the other.
+    """The comparison of a time of one side, the facts, with the validity of rows of the other.
 
     Attributes:
         value: the time of a fact, or what it is without a duration that is added to it.

@@ -1,4 +1,4 @@
-"""What the watermarks say of a column at one moment: numbers, since the batch is at one moment only.
+"""Bounds of columns by the watermarks at one moment: numbers, since the batch is at one moment only.
 
 All times are microseconds since the epoch.
 """
@@ -66,7 +66,7 @@ class ValidityColumn:
 
 
 class RowForm(IntEnum):
-    """How rows are made of those of the inputs."""
+    """The relation of rows to those of the inputs."""
 
     CONSTANT = 0
     """Of none: they are the same at any moment."""
@@ -95,7 +95,7 @@ def together(parts: Sequence[RowForm]) -> RowForm:
 
 @dataclass(frozen=True, slots=True)
 class TableTimes:
-    """What is known of a table as queries see it, by positions of columns, and how its rows are made."""
+    """The times of a table as queries see it, by positions of columns, and the form of its rows."""
 
     times: Mapping[int, ColumnTimes]
     validity: Mapping[int, ValidityColumn] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Whether two rows are the same, but for the last digits of fractions, which depend on the order of additions."""
+"""Nearly equal rows: those that differ in the last digits of fractions, by the order of additions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the batch, and what comes back; light, so that commands can load it."""
+"""Requests to the batch and its answers; light, so that commands can load it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def obstacle_of(transform: Transform) -> str | None:
 
 
 class Kind(Enum):
-    """How an output differs from the answer of the batch."""
+    """A kind of difference between an output and the answer of the batch."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -73,7 +73,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAnswer:
-    """What came of a comparison.
+    """The outcome of a comparison.
 
     Attributes:
         obstacle: why the two cannot be compared; then there is nothing else.

@@ -1,4 +1,4 @@
-"""What a changelog amounts to, as a plain table: each row as often as it is there.
+"""The state that a changelog stands for, as a plain table: each row as often as it is there.
 
 A row counts +1 for `+A` and `+C`, -1 for `-R` and `-C`. What is left of rows that are the same in all columns is how
 often the row is there; below zero, it was taken back more often than it came.

@@ -1,4 +1,4 @@
-"""Whether the result of a query depends on a column, beside comparisons in the conditions of joins."""
+"""Use of columns by a query, beside comparisons in the conditions of joins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHOLE_ROWS = ("Distinct", "Except", "Intersect")
 
 
 class Uses:
-    """What a query does with columns.
+    """The columns that a query uses.
 
     Attributes:
         shown: ids of columns that the result depends on, or which of its rows there are.
@@ -70,7 +70,7 @@ class Uses:
                     self.shown |= _read([side])
 
     def _follow(self) -> None:
-        """From what is shown down to what that is made of, until nothing more comes of it."""
+        """Follow columns down to those that they are made of, until nothing more comes of it."""
         before = -1
         while before != len(self.shown):
             before = len(self.shown)

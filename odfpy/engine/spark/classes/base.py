@@ -37,7 +37,7 @@ identities."""
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a step adds to its output.
+    """The changes that a step adds to its output.
 
     Attributes:
         plan: its rows, the output columns of the query first, then `CARRIED`, in no particular order.
@@ -53,7 +53,7 @@ class QueryClass(Protocol):
 
     @property
     def name(self) -> str:
-        """As `odf inspect query` shows it."""
+        """Return the name that `odf inspect query` shows."""
         ...
 
     def classify(self, step: Step) -> str | None:

@@ -1,1 +1,1 @@
-"""From an analyzed query to rows in a slice: prepared, run fragment by fragment or row by row, written, counted."""
+"""Execution: from an analyzed query to rows in a slice, fragment by fragment or row by row."""

@@ -100,7 +100,7 @@ def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What the query gives in all.
+    """The whole result of the query.
 
     Attributes:
         ready: the transform.

@@ -1,4 +1,4 @@
-"""What a transform is, in words: classes of its steps, what they keep, and what the output has of key and watermark."""
+"""A transform in words: classes of its steps, their state, and the key and watermark of its output."""
 
 from __future__ import annotations
 

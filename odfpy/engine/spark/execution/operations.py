@@ -1,4 +1,4 @@
-"""What the Spark engine does: analyze, transform, sql. A user's mistake is a response, never an exception."""
+"""Operations of the Spark engine: analyze, transform, sql. A user's mistake is a response, not an exception."""
 
 from __future__ import annotations
 

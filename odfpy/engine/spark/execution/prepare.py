@@ -1,4 +1,4 @@
-"""From a transform to a plan that can be run: inputs named, queries analyzed and classified, the result's form known.
+"""Preparation of a transform: inputs named, queries analyzed and classified, the result's form known.
 
 An analysis does this over empty tables, a run over the new rows of the inputs; the checks are the same, so that a run
 never relies on an analysis that somebody made before.

@@ -1,4 +1,4 @@
-"""What an ingest does with its rows in Spark SQL before they are merged (ODF specification, "Preprocess").
+"""Preprocessing of an ingest's rows in Spark SQL before they are merged (ODF specification, "Preprocess").
 
 Queries of any class are run, since each input is looked at once and for itself; but as for derivative datasets, the
 result must be a function of the input, its order too. Where all steps work row by row, the rows keep the order of the

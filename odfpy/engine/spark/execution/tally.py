@@ -1,4 +1,4 @@
-"""How many of the new rows came late, and how many entries were ignored for that, as the summary of a pull says it."""
+"""Counts of new rows that came late, and of entries ignored for that, for the summary of a pull."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an expression of an analyzed plan is a function of its arguments: by its name, and by what they are."""
+"""Pure functions: expressions that depend on their arguments only, by name and by argument types."""
 
 from __future__ import annotations
 

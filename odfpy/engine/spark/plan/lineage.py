@@ -1,4 +1,4 @@
-"""Where a column of the result comes from: through which expressions, from which column of which input."""
+"""Lineage of a column of the result: the expressions on the way, and the column of an input that it comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions of a time never decrease: a watermark passes through these, and through no others.
+"""Functions of a time that never decrease: a watermark passes through these, and through no others.
 
 A function that decreases somewhere lets rows come behind the watermark that it gave. Adding months does: a month after
 January 30th 13:30 and a month after January 31st 12:20 are both on February 29th, the later time first. Dates, and

@@ -1,4 +1,4 @@
-"""What the operators of an analyzed plan mean to the engine: which class of query each of them belongs to."""
+"""Operators of an analyzed plan, and the class of query that each of them belongs to."""
 
 from __future__ import annotations
 

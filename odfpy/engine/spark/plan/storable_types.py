@@ -1,4 +1,4 @@
-"""Which types columns may have where rows are compared, and kept between pulls.
+"""Types of columns whose rows can be compared, and kept between pulls.
 
 Spark has types of which it cannot say whether two values are the same, and others that no file takes. A query row by
 row may use them as it likes. Where rows of several pulls are looked at together, they have to be known again, so that

@@ -1,4 +1,4 @@
-"""What the watermarks of the sources say about a column: symbolic, and evaluated for each pull.
+"""Watermarks of columns that follow from those of the sources: symbolic, and evaluated for each pull.
 
 A watermark T of a column promises that no row with a value at or before T comes later, except through late input.
 All times are microseconds since the epoch; None is a watermark that is not known.

@@ -1,4 +1,4 @@
-"""Which columns of a result have the values of a table's column, as nothing was done to them on the way."""
+"""Columns of a result that are a table's column, unchanged on the way."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _PYTHON: Final = "spark.pyspark.python in the file of engine.properties says whi
 
 
 def check_cluster(spark: SparkSession, scratch: Path) -> None:
-    """See whether a cluster can do the engine's work.
+    """Check that a cluster can do the engine's work.
 
     Args:
         spark: the session.

@@ -1,4 +1,4 @@
-"""What an executor sees: the one function that runs there before anything is known of it.
+"""The view of an executor: the one function that runs there before anything is known of it.
 
 It is sent by value, since odfpy may be missing there, and uses nothing but Python's own library.
 """

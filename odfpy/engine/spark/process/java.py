@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the one that JAVA_HOME names, else the one that came with the package.
+"""The choice of Java for Spark: the one that JAVA_HOME names, else the one that came with the package.
 
 Nothing is looked up in PATH, so that a machine's other programs do not decide what the engine is.
 """

@@ -1,4 +1,4 @@
-"""Which rows of the inputs made a row of an output: the engine's own plans, with identifiers carried along.
+"""Provenance of rows in Spark: the engine's own plans, with identifiers of input rows carried along.
 
 identifiers  what identifies a row of an input, and how sets of these travel with the rows of a plan
 annotate     a plan with the identifiers of the rows that each of its rows is made of, operator by operator

@@ -1,4 +1,4 @@
-"""From which columns of the inputs the columns of a result come: by the plan alone, whatever the rows are."""
+"""Lineage of columns: from which columns of the inputs those of a result come, by the plan alone."""
 
 from __future__ import annotations
 

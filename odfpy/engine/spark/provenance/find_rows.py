@@ -1,4 +1,4 @@
-"""How rows that somebody asks about are found again among the rows of a plan.
+"""Search for the rows that are asked about among the rows of a plan.
 
 Spark gets conditions that no row that is looked for fails, so that it reads little; what is left is compared value by
 value.

@@ -1,4 +1,4 @@
-"""Whether what came later can have done no more than add to what rows of a result are made of."""
+"""Growth: whether later input can only have added to what rows of a result are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine does with a request to trace rows."""
+"""The operation that traces rows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _ONLY_ORDER: Final = "__odf_row"
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """From which place in its partition on, and up to which, a row is made of rows; expressions of type INT."""
+    """The range of places in its partition that a row is made of; expressions of type INT."""
 
     first: Node
     last: Node

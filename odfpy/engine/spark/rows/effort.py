@@ -1,4 +1,4 @@
-"""How much of Spark a fragment takes: as much as its rows pay for. Results are the same with any of it.
+"""Effort: as many of Spark's tasks as the rows pay for. Results are the same with any number.
 
 A pull is a plan that is put together and a few jobs of Spark: with few rows that is all it costs. So few rows stay in
 one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which would
@@ -33,7 +33,7 @@ _KEPT_TO_INTERPRET: Final = 512 << 10
 
 
 class Effort:
-    """What a session takes for a number of rows, up to what it is set to at first."""
+    """The number of tasks for a number of rows, up to what the session was set to at first."""
 
     def __init__(self, catalyst: Catalyst, rows_in_one_task: int, kept: Iterable[Path] = ()) -> None:
         """Prepare to choose.

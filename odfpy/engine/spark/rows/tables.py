@@ -23,7 +23,7 @@ from odfpy.errors import EngineError, IntegrityError
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a query sees under one name.
+    """The table that a query sees under one name.
 
     Attributes:
         name: the name, which may have dots.
@@ -45,7 +45,7 @@ class Table:
 
     @classmethod
     def of(cls, source: InputSchema | TransformRequestInput | SqlTable) -> Table:
-        """From a request; tables of an analysis and inputs without new rows are empty."""
+        """Make a table of a request; tables of an analysis and inputs without new rows are empty."""
         match source:
             case InputSchema():
                 return cls(source.query_alias, source.vocab, source.schema_file, primary_key=source.primary_key)

@@ -102,7 +102,7 @@ def _received(answers: Iterator[Any], path: Path) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Task(Generic[R]):
-    """What runs at an executor.
+    """The task that runs at an executor.
 
     Attributes:
         write: see `Write`.

@@ -132,7 +132,7 @@ def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
 
 @dataclass(frozen=True, slots=True)
 class _FirstOpen:
-    """What is known of the rows of groups that are not closed.
+    """Facts about the rows of groups that are not closed.
 
     Attributes:
         column: the time that groups are made of.

@@ -66,7 +66,7 @@ class _InputsAt:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """How a condition compares the time of a fact with the validity of a version.
+    """The comparison of the time of a fact with the validity of a version.
 
     Attributes:
         inputs_at: the time of the fact.

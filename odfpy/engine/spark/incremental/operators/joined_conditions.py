@@ -1,4 +1,4 @@
-"""What WHERE says of the tables that FROM lists, as the conditions of their joins.
+"""Conditions in WHERE on the tables that FROM lists, as the conditions of their joins.
 
 `FROM a, b WHERE a.id = b.id AND a.v > 0` is `FROM (a WHERE a.v > 0) JOIN b ON a.id = b.id`: only the second form tells
 by which keys, or by which interval of time, the join falls apart.

@@ -108,7 +108,7 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
 
 @dataclass(slots=True)
 class _Known:
-    """What the queries of a transform can name so far, and the fragments that make it.
+    """The names that queries of a transform can use so far, and the fragments that make them.
 
     Attributes:
         temporal: temporal tables by name.

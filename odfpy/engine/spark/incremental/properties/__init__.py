@@ -1,1 +1,1 @@
-"""What the plan alone says of a query: its keys, its times, its columns, what it cannot have."""
+"""Properties of a query by its plan alone: its keys, its times, its columns, and its refusals."""

@@ -1,4 +1,4 @@
-"""Which columns a query makes use of, beside passing them on to where nobody uses them."""
+"""Use of columns by a query, beside passing them on to where nobody uses them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPARISONS: Final = ("GreaterThan", "GreaterThanOrEqual", "LessThan", "LessTha
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What a query does with columns.
+    """The columns that a query uses.
 
     Attributes:
         used: ids of columns that the result, or another row of it, depends on.

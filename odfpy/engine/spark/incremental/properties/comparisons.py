@@ -1,4 +1,4 @@
-"""What the condition of a join says: its parts, equalities between the two sides, and which of two is not greater."""
+"""Conditions of joins: their conjuncts, equalities of the two sides, and which of two is not greater."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan alone says of a query: its keys, its times, and the stateful inputs that it stands on.
+"""Properties of a plan: its keys, its times, and the stateful inputs that it stands on.
 
 A plan is *free* as long as it is row by row: its rows can be made from any rows of its sources, new or old. An operator
 that looks at several rows at once (an aggregate, a join...) stands on *stateful inputs*. A stateful input is a free
@@ -84,7 +84,7 @@ class CompletenessRule:
 
 
 class Retention(Enum):
-    """Which rows of a stateful input the engine keeps between pulls."""
+    """The rows of a stateful input that the engine keeps between pulls."""
 
     NOTHING = "nothing: they are read again from the history of the inputs"
     OPEN = "those that can still matter"
@@ -95,7 +95,7 @@ class Retention(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """How rows of a stateful input are found by rows of another one, without which they give nothing.
+    """A lookup of rows of a stateful input by rows of another one, without which they give nothing.
 
     Attributes:
         by: number of the other stateful input, whose rows wait.
@@ -241,7 +241,7 @@ Build = Callable[[Any], Node]
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """What is known of a plan, or of a part of it.
+    """The properties of a plan, or of a part of it.
 
     Attributes:
         columns: its output.

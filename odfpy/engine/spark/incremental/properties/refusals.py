@@ -1,4 +1,4 @@
-"""What queries with state cannot have, in words: operators, and columns that are no part of the state."""
+"""Refusals, in words: operators, and columns, that queries with state cannot have."""
 
 from __future__ import annotations
 

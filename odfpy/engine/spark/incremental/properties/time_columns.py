@@ -1,4 +1,4 @@
-"""Which columns have times of which a watermark is known: passed on, computed, or windows that times fall into."""
+"""Columns with times that a watermark bounds: passed on, computed, or windows that times fall into."""
 
 from __future__ import annotations
 

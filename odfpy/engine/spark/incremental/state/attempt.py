@@ -1,4 +1,4 @@
-"""What a pull has found out before it turned out that rows of the past are needed.
+"""The results of an attempt at a pull, up to the point where it turned out to need history.
 
 The same request comes again with them. The fragments that were done by then are not run a second time: what changes in
 them is the same, whether rows of before come from what was kept or from history.
@@ -22,7 +22,7 @@ _last: list[Attempt] = []
 
 @dataclass(frozen=True, slots=True)
 class FinishedFragment:
-    """What changes in a fragment: a Parquet file, its schema, and how many rows it has."""
+    """The changes of a fragment: a Parquet file, its schema, and how many rows it has."""
 
     content: bytes
     schema: StructType

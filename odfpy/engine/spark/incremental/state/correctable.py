@@ -1,4 +1,4 @@
-"""How long windows of event time are correctable: `/*+ CORRECTABLE('7d') */`.
+"""The time for which windows stay correctable: `/*+ CORRECTABLE('7d') */`.
 
 An entry of an input's changelog no longer counts for a window whose end the watermark of the input had passed by that
 length before the entry came. As with late rows (`odfpy.engine.lateness.policy`), that is a function of the input's

@@ -62,7 +62,7 @@ def marks(catalyst: Catalyst) -> list[Node]:
 
 
 def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
-    """As `leaf_over` for an input, with system time and offset in the place of the offset."""
+    """Return rows of an input like `leaf_over`, with system time and offset in the place of the offset."""
     from pyspark.sql import functions
 
     if rows is not None:

@@ -1,4 +1,4 @@
-"""Which rows of a stateful input belong to sessions that are not closed yet."""
+"""Rows of a stateful input that belong to sessions that are not closed yet."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _ROWS_IN_ONE_PARTITION: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class InputState:
-    """What is kept of a stateful input.
+    """The state of a stateful input between pulls.
 
     Attributes:
         name: of what is kept of the stateful input; its files have a number more.

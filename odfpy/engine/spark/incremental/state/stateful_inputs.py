@@ -53,7 +53,7 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What a pull works with.
+    """The context of a pull.
 
     Attributes:
         catalyst: the session.

@@ -1,4 +1,4 @@
-"""From the changelog of a temporal table to versions, and what changes between two sets of them.
+"""Versions from the changelog of a temporal table, and the changes between two sets of them.
 
 What the rows of a changelog do to the versions is said in `odfpy.engine.spark.incremental.operators.temporal`.
 """

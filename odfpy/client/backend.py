@@ -1,4 +1,4 @@
-"""Where questions go: a workspace on this machine, a server over REST, a server over Flight."""
+"""Backends that answer questions: a workspace on this machine, a server over REST, a server over Flight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFacts:
-    """What is known of a dataset without reading its rows; None where the place does not tell.
+    """Facts about a dataset that need no rows; None where the backend does not tell.
 
     Attributes:
         name: the name it goes by there.
