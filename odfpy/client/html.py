@@ -29,7 +29,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, hints: Sequen
     Args:
         header: names of the columns.
         rows: plain values.
-        hints: what is told of each column when the mouse is over its name.
+        hints: the text on each column when the mouse is over its name.
     """
     titles = [f' title="{escape(hint)}"' for hint in hints] or [""] * len(header)
     head = "".join(f"<th{title}>{cell(name)}</th>" for name, title in zip(header, titles, strict=True))

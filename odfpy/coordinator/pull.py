@@ -60,7 +60,7 @@ class PullOptions:
         branch: where to put what is new, None for the head.
         tags: what else to bring of copies.
         as_name: name for a dataset that comes from elsewhere.
-        reset_derivatives: make derivatives again whose inputs have got another history.
+        reset_derivatives: make derivatives again whose inputs have another history now.
         max_fetch_bytes: the most that a fetched file may have.
         fetch_timeout: seconds to wait for a server.
         fetch_retries: how often to try again when a source breaks off.

@@ -134,7 +134,7 @@ class Workspace(Questions):
             force: fetch sources again; overwrite copies that have diverged.
             fetch_uncacheable: also fetch sources again that do not tell versions apart.
             as_name: name of a dataset that comes from elsewhere.
-            reset_derivatives: make derivatives again whose inputs have got another history.
+            reset_derivatives: make derivatives again whose inputs have another history now.
             branch: stage what is new there instead of moving the head; see `diff` and `merge`.
             tags: also these tags, of copies.
             allow_retractions: let a snapshot retract any number of rows.

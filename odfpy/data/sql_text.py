@@ -29,7 +29,7 @@ class TextLimits:
 
 
 OWN: Final = TextLimits(characters=4 << 20, tokens=500_000, depth=10_000)
-"""Of a query that somebody asks at his own machine, or has in his workspace."""
+"""Limits for a query on one's own machine, or in one's own workspace."""
 
 OF_STRANGERS: Final = TextLimits(characters=64 << 10, tokens=20_000, depth=1_000)
 """Of a query that comes over the network."""

@@ -1,4 +1,4 @@
-"""Answers that lie in the slices as they are, for who reads these by himself."""
+"""Answers whose rows are in the slices as they are, for engines that read slices themselves."""
 
 from __future__ import annotations
 

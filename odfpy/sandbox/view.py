@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 # Programs and libraries, time zones, and what the linker and Debian's Java keep elsewhere. No accounts, no settings, no
-# hosts, and of /usr neither what somebody has put there himself (/usr/local) nor documents, sources and data.
+# hosts, and of /usr neither what somebody has added (/usr/local) nor documents, sources and data.
 _SYSTEM: Final = (
     *(f"/usr/{name}" for name in ("bin", "lib", "lib32", "lib64", "libx32", "share/zoneinfo", "share/javazi")),
     *("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"),

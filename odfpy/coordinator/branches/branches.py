@@ -168,7 +168,7 @@ class MergeResult:
     Attributes:
         old_head: the head before.
         new_head: the head after.
-        num_blocks: blocks that the head has got.
+        num_blocks: blocks that the head has gained.
         num_records: rows in them.
         applied_again: whether they are other blocks than those of the branch, since the head had moved.
         notes: remarks for the person.

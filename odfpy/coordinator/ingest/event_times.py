@@ -59,7 +59,7 @@ def warnings_of_first_rows(
         source: of the dataset.
         ingested: the rows.
         vocab: names of the system columns.
-        given: the event time that all of them have got.
+        given: the event time of all of them.
     """
     rows = ingested.statistics.untimed
     if not rows or rows < ingested.statistics.read or ingested.schema is None or is_chosen(source):

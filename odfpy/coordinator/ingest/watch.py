@@ -5,7 +5,7 @@ and a file is not taken in twice, whenever the watch is killed. Files are neithe
 
     1. look at the folder: which files are new, and complete?
     2. take each in, in the order of names, with a commit of its own
-    3. a file that cannot be taken in is told of, and left alone until it changes
+    3. a file that cannot be taken in is reported, and left alone until it changes
     4. when there is nothing for a long time, the watermark may follow system time, if the dataset's settings say so
     5. wait, and begin again
 """

@@ -32,7 +32,7 @@ from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
 
 _MOST_TAGS = 20
-"""That are told of one place."""
+"""Findings that are reported of one place."""
 
 
 @dataclass

@@ -155,7 +155,7 @@ def downstream_of(storage: Storage, dataset: StoredDataset, dropped: set[Multiha
     for other in storage.datasets():
         try:
             inputs, taken_in = other.input_ids, other.state.query_inputs
-        except OdfError:  # a damaged dataset is told of by others
+        except OdfError:  # others report a damaged dataset
             continue
         for item in inputs:
             derived.setdefault(item, []).append(other)

@@ -1,4 +1,4 @@
-"""Derivatives whose inputs have got another history: told of, or made again from the first row on.
+"""Derivatives whose inputs have another history now: reported, or made again from the first row on.
 
 To be made again, a derivative loses its runs and keeps all else: its id, queries, schema, description. The first run of
 its new history is made before its head moves, so that an error or a kill leaves it as it was.
@@ -22,7 +22,7 @@ def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: Engin
         storage: the workspace.
         dataset: the derivative.
         engine_for: gives the engine of a query.
-        reset: make it again where an input has got another history.
+        reset: make it again where an input has another history now.
 
     Raises:
         InputDiverged: an input has, and that is not asked for.

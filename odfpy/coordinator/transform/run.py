@@ -75,7 +75,7 @@ def transform_dataset(
         replacing: the head, where the run follows something else.
 
     Raises:
-        InputDiverged: an input has got another history than was taken in.
+        InputDiverged: the history of an input is not the one that was taken in.
         OdfError: nothing was committed.
     """
     state = state or dataset.state

@@ -65,7 +65,7 @@ def schema_file(storage: Storage, schema: DataSchema) -> Path:
 
 
 def columns_changed(chain: MetadataChain, interval: ExecuteTransformInput) -> bool:
-    """Return whether an input has got other columns in an interval: then `*` is not what it was in the last run."""
+    """Return whether an input gained or lost columns in an interval: then `*` is not what it was in the last run."""
     before, now = interval.prev_block_hash, interval.new_block_hash
     if before is None or now is None:
         return False

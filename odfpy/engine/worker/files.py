@@ -89,7 +89,7 @@ def _folder_of(path: str) -> str:
 def check_answer(files: RequestFiles, peculiar: set[str], answer: Result) -> None:
     """Check that an answer leads to nothing but files of the request.
 
-    Whoever has got the better of the engine could have a link committed in the place of a slice, and so have a private
+    Whoever controls the engine could have a link committed in the place of a slice, and so have a private
     file published.
 
     Args:

@@ -17,7 +17,7 @@ class StoreUnreachable(TransferError, code="E610"):
 
 
 class StoreRefuses(TransferError, code="E611"):
-    """An object store does not know who asks, or does not let him do what was asked for."""
+    """An object store does not know who asks, or does not allow what was asked for."""
 
 
 class BucketNotFound(TransferError, code="E612"):

@@ -6,7 +6,7 @@
     @router.websocket("/push")
     async def push(socket: WebSocket, place: Writable) -> ...: ...
 
-`Readable` is a dataset that is there and that the caller may read, `Administered` one that he may do everything with,
+`Readable` is a dataset that is there and that the caller may read, `Administered` one that they may do everything with,
 `Writable` a place for one, where a dataset may be or not. A token belongs to a workspace and is good for its datasets
 only. Whoever shows no token is told 401 for private and for missing datasets alike: what is there is nobody's business.
 """
@@ -39,7 +39,7 @@ class Caller:
     """Somebody who asks.
 
     Attributes:
-        token: what is known of his token, None for anybody.
+        token: what is known of their token, None for anybody.
         storage: the workspace that the token is for.
         text: the token.
     """
@@ -49,16 +49,16 @@ class Caller:
     text: str = field(default="", repr=False)
 
     def may(self, scope: Scope, storage: Storage) -> bool:
-        """Return whether he may do something with all datasets of a workspace."""
+        """Return whether they may do something with all datasets of a workspace."""
         return self.token is not None and self.storage is storage and self.token.scope >= scope
 
     def is_still_known(self) -> bool:
-        """Return whether the token has neither been revoked nor ended since he came."""
+        """Return whether the token has neither been revoked nor ended since they came."""
         return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
 
     @property
     def scope(self) -> Scope | None:
-        """Return what his token is good for."""
+        """Return the scope of their token."""
         return self.token.scope if self.token else None
 
 
@@ -67,7 +67,7 @@ class DatasetPlace:
     """The place of a dataset that is there, or may be made.
 
     Attributes:
-        caller: who asks; he may write there.
+        caller: who asks; they may write there.
         alias: its name.
         storage: the workspace.
         dataset: the dataset, None where none is yet.
@@ -135,7 +135,7 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
     """The dataset that the path names.
 
     Raises:
-        HTTPException: 401 or 404, there is none that he may read.
+        HTTPException: 401 or 404, there is none that they may read.
     """
     dataset = _dataset_at(connection)
     if dataset is not None and is_readable(dataset, caller):
@@ -156,7 +156,7 @@ def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset
     """The dataset that the path names, for a token of the scope admin.
 
     Raises:
-        HTTPException: 401, 403 or 404, there is none that he may change.
+        HTTPException: 401, 403 or 404, there is none that they may change.
     """
     dataset = readable(connection, caller)
     _require(caller, Scope.ADMIN, dataset.storage)
@@ -167,7 +167,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
     """The place that the path names; a new dataset goes to the workspace that the token is for.
 
     Raises:
-        HTTPException: 401, 403 or 404, he may not write there.
+        HTTPException: 401, 403 or 404, they may not write there.
     """
     if caller.token is None or caller.storage is None:
         raise unauthorized(_NEEDS.format(Scope.WRITE.value))

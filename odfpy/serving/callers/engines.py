@@ -41,7 +41,7 @@ class ServedEngines:
 
 
 def warning(workspace: Workspace) -> str | None:
-    """Return what an operator should know of strangers' queries for Spark before he serves, None if there is nothing.
+    """Return what an operator should know of strangers' queries for Spark before they serve, None if there is nothing.
 
     It is found out by building a sandbox, in a process of its own.
     """

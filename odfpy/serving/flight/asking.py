@@ -19,8 +19,8 @@ class Asking:
 
     Attributes:
         middleware: who calls.
-        catalogue: the datasets that he may see.
-        service: what answers him.
+        catalogue: the datasets that the caller may see.
+        service: the query service.
     """
 
     middleware: Middleware
@@ -29,11 +29,11 @@ class Asking:
 
     @property
     def dialect(self) -> str:
-        """The SQL in which he asks."""
+        """The SQL of the question."""
         return dialect_named(self.middleware.dialect or DEFAULT_DIALECT).name
 
     def question(self, text: str) -> QueryTicket:
-        """Return what he asks.
+        """Return the question.
 
         Raises:
             QueryTooLong, QueryTooDeep: the text is not to be read.

@@ -72,7 +72,7 @@ def metadata(command: Any, catalogue: VisibleDatasets, dialect: str) -> pa.Table
     Args:
         command: a message.
         catalogue: the datasets that whoever asks may see.
-        dialect: the SQL in which he asks.
+        dialect: the SQL of the question.
     """
     name = name_of(command)
     if name in _WHOLE:

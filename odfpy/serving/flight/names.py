@@ -1,4 +1,4 @@
-"""The one catalog and the one schema that tools are told of, what they write before a table, and the SQL they mean."""
+"""The one catalog and the one schema that tools see, what they write before a table, and the SQL they mean."""
 
 from __future__ import annotations
 

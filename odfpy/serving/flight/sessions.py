@@ -45,10 +45,10 @@ class FlightSession:
     """The state of a client between two calls.
 
     Attributes:
-        caller: who he is.
+        caller: who they are.
         name: of the session; nothing where there was no handshake, and nothing is kept.
-        options: his settings.
-        used: when he last called, by the monotonic clock.
+        options: their settings.
+        used: when they last called, by the monotonic clock.
     """
 
     caller: Caller
@@ -166,7 +166,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
     """The session of a call.
 
     Attributes:
-        dialect: the SQL that its caller has named, if he has.
+        dialect: the SQL that its caller has named, if any.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Middleware(fl.ServerMiddleware):  # type: ignore[misc]
         """Return who calls.
 
         Raises:
-            FlightUnauthenticatedError: his token is worth nothing.
+            FlightUnauthenticatedError: the token is not valid.
         """
         if not isinstance(self._found, FlightSession):
             raise self._found
@@ -204,10 +204,10 @@ class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
         self._sessions = sessions
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> Middleware:
-        """Find out who calls. Actions find out themselves: whoever is not known any more may still close what he has.
+        """Find out who calls, but for actions: whoever is not known any more may still close what they have.
 
         Raises:
-            FlightUnauthenticatedError: his token is worth nothing.
+            FlightUnauthenticatedError: the token is not valid.
         """
         try:
             with told():

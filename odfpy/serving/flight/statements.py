@@ -182,7 +182,7 @@ class Statements:
     """The prepared statements, by handles that nobody can guess; threads may share it.
 
     Of very many, or very large ones, those that were not used for the longest time are forgotten: first those of a
-    caller who has more than his share.
+    caller who has more than a fair share.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES, most_bytes_each: int = _MOST_BYTES_EACH) -> None:
@@ -217,7 +217,7 @@ class Statements:
             return self._known[handle]
 
     def replace(self, handle: bytes, statement: Statement) -> None:
-        """It has got other parameters; nothing if it was closed in the meantime."""
+        """Give a statement other parameters; nothing happens if it was closed in the meantime."""
         with self._lock:
             if handle in self._known:
                 self._drop(handle)

@@ -119,7 +119,7 @@ class RunningQueries:
 class Batches:
     """The batches of an answer, for one call. It ends with the answer, with an error, or when nobody wants it any more.
 
-    Not a generator: one that nobody has begun to read would not be told of its end.
+    Not a generator: one that nobody has begun to read would not learn of its end.
 
     Attributes:
         schema: their columns.

@@ -115,7 +115,7 @@ class MemoryBudget:
 
 
 class Reservation:
-    """Bytes that a caller has; a context manager, at whose end he has them no more."""
+    """The bytes that a caller holds; a context manager, whose end gives them back."""
 
     def __init__(self, budget: MemoryBudget, who: BudgetHolder) -> None:
         self._budget = budget
@@ -154,7 +154,7 @@ class Reservation:
         """Let it be somebody else's: it has turned out whose it is.
 
         Raises:
-            OverBudget: he has not as many; it stays whose it was.
+            OverBudget: they do not have that many; nothing changes hands.
         """
         if who != self._who:
             other = self._budget.reserve(who, self._size)

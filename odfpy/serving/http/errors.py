@@ -25,7 +25,7 @@ _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
 
 
 class Refused(Exception):
-    """A request is refused, with a message for who has sent it.
+    """A request is refused, with a message for its sender.
 
     Attributes:
         status: of HTTP.

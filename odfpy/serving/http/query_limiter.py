@@ -153,7 +153,7 @@ def _told(work: Callable[[Control], T], control: Control) -> T:
 
 
 def refusal(error: OdfError) -> Refused | None:
-    """Return what the client is told, if the error is about what he has asked for; None if it is the server's."""
+    """Return the answer for the client, if the error is about their question; None if it is the server's."""
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             hint = f"\n{error.hint}" if error.hint else ""

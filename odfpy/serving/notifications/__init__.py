@@ -1,1 +1,1 @@
-"""New heads, told to others: events for who listens, webhooks for who is called."""
+"""Notifications of new heads: events for listeners, webhooks for receivers."""

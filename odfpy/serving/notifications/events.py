@@ -89,7 +89,7 @@ def _event(followed: Followed) -> str:
 
 
 def head_event(dataset: StoredDataset, head: Multihash | None) -> dict[str, Any]:
-    """Return what is told of a head: by events and by webhooks alike.
+    """Return the notification of a head, for events and webhooks alike.
 
     Args:
         dataset: the dataset.

@@ -12,7 +12,7 @@ from odfpy import __version__
 _DESCRIPTION: Final = """A node of the Open Data Fabric: datasets to pull, push and ask questions of.
 
 Errors are JSON, `{"message": ...}`: what is wrong, and what to try. Public datasets need no token; what a caller may
-not read is not there for him."""
+not read does not exist for them."""
 
 _TAGS: Final = [
     {"name": "server", "description": "The server, and what it has."},
