@@ -323,7 +323,7 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = Non
 _Kind = TypeVar("_Kind", bound=Enum)
 
 
-def named(
+def member_named(
     kinds: type[_Kind], what: str, text: str, *, otherwise: str | None = None, error: type[OdfError] = InvalidValue
 ) -> _Kind:
     """The member of an enumeration of words that a person has written, in small letters or large.

@@ -9,7 +9,7 @@ from odfpy.chain.encoding import decode_block, hash_block
 from odfpy.chain.events import MetadataEvent
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD, RefStore
-from odfpy.chain.rules import NoOpEvent, repeats, validated
+from odfpy.chain.rules import NoOpEvent, repeats, state_after
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -153,7 +153,7 @@ class NewBlocks:
             event=event,
         )
         hashed, data = hash_block(block)
-        self.state = validated(self.state, hashed)
+        self.state = state_after(self.state, hashed)
         self.blocks.append(hashed)
         self.encoded.append(data)
 
@@ -174,7 +174,7 @@ def validate(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> 
     """
     state = state or ChainState()
     for hashed in blocks:
-        state = validated(state, hashed)
+        state = state_after(state, hashed)
     return state
 
 

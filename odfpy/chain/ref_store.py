@@ -92,7 +92,7 @@ def parse_reference(data: bytes, where: str) -> Multihash:
         ) from error
 
 
-def moved(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
+def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
     """The error of a lost race; `where` is as `RefStore.describe` says."""
     return ConcurrentUpdate(
         f"Somebody else has moved {where}: expected {expected}, found {found}",
@@ -122,7 +122,7 @@ class LocalRefStore(RefStore):
             with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
-                    raise moved(self.describe(name), expected, found)
+                    raise lost_race(self.describe(name), expected, found)
                 replace_file(path, str(new).encode("ascii"))
         except OSError as error:
             raise OdfError(f"Cannot write {path}: {error.strerror}") from error
@@ -131,11 +131,11 @@ class LocalRefStore(RefStore):
         path = self.folder / check_name(name)
         try:
             if not self.folder.is_dir():
-                raise moved(self.describe(name), expected, None)
+                raise lost_race(self.describe(name), expected, None)
             with locked_folder(self.folder):
                 found = self.get(name)
                 if found != expected:
-                    raise moved(self.describe(name), expected, found)
+                    raise lost_race(self.describe(name), expected, found)
                 path.unlink()
                 sync_folder(self.folder)
         except OSError as error:
@@ -189,14 +189,14 @@ class MemoryRefStore(RefStore):
         with self._lock:
             found = self.get(name)
             if found != expected:
-                raise moved(self.describe(name), expected, found)
+                raise lost_race(self.describe(name), expected, found)
             self._references[name] = new
 
     def delete(self, name: str, expected: Multihash) -> None:
         with self._lock:
             found = self.get(name)
             if found != expected:
-                raise moved(self.describe(name), expected, found)
+                raise lost_race(self.describe(name), expected, found)
             del self._references[name]
 
     def names(self) -> Iterator[str]:

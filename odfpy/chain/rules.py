@@ -139,7 +139,7 @@ class AmbiguousReadSchema(ChainRuleViolation, code="E321"):
     """A read step has `schema` or `ddlSchema`, not both."""
 
 
-def validated(state: ChainState, hashed: HashedBlock) -> ChainState:
+def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
     """The state after one more block, if the block may follow.
 
     Raises:

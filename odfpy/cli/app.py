@@ -88,14 +88,14 @@ def _give_up_streams() -> None:
 def _report(error: BaseException, session: Session, arguments: Sequence[str]) -> int:
     try:
         session.progress.clear()
-        return _told(error, session.output, arguments)
+        return _report_error(error, session.output, arguments)
     except OSError as unwritable:
         return BROKEN_PIPE if isinstance(unwritable, BrokenPipeError) else FAILED
     finally:
         _give_up_streams()
 
 
-def _told(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
+def _report_error(error: BaseException, output: Output, arguments: Sequence[str]) -> int:
     """Say what happened; gives the exit code."""
     from odfpy.cli.screen.output import Verbosity
     from odfpy.errors import OdfError

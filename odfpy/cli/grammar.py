@@ -227,6 +227,6 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | N
     return int(text)
 
 
-def listed(text: str | None) -> list[str]:
+def split_words(text: str | None) -> list[str]:
     """The value of an option that takes several words, with commas."""
     return [] if text is None else [one.strip() for one in text.split(",") if one.strip()]

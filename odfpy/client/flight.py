@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.backend import DatasetFacts, RowStream
 from odfpy.client.remote import Remote
-from odfpy.client.remote_errors import told
+from odfpy.client.remote_errors import error_of
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
@@ -211,7 +211,7 @@ class FlightBackend(Remote):
             return self._unreachable(said)
         if kind is QueryTimedOut:
             return QueryTimedOut(f"{self.place}: the query took longer than it may", hint="Give it a longer timeout.")
-        return told(said, kind)
+        return error_of(said, kind)
 
     def _unreachable(self, why: str) -> TransferError:
         hint = "Is it a Flight port (odf serve --flight-port)?"

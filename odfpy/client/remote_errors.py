@@ -11,7 +11,7 @@ from odfpy.errors import OdfError
 _SAID: Final = re.compile(r"(?P<message>.*) \[(?P<code>E\d{3})\](?:\nhint: (?P<hint>.*))?", re.DOTALL)
 
 
-def told(text: str, otherwise: type[OdfError]) -> OdfError:
+def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
     """The error of a text as our servers write it: `message [E707]`, and perhaps a hint on the next line.
 
     Args:

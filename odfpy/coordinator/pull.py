@@ -27,7 +27,7 @@ from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
-from odfpy.coordinator.storage.commit import timed, unchanged
+from odfpy.coordinator.storage.commit import up_to_date, with_time
 from odfpy.coordinator.storage.references import staging, without
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
@@ -189,7 +189,7 @@ class Puller:
                 return PullResult(name=name, outcome=PullOutcome.SKIPPED, error=skipped)
         except OdfError as damage:
             return PullResult(name=name, outcome=PullOutcome.FAILED, error=damage)
-        return timed(name, partial(self._pull_existing, dataset))
+        return with_time(name, partial(self._pull_existing, dataset))
 
     # --- Pulling one ---
 
@@ -208,12 +208,12 @@ class Puller:
                 )
             if locked.state.polling_source is None:
                 note = "nothing to pull from; data comes by `odf ingest`"
-                return after_looking(locked, replace(unchanged(locked), notes=(note,)))
+                return after_looking(locked, replace(up_to_date(locked), notes=(note,)))
             return self._poll_if_approved(locked, locked.state.polling_source)
 
     def _pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
-        result = timed(ref, partial(self._pull_new, ref))
+        result = with_time(ref, partial(self._pull_new, ref))
         yield result
         if result.error is None and self.options.tags:
             copy = self.storage.get(result.name)
@@ -235,7 +235,7 @@ class Puller:
             except OdfError as error:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
-            result = timed(ref, partial(self._pull_new, ref, item.dataset_id))
+            result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
             yield result
             if result.error is None:
                 wanted += self.remotes.missing_inputs(self.storage.get(result.name), ref)
@@ -259,7 +259,7 @@ class Puller:
                         raise
                     return without(dataset, name, f"{without_user(url)} has no {name}")
 
-        return timed(f"{dataset.handle} {name}", pull)
+        return with_time(f"{dataset.handle} {name}", pull)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
         return self.remotes.clone(
@@ -276,7 +276,7 @@ class Puller:
         except SourceNotApproved as error:
             if not self.options.everything:
                 raise
-            return replace(unchanged(dataset), outcome=PullOutcome.SKIPPED, notes=(f"{error.message}; {error.hint}",))
+            return replace(up_to_date(dataset), outcome=PullOutcome.SKIPPED, notes=(f"{error.message}; {error.hint}",))
         return self._poll(dataset, source)
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
@@ -288,7 +288,7 @@ class Puller:
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
-        results = [unchanged(dataset)]
+        results = [up_to_date(dataset)]
         memory = FolderMemory.of(dataset, source.fetch) if isinstance(source.fetch, FetchFilesGlob) else None
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.options.allowed.future)
@@ -327,7 +327,7 @@ class Puller:
             return replace(results[0], notes=(note,))
         if idle_watermark(dataset.reloaded()) is not None:
             clock.require()
-        result = after_looking(dataset, summed(results))
+        result = after_looking(dataset, sum_up(results))
         return replace(result, warnings=(*result.warnings, *passed, *clock.warnings()))
 
     def _fetch_context(self, dataset: StoredDataset, scratch: Path, clock: SourceClock) -> FetchContext:
@@ -374,7 +374,7 @@ def is_asked(source: SetPollingSource, context: FetchContext) -> bool:
     return not (context.is_uncacheable and isinstance(source.fetch, (FetchUrl, FetchContainer)))
 
 
-def summed(results: list[PullResult]) -> PullResult:
+def sum_up(results: list[PullResult]) -> PullResult:
     """Several commits to one dataset as one result."""
     counts: dict[str, int] = {}
     for result in results:

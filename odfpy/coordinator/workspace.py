@@ -24,7 +24,7 @@ from odfpy.coordinator.housekeeping import check_choice
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.questions import Questions
-from odfpy.coordinator.storage.commit import timed
+from odfpy.coordinator.storage.commit import with_time
 from odfpy.coordinator.storage.results import (
     DamagedDataset,
     ProgressSink,
@@ -220,9 +220,9 @@ class Workspace(Questions):
     def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
         """Return what to pull, and what cannot even be named."""
         if not all:
-            from odfpy.coordinator.transfer.remote_patterns import expanded
+            from odfpy.coordinator.transfer.remote_patterns import expand
 
-            return list(expanded(refs, self.storage, self.repositories)), []
+            return list(expand(refs, self.storage, self.repositories)), []
         named, nameless = self.storage.scan()
         return [str(dataset.handle.id) for dataset in named], nameless
 
@@ -380,13 +380,13 @@ class Workspace(Questions):
                 yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
                 return
             push = partial(self.remotes.push, dataset, to, several=several, force=force, public=public)
-            result = timed(str(dataset.handle), partial(push, progress=progress))
+            result = with_time(str(dataset.handle), partial(push, progress=progress))
             yield result
             for name in extras if result.error is None else ():
                 if several and not has_reference(dataset, name):
                     yield without(dataset, name, f"it has no {name}")
                     continue
                 send = partial(self.remotes.push_reference, dataset, name, to, several=several, force=force)
-                yield timed(f"{dataset.handle} {name}", partial(send, progress=progress))
+                yield with_time(f"{dataset.handle} {name}", partial(send, progress=progress))
 
         return chain(map(_damaged, nameless), chain.from_iterable(map(pushed, datasets)))

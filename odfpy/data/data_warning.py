@@ -41,7 +41,7 @@ class DataWarning:
     examples: tuple[str, ...] = ()
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     """A count and what is counted: `1 row`, `2 rows`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 

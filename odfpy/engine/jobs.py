@@ -40,11 +40,11 @@ def result_of(response: JobResponseDone) -> str:
         OdfError: what the job raised.
     """
     if response.error is not None:
-        raise raised(response.error)
+        raise error_of(response.error)
     return response.result or ""
 
 
-def raised(error: RaisedError) -> OdfError:
+def error_of(error: RaisedError) -> OdfError:
     """The error that was raised elsewhere."""
     kind = getattr(errors, error.kind, EngineError)
     found: OdfError = kind(error.message, hint=error.hint)

@@ -71,15 +71,19 @@ def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchem
     sources = (event_time, *(at for at in range(len(names)) if at not in (event_time, operation_type)))
     data = [_final_field(result.field(at), recorded) for at in sources]
     system = [
-        pa.field(vocab.offset_column, _kept(vocab.offset_column, pa.int64(), recorded), nullable=False),
-        pa.field(vocab.operation_type_column, _kept(vocab.operation_type_column, pa.int32(), recorded), nullable=False),
+        pa.field(vocab.offset_column, _recorded_type(vocab.offset_column, pa.int64(), recorded), nullable=False),
+        pa.field(
+            vocab.operation_type_column,
+            _recorded_type(vocab.operation_type_column, pa.int32(), recorded),
+            nullable=False,
+        ),
         pa.field(vocab.system_time_column, _TIME, nullable=False),
         data[0].with_nullable(False),
     ]
     return OutputForm(vocab, _storable(pa.schema(system + data[1:])), sources, operation_type)
 
 
-def _kept(name: str, default: pa.DataType, recorded: DataSchema | None) -> pa.DataType:
+def _recorded_type(name: str, default: pa.DataType, recorded: DataSchema | None) -> pa.DataType:
     """The type of a system column: as recorded, since other writers may have begun with another one."""
     field = next((field for field in recorded.fields if field.name == name), None) if recorded else None
     arrow = default if field is None else to_arrow_type(field.type)

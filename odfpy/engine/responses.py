@@ -35,7 +35,7 @@ _ERRORS: dict[str, type[EngineError]] = {
 _OF_FILES: dict[str, type[OdfError]] = {"damaged": IntegrityError, "missing": ObjectNotFound}
 
 
-def answered(
+def respond(
     work: Callable[[], Response],
 ) -> Response | TransformResponseInvalidQuery | TransformResponseInternalError:
     """The result of some work of an engine, or the response that says why there is none.

@@ -63,7 +63,7 @@ class ScanRequest:
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
 
-def scanned(request: ScanRequest) -> Iterator[pa.RecordBatch]:
+def scan(request: ScanRequest) -> Iterator[pa.RecordBatch]:
     """The rows of a request.
 
     Raises:

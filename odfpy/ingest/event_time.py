@@ -30,7 +30,7 @@ def event_time_of(source: EventTimeSource, *, path: str, modified: Timestamp | N
     return now
 
 
-def compiled(source: EventTimeFromPath) -> re.Pattern[str]:
+def compile_pattern(source: EventTimeFromPath) -> re.Pattern[str]:
     """The pattern of a source, whose first group is the time.
 
     Raises:
@@ -48,7 +48,7 @@ def compiled(source: EventTimeFromPath) -> re.Pattern[str]:
 
 
 def _from_path(source: EventTimeFromPath, path: str) -> Timestamp:
-    match = compiled(source).search(path)
+    match = compile_pattern(source).search(path)
     if match is None or match[1] is None:
         raise FetchError(
             f"{path!r} has no event time: it does not match the pattern {source.pattern!r}",

@@ -15,16 +15,16 @@ _LARGEST = 1 << 30
 """Bytes of an array, far enough from where offsets end."""
 
 
-def combined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def combine(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The same column in few chunks."""
     return pa.chunked_array([pa.concat_arrays(group) for group in _groups(column.chunks)], type=column.type)
 
 
-def gathered(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
+def gather(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
     """The rows at some places, in their order; few enough that one array can hold them.
 
     Args:
-        column: see `combined`.
+        column: see `combine`.
         positions: int64.
     """
     if column.num_chunks <= 1:

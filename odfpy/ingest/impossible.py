@@ -115,10 +115,10 @@ def _check_glob(path: str) -> None:
 
 
 def _in_event_time(event_time: EventTimeFromPath) -> Iterator[Fault]:
-    from odfpy.ingest.event_time import compiled
+    from odfpy.ingest.event_time import compile_pattern
     from odfpy.ingest.time_format import time_format
 
-    yield from _tried(("fetch", "eventTime", "pattern"), lambda: compiled(event_time))
+    yield from _tried(("fetch", "eventTime", "pattern"), lambda: compile_pattern(event_time))
     yield from _tried(("fetch", "eventTime", "timestampFormat"), lambda: time_format(event_time.timestamp_format))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, counted
+from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
 from odfpy.ingest.merge.plan import MergePlan
 from odfpy.ingest.retractions import key_text
 from odfpy.state.comparable import comparable
@@ -83,7 +83,7 @@ def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarn
         return ()
     is_, them = ("is", "it") if count == 1 else ("are", "them")
     message = (
-        f"{counted(count, 'key')} {is_} known with other values, which a ledger leaves as they are"
+        f"{count_of(count, 'key')} {is_} known with other values, which a ledger leaves as they are"
         f" (-v lists {them}); Snapshot or UpsertStream would record corrections"
     )
     return (DataWarning(WarningKind.KNOWN_OTHERWISE, message, count, tuple(map(key_text, first))),)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.sql.dialects import translated
+from odfpy.engine.sql.dialects import translate
 from odfpy.errors import OdfError
 
 INPUT = "input"
@@ -36,14 +36,14 @@ def preprocess(
     """
     if transform is None or not rows.num_columns:  # an empty file has no columns that a query could name
         return rows, ()
-    runnable, remarks = translated(transform.normalized())
+    runnable, remarks = translate(transform.normalized())
     try:
         return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}, spool=spool), remarks
     except OdfError as error:
-        raise _named(error, transform.engine, is_translated=bool(remarks)) from error
+        raise _naming_query(error, transform.engine, is_translated=bool(remarks)) from error
 
 
-def _named(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
+def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
     """The error, saying which query is at fault."""
     message = f"Preprocessing with engine {engine}: {error.message}"
     if not is_translated:

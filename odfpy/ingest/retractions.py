@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, counted, such_as
+from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of, such_as
 from odfpy.data.scalars import U64
 from odfpy.errors import TooManyRetractions
 
@@ -88,7 +88,7 @@ def check_retractions(
         return ()
     examples = tuple(map(key_text, keys_of_retracted(MOST_EXAMPLES)))
     if change.exceeds(limit.percent) and change.retracted >= LEAST_ROWS and not limit.is_lifted:
-        state = f"has {counted(change.new, 'row')}" if change.new else "has no rows"
+        state = f"has {count_of(change.new, 'row')}" if change.new else "has no rows"
         raise TooManyRetractions(
             f"The new state {state}, and would retract {_share(change)} of the current state{such_as(examples)};"
             f" more than {limit.percent}% are not retracted unasked",
@@ -107,4 +107,4 @@ def key_text(key: Mapping[str, Any]) -> str:
 def _share(change: StateChange) -> str:
     if change.retracted == change.current > 1:
         return f"all {change.current} rows"
-    return f"{change.retracted} of {counted(change.current, 'row')}"
+    return f"{change.retracted} of {count_of(change.current, 'row')}"

@@ -22,7 +22,7 @@ from odfpy.data.slices.row_groups import GROUP_ROWS
 from odfpy.data.slices.writer import SliceInfo, SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.ingest.gather import combined, gathered
+from odfpy.ingest.gather import combine, gather
 
 TIMESTAMP = pa.timestamp("ms", "UTC")
 
@@ -171,7 +171,7 @@ class _Picker:
         """Prepare the columns for random access, where that is needed."""
         if rows.positions is None or rows.positions.equals(pa.arange(0, rows.columns.num_rows)):
             return cls(rows.operations, rows.columns, None)
-        columns = list(pool.map(combined, rows.columns.columns))
+        columns = list(pool.map(combine, rows.columns.columns))
         return cls(rows.operations, pa.table(columns, schema=rows.columns.schema), rows.positions)
 
     def rows(self, start: int, stop: int) -> tuple[pa.Array, pa.Table]:
@@ -180,5 +180,5 @@ class _Picker:
         if self._positions is None:
             return operations, self._columns.slice(start, stop - start)
         positions = self._positions.slice(start, stop - start)
-        columns = [gathered(column, positions) for column in self._columns.columns]
+        columns = [gather(column, positions) for column in self._columns.columns]
         return operations, pa.table(columns, schema=self._columns.schema)

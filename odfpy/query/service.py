@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odfpy.engine.contract import SqlRequest
 from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.scans import scanned
+from odfpy.engine.scans import scan
 from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
@@ -108,6 +108,4 @@ class QueryService:
         assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
         wanted = simple.rows(only.cut.num_rows, query.skip, query.limit)
         request = rows_of_slices(only, simple, schema, wanted, query.max_bytes)
-        return self.engines.scan(request, control) or Direct(
-            schema, lambda: scanned(request), query, control, is_cut=True
-        )
+        return self.engines.scan(request, control) or Direct(schema, lambda: scan(request), query, control, is_cut=True)

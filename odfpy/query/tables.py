@@ -50,12 +50,12 @@ def named_tables(query: str, dialect: str) -> list[NamedTable]:
     names: dict[str, NamedTable] = {}
     for tree in trees:
         for table in tree.find_all(exp.Table):
-            named = _named(table, defined, is_query=is_query)
+            named = _name_of(table, defined, is_query=is_query)
             names.setdefault(named.text, named)
     return list(names.values())
 
 
-def _named(table: exp.Table, defined: set[str], *, is_query: bool) -> NamedTable:
+def _name_of(table: exp.Table, defined: set[str], *, is_query: bool) -> NamedTable:
     from sqlglot import exp
 
     parts = table.parts

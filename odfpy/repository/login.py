@@ -47,10 +47,10 @@ def try_token(server: str, token: str) -> KnownToken | None:
             raise LoginRefused(
                 f"{server} does not accept this token", hint="Was it copied whole? Has it ended, or been revoked?"
             )
-        return _said(answer.readall()) if answer.status == _OK else None
+        return _answer(answer.readall()) if answer.status == _OK else None
 
 
-def _said(body: bytes) -> KnownToken | None:
+def _answer(body: bytes) -> KnownToken | None:
     try:
         tree = json.loads(body)
         name, scope = tree["name"], tree["scope"]

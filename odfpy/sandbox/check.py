@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.sandbox.limits import ProcessLimits, memory_of_machine
 from odfpy.sandbox.python import python_command, python_environment
-from odfpy.sandbox.supervisor import SandboxError, confined
+from odfpy.sandbox.supervisor import SandboxError, run_confined
 from odfpy.sandbox.view import view_of_python
 
 _PATIENCE = 30.0
@@ -39,7 +39,7 @@ def main() -> int:
     """The program."""
     with TemporaryDirectory(prefix="odf-sandbox-") as folder:
         try:
-            sandbox = confined(
+            sandbox = run_confined(
                 lambda: 0, view_of_python(folder=Path(folder)), ProcessLimits(memory=memory_of_machine())
             )
         except SandboxError as error:

@@ -106,7 +106,7 @@ class Sandbox:
             self.exit_code(None)
 
 
-def confined(work: Callable[[], int], view: View, limits: ProcessLimits, keep: Iterable[int] = ()) -> Sandbox:
+def run_confined(work: Callable[[], int], view: View, limits: ProcessLimits, keep: Iterable[int] = ()) -> Sandbox:
     """Run a function in a sandbox of its own; call it while this process has one thread.
 
     Args:
@@ -135,7 +135,7 @@ def confined(work: Callable[[], int], view: View, limits: ProcessLimits, keep: I
     return Sandbox(child, pid, ours)
 
 
-def restricted(
+def run_restricted(
     work: Callable[[], int],
     reads: Iterable[str],
     folders: Iterable[str],
@@ -160,10 +160,10 @@ def restricted(
         forbid_odd_calls()
         return work()
 
-    return unconfined(run, keep)
+    return run_unconfined(run, keep)
 
 
-def unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
+def run_unconfined(work: Callable[[], int], keep: Iterable[int] = ()) -> Sandbox:
     """Run a function in a process of its own that may do what this one may."""
 
     def run() -> int:

@@ -72,7 +72,7 @@ def rows_of(events: Events, start: int = 0, schema: pa.Schema = SCHEMA) -> pa.Ta
     )
 
 
-def written(folder: Path, *slices: pa.Table, schema: pa.Schema | None = None, **options: Any) -> History:
+def write_history(folder: Path, *slices: pa.Table, schema: pa.Schema | None = None, **options: Any) -> History:
     """A history of some slices; the schema is that of the last, options are for the Parquet writer."""
     paths = tuple(folder / f"{number}" for number in range(len(slices)))
     for path, rows in zip(paths, slices, strict=True):
@@ -97,7 +97,7 @@ def current(
     return sorted(((offset, *row.values()) for offset, row in zip(offsets, found, strict=True)), key=lambda row: row[0])
 
 
-def seen(state: KeyedState, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
+def keys_seen(state: KeyedState, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
     """The keys that ever were, of those that are asked for."""
     with database(threads=2) as db:
         if among is not None:
@@ -132,7 +132,7 @@ class KeyedStateContract:
 
     def seen(self, history: History, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
         """The keys that ever were, of those that are asked for."""
-        return seen(self.make(history, [key.name], keeps_rows=False), key, among)
+        return keys_seen(self.make(history, [key.name], keeps_rows=False), key, among)
 
     @pytest.mark.parametrize(
         ("events", "expected"),
@@ -150,50 +150,50 @@ class KeyedStateContract:
     def test_the_current_row_is_the_latest_unless_it_ends_the_key(
         self, events: Events, expected: list[Any], tmp_path: Path
     ) -> None:
-        history = written(tmp_path, rows_of(events))
+        history = write_history(tmp_path, rows_of(events))
         assert self.current(history) == expected
         assert self.seen(history) == {event[1] for event in events}
 
     @pytest.mark.parametrize("cut", range(1, 5))
     def test_the_latest_row_is_found_across_slices(self, cut: int, tmp_path: Path) -> None:
         events = [(A, 1, "a"), (A, 2, "b"), (C_FROM, 1, "a"), (C_TO, 1, "c"), (R, 2, "b")]
-        history = written(tmp_path, rows_of(events[:cut]), rows_of(events[cut:], cut))
+        history = write_history(tmp_path, rows_of(events[:cut]), rows_of(events[cut:], cut))
         assert self.current(history) == [(3, 1, "c")]
         assert self.current(history, among=pa.table({"k0": [1, 2]})) == [(3, 1, "c")]
         assert self.seen(history) == {1, 2}
 
     def test_without_slices_there_is_no_state(self, tmp_path: Path) -> None:
-        history = written(tmp_path)
+        history = write_history(tmp_path)
         assert self.current(history) == []
         assert self.current(history, among=pa.table({"k0": [1]})) == []
         assert self.seen(history) == set()
 
     def test_only_the_wanted_keys_are_given(self, tmp_path: Path) -> None:
-        history = written(tmp_path, rows_of([(A, 1, "a"), (A, 2, "b"), (A, 3, "c")]))
+        history = write_history(tmp_path, rows_of([(A, 1, "a"), (A, 2, "b"), (A, 3, "c")]))
         among = pa.table({"k0": [3, 1, 9]})
         assert self.current(history, among=among) == [(0, 1, "a"), (2, 3, "c")]
         assert self.seen(history, among=among) == {1, 3}
 
     def test_many_keys_are_found_one_by_one(self, tmp_path: Path) -> None:
         events = [(A, (7919 * number) % 10_007, f"{number}") for number in range(10_007)]
-        history = written(tmp_path, rows_of(events[:9_000]), rows_of(events[9_000:], 9_000))
+        history = write_history(tmp_path, rows_of(events[:9_000]), rows_of(events[9_000:], 9_000))
         wanted = [7919 * number % 10_007 for number in (3, 8_999, 9_000, 10_006)]
         among = pa.table({"k0": [*wanted, 20_000]})
         assert [row[0] for row in self.current(history, among=among)] == [3, 8_999, 9_000, 10_006]
         assert self.seen(history, among=among) == set(wanted)
 
     def test_a_key_can_have_several_columns(self, tmp_path: Path) -> None:
-        history = written(tmp_path, rows_of([(A, 1, "a"), (A, 1, "b"), (R, 1, "a")]))
+        history = write_history(tmp_path, rows_of([(A, 1, "a"), (A, 1, "b"), (R, 1, "a")]))
         assert self.current(history, [ID, StateColumn("k1", "name", "VARCHAR")], []) == [(1, 1, "b")]
 
     def test_columns_have_the_wanted_types(self, tmp_path: Path) -> None:
-        history = written(tmp_path, rows_of([(A, 1, "a")]))
+        history = write_history(tmp_path, rows_of([(A, 1, "a")]))
         assert self.current(history, [StateColumn("k0", "id", "INTEGER")], []) == [(0, 1)]
 
     def test_keys_that_are_equal_are_one_key(self, tmp_path: Path) -> None:
         schema = SCHEMA.set(4, pa.field("id", pa.struct([("x", pa.list_(pa.float64()))])))
         events = [(A, {"x": [0.0, float("nan")]}, "a"), (A, {"x": [-0.0, -float("nan")]}, "b"), (A, {"x": None}, "c")]
-        history = written(tmp_path, rows_of(events[:1], 0, schema), rows_of(events[1:], 1, schema))
+        history = write_history(tmp_path, rows_of(events[:1], 0, schema), rows_of(events[1:], 1, schema))
         key = StateColumn("k0", "id", "STRUCT(x DOUBLE[])")
         assert [(row[0], row[2]) for row in self.current(history, [key])] == [(1, "b"), (2, "c")]
         among = pa.table({"k0": pa.array([events[0][1]], schema.field("id").type)})
@@ -201,7 +201,7 @@ class KeyedStateContract:
 
     def test_nan_is_found_among_numbers(self, tmp_path: Path) -> None:
         schema = SCHEMA.set(4, pa.field("id", pa.float64()))
-        history = written(tmp_path, rows_of([(A, 0.0, "a"), (A, float("nan"), "b")], schema=schema))
+        history = write_history(tmp_path, rows_of([(A, 0.0, "a"), (A, float("nan"), "b")], schema=schema))
         key = StateColumn("k0", "id", "DOUBLE")
         with database() as db:
             db.register("new", pa.table({"k0": [float("nan")]}))
@@ -217,7 +217,7 @@ class KeyedStateContract:
     def test_offsets_and_operations_may_be_unsigned_and_there_may_be_many_row_groups(self, tmp_path: Path) -> None:
         schema = SCHEMA.set(0, SCHEMA.field(0).with_type(pa.uint64())).set(1, SCHEMA.field(1).with_type(pa.uint8()))
         events = [(A, number % 5, f"{number}") for number in range(20)]
-        first = written(tmp_path, rows_of(events, schema=schema), row_group_size=3, compression="gzip")
+        first = write_history(tmp_path, rows_of(events, schema=schema), row_group_size=3, compression="gzip")
         last = tmp_path / "last"
         pq.write_table(rows_of([(R, 4, "19")], 20), last)
         history = History(tmp_path, (*first.slices, last), from_arrow(SCHEMA))
@@ -226,14 +226,14 @@ class KeyedStateContract:
     def test_a_column_that_older_slices_lack_is_null(self, tmp_path: Path) -> None:
         grown = SCHEMA.append(pa.field("n", pa.int32()))
         values = [NAME, StateColumn("v1", "n", "INTEGER")]
-        newer = written(tmp_path, rows_of([(A, 1, "a")]), rows_of([(A, 2, "b", 7)], 1, grown))
+        newer = write_history(tmp_path, rows_of([(A, 1, "a")]), rows_of([(A, 2, "b", 7)], 1, grown))
         assert self.current(newer, values=values) == [(0, 1, "a", None), (1, 2, "b", 7)]
-        older = written(tmp_path, rows_of([(A, 1, "a")]), schema=grown)
+        older = write_history(tmp_path, rows_of([(A, 1, "a")]), schema=grown)
         assert self.current(older, values=values) == [(0, 1, "a", None)]
 
     def test_whole_rows_are_in_the_columns_of_the_schema(self, tmp_path: Path) -> None:
         grown = SCHEMA.append(pa.field("n", pa.int32()))
-        history = written(tmp_path, rows_of([(A, 1, "a")]), rows_of([(A, 2, "b", 7)], 1, grown))
+        history = write_history(tmp_path, rows_of([(A, 1, "a")]), rows_of([(A, 2, "b", 7)], 1, grown))
         state = self.make(history, ["id"], keeps_rows=True)
         with database() as db:
             found = state.current_rows(db, [ID], []).to_arrow_table()
@@ -252,7 +252,7 @@ class KeyedStateContract:
         self, names: tuple[str, str], tmp_path: Path
     ) -> None:
         schema = pa.schema([*list(SCHEMA)[:4], (names[0], pa.int64()), (names[1], pa.int64())])
-        history = written(tmp_path, rows_of([(A, 1, 10), (A, 2, 20)], schema=schema))
+        history = write_history(tmp_path, rows_of([(A, 1, 10), (A, 2, 20)], schema=schema))
         keys, values = [StateColumn("k0", names[0], "BIGINT")], [StateColumn("v0", names[1], "BIGINT")]
         assert self.current(history, keys, values) == [(0, 1, 10), (1, 2, 20)]
         assert self.seen(history, values[0]) == {10, 20}
@@ -261,7 +261,7 @@ class KeyedStateContract:
         schema = SCHEMA.set(5, pa.field("name", pa.decimal256(60, 1)))
         digits = "1234567890" * 5
         events = [(A, 1, Decimal(digits + "1")), (A, 2, Decimal(digits + "2"))]
-        history = written(tmp_path, rows_of(events, schema=schema))
+        history = write_history(tmp_path, rows_of(events, schema=schema))
         assert self.current(history) == [(0, 1, digits + "1.0"), (1, 2, digits + "2.0")]
         key = StateColumn("k0", "name", "VARCHAR")
         assert self.current(history, [key], [], among=pa.table({"k0": [digits + "2.0"]})) == [(1, digits + "2.0")]
@@ -270,7 +270,7 @@ class KeyedStateContract:
         inner = pa.struct([pa.field("x", pa.list_(pa.float64())), pa.field("y", pa.float16())])
         schema = SCHEMA.set(5, pa.field("name", inner))
         values = [{"x": [-0.0, float("nan"), None], "y": None}, None, {"x": None, "y": 1.5}]
-        history = written(tmp_path, rows_of([(A, at, value) for at, value in enumerate(values)], schema=schema))
+        history = write_history(tmp_path, rows_of([(A, at, value) for at, value in enumerate(values)], schema=schema))
         state = self.make(history, ["id"], keeps_rows=True)
         with database() as db:
             found = state.current_rows(db, [ID], []).to_arrow_table()
@@ -279,7 +279,7 @@ class KeyedStateContract:
 
     def test_columns_go_by_the_vocabulary(self, tmp_path: Path) -> None:
         vocabulary = DatasetVocabulary("pos", "change", "at", "t")
-        made = written(
+        made = write_history(
             tmp_path,
             rows_of([(A, 1, "a"), (R, 1, "a"), (A, 2, "b")]).rename_columns([*vocabulary.columns, "id", "name"]),
         )

@@ -10,7 +10,7 @@ import pytest
 from support.processes.terminal import PATIENCE, start, terminal
 from support.servers.static_server import static_server
 
-from odfpy.cli.screen.progress import ProgressLine, described
+from odfpy.cli.screen.progress import ProgressLine, describe
 from odfpy.coordinator.storage.results import Progress
 from odfpy.coordinator.workspace import Workspace
 
@@ -28,7 +28,7 @@ MEBI = 1 << 20
     ],
 )
 def test_words(progress: Progress, rate: float | None, words: str) -> None:
-    assert described(progress, rate) == words
+    assert describe(progress, rate) == words
 
 
 def test_a_rate_is_that_of_the_step_and_lines_do_not_come_faster_than_people_read(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odfpy.data.schemas.retype import retyped
+from odfpy.data.schemas.retype import retype
 from odfpy.engine.spark.rows.handover import ROW_NUMBER, hand_over
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import InvalidQuery
@@ -54,11 +54,11 @@ VALUES = [
 )
 def test_values_get_their_own_type_back_wherever_they_are_cut(arrow: pa.DataType, values: list[object]):
     array = pa.array([*values, *values], arrow)
-    there = retyped(array, wide(arrow))
+    there = retype(array, wide(arrow))
     there.validate(full=True)
     for start in range(len(array)):
         for length in range(len(array) - start + 1):
-            back = retyped(there.slice(start, length), arrow)
+            back = retype(there.slice(start, length), arrow)
             back.validate(full=True)
             assert back.type.equals(arrow)
             assert back.to_pylist() == array.slice(start, length).to_pylist()
@@ -95,7 +95,7 @@ def test_a_list_gets_its_fixed_length_back():
     """Spark gives lists without one."""
     wanted = pa.list_(pa.uint8(), 2)
     array = pa.array([[1, None], None, [2, 3]], pa.list_(pa.int16()))
-    back = retyped(array[1:], wanted)
+    back = retype(array[1:], wanted)
     back.validate(full=True)
     assert back.to_pylist() == [None, [2, 3]]
     assert back.type.equals(wanted)

@@ -15,7 +15,7 @@ from odfpy.data.slices.cut import SLICE_ROWS, cut_rows
 from odfpy.data.slices.logical_hash import logical_hash
 from odfpy.data.slices.slice import read_slice
 from odfpy.errors import SchemaError
-from odfpy.ingest.gather import combined, gathered
+from odfpy.ingest.gather import combine, gather
 from odfpy.ingest.order import time_order
 
 APPEND, RETRACT, FROM, TO = range(4)
@@ -102,8 +102,8 @@ def test_dates_are_ordered_too() -> None:
 def test_rows_are_picked_from_columns_that_no_single_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odfpy.ingest.gather._LARGEST", 100)
     column = pa.chunked_array([[f"text {number}" for number in range(start, start + 3)] for start in range(0, 30, 3)])
-    large = combined(column)
+    large = combine(column)
     assert 1 < large.num_chunks < column.num_chunks
     places = pa.array([29, 0, 17, 17, 3], pa.int64())
-    assert gathered(large, places).to_pylist() == [f"text {place}" for place in places.to_pylist()]
-    assert gathered(large, places.slice(0, 0)).to_pylist() == []
+    assert gather(large, places).to_pylist() == [f"text {place}" for place in places.to_pylist()]
+    assert gather(large, places.slice(0, 0)).to_pylist() == []

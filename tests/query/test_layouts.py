@@ -9,7 +9,7 @@ import pytest
 
 from odfpy.errors import SchemaError
 from odfpy.query.wire.layouts import DataFormat, laid_out
-from odfpy.query.wire.schema_formats import SchemaFormat, written
+from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 
 AOS, SOA, AOA = DataFormat.ARRAY_OF_STRUCTURES, DataFormat.STRUCTURE_OF_ARRAYS, DataFormat.ARRAY_OF_ARRAYS
 
@@ -85,7 +85,7 @@ SCHEMA = pa.schema(list(KINDS.items()))
 
 def test_parquet_schema():
     assert (
-        written(SCHEMA, SchemaFormat.PARQUET)
+        write_schema(SCHEMA, SchemaFormat.PARQUET)
         == """message arrow_schema {
   OPTIONAL INT32 i8 (INTEGER(8,true));
   OPTIONAL INT32 u16 (INTEGER(16,false));
@@ -122,7 +122,7 @@ def test_parquet_schema():
 
 
 def test_parquet_schema_as_json_has_the_same_columns():
-    tree = written(SCHEMA, SchemaFormat.PARQUET_JSON)
+    tree = write_schema(SCHEMA, SchemaFormat.PARQUET_JSON)
     assert [field["name"] for field in tree["fields"]] == list(KINDS)
     by_name = {field["name"]: field for field in tree["fields"]}
     assert by_name["wide"] == {
@@ -136,7 +136,7 @@ def test_parquet_schema_as_json_has_the_same_columns():
 
 
 def test_arrow_schema_as_json():
-    tree = written(SCHEMA, SchemaFormat.ARROW_JSON)
+    tree = write_schema(SCHEMA, SchemaFormat.ARROW_JSON)
     types = {field["name"]: field["data_type"] for field in tree["fields"]}
     assert types["i8"] == "Int8"
     assert types["u16"] == "UInt16"

@@ -15,7 +15,7 @@ from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
 from odfpy.query.wire.layouts import DataFormat, laid_out
-from odfpy.query.wire.schema_formats import SchemaFormat, written
+from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 
 NODE = KeyPair(b"\x7b" * 32)
 
@@ -44,7 +44,7 @@ def test_layouts(trades: pa.Table, layout: DataFormat):
 
 @pytest.mark.parametrize("form", SchemaFormat)
 def test_schemas(trades: pa.Table, form: SchemaFormat):
-    assert written(trades.schema, form) == answer(f"schema-{form.value}")["output"]["schema"]
+    assert write_schema(trades.schema, form) == answer(f"schema-{form.value}")["output"]["schema"]
 
 
 def test_values_of_all_types():

@@ -34,9 +34,9 @@ from odfpy.testing.keyed_state import (
     KeyedStateContract,
     R,
     current,
+    keys_seen,
     rows_of,
-    seen,
-    written,
+    write_history,
 )
 
 TINY = IndexSizes(block_rows=3, least_rows=2, part_rows=5, part_bytes=400)
@@ -124,7 +124,7 @@ def test_any_history_is_answered_as_by_the_slices(
         }
     )
     with TemporaryDirectory() as folder:
-        history = written(Path(folder), *slices, schema=GROWN)
+        history = write_history(Path(folder), *slices, schema=GROWN)
         index = indexed(history, purpose_of(history, ["id", "part"]), cuts)
         for asked in (None, among):
             expected = current(scanned(history), COLUMNS, VALUES, asked)
@@ -150,7 +150,7 @@ def _seen_texts(state: KeyedState, among: pa.Table | None) -> set[str]:
 
 def test_the_number_of_files_is_logarithmic(tmp_path: Path) -> None:
     slices = [rows_of([(A, 10 * number + at, "a") for at in range(10)], 10 * number) for number in range(64)]
-    history = written(tmp_path, *slices)
+    history = write_history(tmp_path, *slices)
     index = indexed(history, purpose_of(history), range(64), IndexSizes(least_rows=1))
     assert len(index.runs) <= 7
     assert {path.name for path in index.folder.iterdir()} == {INDEX, *(run.name for run in index.runs)}
@@ -158,7 +158,7 @@ def test_the_number_of_files_is_logarithmic(tmp_path: Path) -> None:
 
 def test_what_has_ended_takes_no_room(tmp_path: Path) -> None:
     events = [event for key in range(50) for event in ((A, key, "a"), (R, key, "a"))]
-    history = written(
+    history = write_history(
         tmp_path, *(rows_of(events[at : at + 10], at) for at in range(0, 100, 10)), rows_of([(A, 1, "b")], 100)
     )
     index = indexed(history, purpose_of(history), range(len(history.slices)))
@@ -166,7 +166,7 @@ def test_what_has_ended_takes_no_room(tmp_path: Path) -> None:
 
 
 def test_only_blocks_that_can_match_are_read(tmp_path: Path) -> None:
-    history = written(tmp_path, rows_of([(A, key, "a") for key in range(1000)]))
+    history = write_history(tmp_path, rows_of([(A, key, "a") for key in range(1000)]))
     index = indexed(history, purpose_of(history), (), IndexSizes(block_rows=10))
     (run,) = index.runs
     among = pa.table({"k0": [500]})
@@ -189,7 +189,7 @@ def test_only_blocks_that_can_match_are_read(tmp_path: Path) -> None:
 def history(tmp_path: Path) -> History:
     events = [(A, key, f"{key}") for key in range(40)]
     changes = [event for key in range(0, 40, 3) for event in ((C_FROM, key, f"{key}"), (C_TO, key, "new"))]
-    return written(tmp_path, rows_of(events), rows_of(changes, 40), rows_of([(R, 1, "1")], 40 + len(changes)))
+    return write_history(tmp_path, rows_of(events), rows_of(changes, 40), rows_of([(R, 1, "1")], 40 + len(changes)))
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_missing_file_is_noticed(index: KeyIndex, history: History) -> None:
 
 def test_a_run_of_another_index_is_noticed(index: KeyIndex, history: History, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    other = written(tmp_path / "other", rows_of([(A, key, "other") for key in range(40)]))
+    other = write_history(tmp_path / "other", rows_of([(A, key, "other") for key in range(40)]))
     strange = indexed(other, purpose_of(other))
     shutil.copy(strange.folder / strange.runs[0].name, index.folder / index.runs[0].name)
     assert answer(index, history) == (current(scanned(history)), True)
@@ -275,8 +275,8 @@ def test_what_the_index_was_not_made_for_is_asked_of_the_data(index: KeyIndex, h
     def state() -> IndexedState:
         return IndexedState(index, history.schema, lambda: scanned(history))
 
-    assert seen(state()) == set(range(40))
-    assert seen(state(), StateColumn("k0", "name", "VARCHAR")) == {"new", *map(str, range(40))}
+    assert keys_seen(state()) == set(range(40))
+    assert keys_seen(state(), StateColumn("k0", "name", "VARCHAR")) == {"new", *map(str, range(40))}
     assert current(state(), [StateColumn("k0", "name", "VARCHAR")], [ID])[-1][1] == "new"
 
 

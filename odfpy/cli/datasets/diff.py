@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.datasets.branch import complete_moments
-from odfpy.cli.grammar import Form, Name, command, complete_columns, group, listed, session_of, whole_number
+from odfpy.cli.grammar import Form, Name, command, complete_columns, group, session_of, split_words, whole_number
 from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.results import plural
 from odfpy.errors import OdfError, UsageError
@@ -155,7 +155,7 @@ def _staged_tree(found: BranchDiff) -> dict[str, Any]:
 
 def _compare(session: Session, output: Output, what: tuple[str, str, str], key: str | None, limit: int | None) -> bool:
     name, old, new = what
-    with session.workspace.compare(name, old, new, key=listed(key)) as found:
+    with session.workspace.compare(name, old, new, key=split_words(key)) as found:
         counted = _Counted(found, SHOWN if limit is None and output.for_people else limit)
         if output.for_people:
             _show(output, what, found, counted)
@@ -214,10 +214,10 @@ def _both(one: RowChange, column: str) -> Any:
     if one.old is None or one.new is None:
         return (one.old or one.new or {}).get(column)
     before, after = one.old[column], one.new[column]
-    return after if before == after else f"{_seen(cell(before))} -> {_seen(cell(after))}"
+    return after if before == after else f"{_version_of(cell(before))} -> {_version_of(cell(after))}"
 
 
-def _seen(text: str) -> str:
+def _version_of(text: str) -> str:
     return text or "(none)"
 
 

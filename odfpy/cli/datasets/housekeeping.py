@@ -19,7 +19,7 @@ from odfpy.cli.grammar import (
     session_of,
     whole_number,
 )
-from odfpy.cli.screen.output import Format, Output, error_tree, sized
+from odfpy.cli.screen.output import Format, Output, error_tree, format_size
 from odfpy.cli.screen.results import plural
 from odfpy.data.duration import Duration
 from odfpy.errors import OdfError, UsageError
@@ -122,7 +122,7 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
     session.progress.clear()
     if output.for_people:
         nothing = "Nothing removed" if max(codes) else "Nothing to remove"
-        output.say(f"{sized(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
+        output.say(f"{format_size(size)} {'would be freed' if dry_run else 'freed'}" if size else nothing)
     elif output.form is not Format.NDJSON:
         output.tree(trees)
     return max(codes)
@@ -130,9 +130,9 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
 
 def _tell_garbage(report: GcReport, output: Output) -> None:
     kinds = ", ".join(f"{count} {why.value}" for why, count in report.counts.items())
-    output.text(f"{report.name or 'the workspace'}: {sized(report.size)} ({kinds})")
+    output.text(f"{report.name or 'the workspace'}: {format_size(report.size)} ({kinds})")
     for item in report.found if output.verbosity.value > 0 else ():
-        output.text(f"  {item.path}  {sized(item.size)}, {item.why.value}")
+        output.text(f"  {item.path}  {format_size(item.size)}, {item.why.value}")
 
 
 def _garbage_tree(report: GcReport) -> dict[str, Any]:

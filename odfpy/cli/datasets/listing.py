@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Command, Form, Name, command, group, session_of
-from odfpy.cli.screen.output import Columns, Record, error_tree, sized
+from odfpy.cli.screen.output import Columns, Record, error_tree, format_size
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import OdfError
 
@@ -78,7 +78,7 @@ def _damaged_tree(dataset: DamagedDataset) -> dict[str, Any]:
 
 
 def _size(record: Record) -> str | None:
-    return None if record.get("bytes") is None else sized(record["bytes"])
+    return None if record.get("bytes") is None else format_size(record["bytes"])
 
 
 def _updated(record: Record) -> str | None:

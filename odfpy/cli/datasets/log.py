@@ -25,7 +25,7 @@ from odfpy.chain.events import (
     SetTransform,
 )
 from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
-from odfpy.cli.screen.output import Format, Output, error_tree, sized
+from odfpy.cli.screen.output import Format, Output, error_tree, format_size
 from odfpy.cli.screen.terminal import paint
 from odfpy.codec.shape import kind_of
 from odfpy.data.timestamp import Timestamp
@@ -131,7 +131,7 @@ def _(event: Seed) -> Iterable[str]:
 def _(event: AddData | ExecuteTransform) -> Iterable[str]:
     if event.new_data is not None:
         interval = event.new_data.offset_interval
-        yield f"rows {interval.start} to {interval.end}, {sized(event.new_data.size)}"
+        yield f"rows {interval.start} to {interval.end}, {format_size(event.new_data.size)}"
         yield f"data {event.new_data.physical_hash}"
     if event.new_watermark is not None:
         yield f"watermark {event.new_watermark}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
-from odfpy.cli.screen.output import Format, Output, sized
+from odfpy.cli.screen.output import Format, Output, format_size
 from odfpy.cli.screen.results import NO_DATASETS, plural, signature_tree
 from odfpy.cli.screen.terminal import paint
 from odfpy.errors import UsageError
@@ -108,7 +108,7 @@ def _print(report: VerifyReport, output: Output) -> None:
     for file in report.repaired:
         output.text(f"  repaired: {file}")
     if report.unreferenced:
-        what = f"{plural(report.unreferenced, 'file')} ({sized(report.unreferenced_bytes)})"
+        what = f"{plural(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
         output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.datasets.branch import complete_moments
-from odfpy.cli.grammar import Form, command, complete_columns, complete_names, group, listed, session_of, whole_number
-from odfpy.cli.screen.output import Output, sized
+from odfpy.cli.grammar import (
+    Form,
+    command,
+    complete_columns,
+    complete_names,
+    group,
+    session_of,
+    split_words,
+    whole_number,
+)
+from odfpy.cli.screen.output import Output, format_size
 from odfpy.cli.screen.results import plural
 from odfpy.errors import UsageError
 
@@ -115,7 +124,7 @@ def export(
         as_at=as_at,
         as_of=as_of,
         files=files,
-        partition_by=listed(partition_by),
+        partition_by=split_words(partition_by),
         rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
         overwrite=overwrite,
         progress=session.progress,
@@ -162,6 +171,6 @@ def _tell(what: str, done: Exported, output: Output) -> None:
         output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
         return
     files = f" in {plural(done.num_files, 'file')}" if done.num_files != 1 else ""
-    output.say(f"{what}: {done.to}, {plural(done.num_rows, 'row')}{files}, {sized(done.size)}")
+    output.say(f"{what}: {done.to}, {plural(done.num_rows, 'row')}{files}, {format_size(done.size)}")
     for one in done.manifest.get("inputs", ()):
         output.say(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")

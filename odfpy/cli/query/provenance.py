@@ -9,7 +9,7 @@ import typer
 
 from odfpy.cli.grammar import Name, command, group, session_of, whole_number
 from odfpy.cli.screen.output import Format
-from odfpy.errors import UsageError, named
+from odfpy.errors import UsageError, member_named
 
 commands = group("Data out.")
 
@@ -64,8 +64,8 @@ def provenance(
     from odfpy.provenance.report import graph, lines, tree
 
     session = session_of(context)
-    wanted = named(_Form, "output format", form, error=UsageError)
-    is_checked = named(_Check, "choice for --check", check, error=UsageError) is _Check.ON
+    wanted = member_named(_Form, "output format", form, error=UsageError)
+    is_checked = member_named(_Check, "choice for --check", check, error=UsageError) is _Check.ON
     number = whole_number(offset, "OFFSET") or 0
     answer = session.workspace.provenance(
         name, number, column=column, depth=whole_number(depth, "--depth"), check=is_checked

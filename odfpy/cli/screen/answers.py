@@ -80,7 +80,7 @@ class Showing:
             else:
                 found = list(rows)
                 seconds = time.monotonic() - begun
-                with paged(enabled=self.pager):
+                with through_pager(enabled=self.pager):
                     output.rows(answer.schema.names, found)
         if rows.is_cut:
             output.say(f"These are the first {most} rows; `odf export` writes all of them to a file")
@@ -187,7 +187,7 @@ class _Screen(io.StringIO):
 
 
 @contextmanager
-def paged(*, enabled: bool) -> Iterator[None]:
+def through_pager(*, enabled: bool) -> Iterator[None]:
     """Let what is printed go through a pager, if it is longer than the screen."""
     command = _pager() if enabled and sys.stdout.isatty() else None
     if command is None:

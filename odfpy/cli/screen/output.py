@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odfpy.cli.screen.terminal import VisibleStream, paint, put
-from odfpy.errors import OdfError, UsageError, named
+from odfpy.errors import OdfError, UsageError, member_named
 from odfpy.visible import visible_in_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Format(Enum):
         Raises:
             UsageError: with a suggestion.
         """
-        return named(cls, "output format", text, error=UsageError)
+        return member_named(cls, "output format", text, error=UsageError)
 
 
 class Verbosity(Enum):
@@ -218,7 +218,7 @@ def cell(value: Any) -> str:
     return _json(value) if isinstance(value, (dict, list)) else str(value)
 
 
-def sized(count: int) -> str:
+def format_size(count: int) -> str:
     """Bytes for people."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):

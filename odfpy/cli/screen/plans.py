@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.screen.output import Format, Output, error_tree, sized
+from odfpy.cli.screen.output import Format, Output, error_tree, format_size
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.results import plural, tell_warnings, warning_trees
 from odfpy.cli.screen.terminal import paint
@@ -57,18 +57,18 @@ def _sum(inputs: tuple[PlannedInput, ...]) -> str:
     if len(inputs) < 2:
         return ""
     sizes = [item.size for item in inputs]
-    total = f", {sized(sum(size for size in sizes if size is not None))}" if None not in sizes else ""
+    total = f", {format_size(sum(size for size in sizes if size is not None))}" if None not in sizes else ""
     return f" from {len(inputs)} inputs{total}"
 
 
 def _measures(item: PlannedInput) -> str:
     parts = []
     if item.size is not None:
-        parts.append(sized(item.size))
+        parts.append(format_size(item.size))
     if item.num_records is not None:
         parts.append(plural(item.num_records, "new record"))
     if item.kept:
-        some = "" if item.kept == item.size else f"{sized(item.kept)} "
+        some = "" if item.kept == item.size else f"{format_size(item.kept)} "
         parts.append(f"{some}fetched before and kept")
     return f"  {', '.join(parts)}" if parts else ""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odfpy.cli.screen.output import Output, sized
+from odfpy.cli.screen.output import Output, format_size
 from odfpy.visible import visible
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ProgressLine:
         elif now - self._drawn < _REDRAW and progress.done != progress.total:
             return
         self._drawn = now
-        self._show(described(progress, self._rate(progress, now)))
+        self._show(describe(progress, self._rate(progress, now)))
 
     def clear(self) -> None:
         """Take the line away, before anything else is printed."""
@@ -88,7 +88,7 @@ class ProgressLog(ProgressLine):
         """Nothing: lines stay."""
 
 
-def described(progress: Progress, rate: float | None = None) -> str:
+def describe(progress: Progress, rate: float | None = None) -> str:
     """A sign of life in words.
 
     Args:
@@ -99,8 +99,8 @@ def described(progress: Progress, rate: float | None = None) -> str:
     if not progress.done and not progress.total:
         return begun
     is_bytes = progress.unit == "bytes"
-    show: Callable[[int], str] = sized if is_bytes else "{:,}".format
+    show: Callable[[int], str] = format_size if is_bytes else "{:,}".format
     of = f" of {show(progress.total)}" if progress.total else ""
     unit = "" if is_bytes else f" {progress.unit}"
-    fast = f", {sized(int(rate))}/s" if is_bytes and rate else ""
+    fast = f", {format_size(int(rate))}/s" if is_bytes and rate else ""
     return f"{begun} {show(progress.done)}{of}{unit}{fast}"

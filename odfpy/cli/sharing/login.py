@@ -62,13 +62,13 @@ def logout(
     servers = credentials.servers() if url is None else (server_of(url),)
     for server in servers:
         if not credentials.forget(server):
-            raise UsageError(f"No token is kept for {server}", hint=_known(credentials.servers()))
+            raise UsageError(f"No token is kept for {server}", hint=_describe_token(credentials.servers()))
         session.output.say(f"Forgot the token for {server}")
     if not servers:
         session.output.say("No tokens are kept.")
 
 
-def _known(servers: tuple[str, ...]) -> str:
+def _describe_token(servers: tuple[str, ...]) -> str:
     return f"Tokens are kept for {', '.join(servers)}." if servers else "No tokens are kept."
 
 

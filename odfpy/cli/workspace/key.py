@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, Yes, command, complete_names, group, session_of
-from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound, named
+from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound, member_named
 
 if TYPE_CHECKING:
     from odfpy.chain.revocations import Reason
@@ -138,7 +138,7 @@ def revoke(
     words = "compromised (somebody else has it), superseded (by another) or retired"
     if reason is None:
         raise UsageError("Why is the key revoked?", hint=f"--reason {words}.")
-    why = named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
+    why = member_named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
     session = session_of(context)
     effect = (
         "nothing that it has signed counts" if why is Reason.COMPROMISED else "what it signs from now on is refused"

@@ -46,7 +46,7 @@ def trust(
     found = workspace.sources([name])
     if not found:
         raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
-    if not _asked(session, found, yes=yes):
+    if not _ask(session, found, yes=yes):
         output.error("not approved")
         return 1
     workspace.trust_source(name)
@@ -83,13 +83,13 @@ def asking(session: Session, results: Iterable[PullResult], again: PullAgain) ->
         if isinstance(result.error, SourceNotApproved):
             session.progress.clear()
             session.output.say(f"{result.error.message}.")
-            if _asked(session, session.workspace.sources([result.name]), yes=False):
+            if _ask(session, session.workspace.sources([result.name]), yes=False):
                 session.workspace.trust_source(result.name)
                 trusted = True
     yield from again([result.name for result in held]) if trusted else held
 
 
-def _asked(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
+def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:
     """Show what sources do, and ask whether they may."""
     for one in sources:
         session.output.say("\n".join(lines_of(one)))

@@ -76,7 +76,7 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
             "its rows are those of a query over the inputs as they were",
             "Drop the branch and pull again: the query gives the same rows on top of the head.",
         )
-    said, said_there = _said(ours), _said(theirs)
+    said, said_there = _last_words(ours), _last_words(theirs)
     for thing, event in said.items():
         if said_there.get(thing, event) != event:
             raise _conflict(found, f"both have changed {thing}", "Drop the branch, and make its changes again.")
@@ -93,7 +93,7 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
         )
 
 
-def _said(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
+def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:
     """Return what blocks say last of each thing that is said once: metadata, and how far sources are taken in."""
     said: dict[str, MetadataEvent | str] = {}
     for hashed in blocks:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.chain.events import AddData
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, counted
+from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import OdfError
 from odfpy.files import replace_file
@@ -176,7 +176,7 @@ def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
     if names:
         is_one = len(names) == 1
         what = (
-            f"{counted(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last one taken in, and"
+            f"{count_of(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last one taken in, and"
         )
         message = f"{what} {'is' if is_one else 'are'} left out; {_AGAIN}"
         yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MOST_EXAMPLES]))
@@ -185,6 +185,6 @@ def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
 def _changed(names: list[str]) -> Iterable[DataWarning]:
     if names:
         has, is_ = ("has", "is") if len(names) == 1 else ("have", "are")
-        what = f"{counted(len(names), 'file')} {has} changed since being taken in"
+        what = f"{count_of(len(names), 'file')} {has} changed since being taken in"
         message = f"{what}, and {is_} not taken in again; {_AGAIN}"
         yield DataWarning(WarningKind.CHANGED, message, len(names), tuple(names[:MOST_EXAMPLES]))

@@ -128,12 +128,12 @@ def ingest_file(
     """
     from odfpy.data.memory import bulk_memory
 
-    with bulk_memory(), _named(file.name):
+    with bulk_memory(), _naming_file(file.name):
         return _ingest_file(dataset, source, file, engines, scratch, allowed)
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def _naming_file(name: str) -> Iterator[None]:
     """Let errors of a file name it: readers, who know the line, do so by themselves, merges and schemas do not."""
     try:
         yield
@@ -168,7 +168,7 @@ def _ingest_file(
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     result = commit_events(dataset, dataset.state, events, system_time, written)
     keys.extend(result.new_head, ingested.schema)
-    counts, odd = _told(ingested.statistics, source.merge)
+    counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
     if not dataset.state.num_records and not file.is_dated:
         warnings += warnings_of_first_rows(source, ingested, dataset.state.vocab, file.event_time)
@@ -253,7 +253,7 @@ def _data_events(
     return events
 
 
-def _told(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
+def _outcome(statistics: IngestStatistics, strategy: MergeStrategy) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return what became of the rows, and how many came late, and a remark where there is something odd about them."""
     superseded = statistics.repeated if isinstance(strategy, MergeUpsertStream) else 0
     counts = {

@@ -77,7 +77,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         needed += state.data_bytes * _STATE_GROWS
     limit = config.get("ingest.memory")
     is_large = needed > _bytes_of(limit)
-    what = f"input and state may take {_shown(needed)}" if needed else "there is nothing to read"
+    what = f"input and state may take {_describe(needed)}" if needed else "there is nothing to read"
     return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({limit})")
 
 
@@ -143,9 +143,9 @@ def ingest_by_spark(
     )
     if source.preprocess is None:
         return ingest_on_spark(engine, request, scratch), ()
-    from odfpy.ingest.lanes.preprocessed import preprocessed
+    from odfpy.ingest.lanes.preprocessed import preprocess_input
 
-    request, remarks = preprocessed(source.preprocess, request, engines, scratch.absolute())
+    request, remarks = preprocess_input(source.preprocess, request, engines, scratch.absolute())
     return ingest_on_spark(engine, request, scratch), remarks
 
 
@@ -172,7 +172,7 @@ def _bytes_of(size: str) -> int:
     return int(size[:-1]) << _UNITS[size[-1].lower()]
 
 
-def _shown(size: int) -> str:
+def _describe(size: int) -> str:
     for unit, word in ((1e9, "GB"), (1e6, "MB")):
         if size >= unit:
             return f"{size / unit:.1f} {word}"

@@ -80,23 +80,23 @@ def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
         case FetchUrl():
             yield from _of_url(fetch.url, root)
             texts = [fetch.url, *(header.value for header in fetch.headers or ())]
-            yield from _given(texts, urlsplit(without_secrets(fetch.url)).netloc or "its place")
+            yield from _settings(texts, urlsplit(without_secrets(fetch.url)).netloc or "its place")
         case FetchFilesGlob():
             yield _of_files(fetch.path, root)
-            yield from _given([fetch.path], "a path")
+            yield from _settings([fetch.path], "a path")
         case FetchContainer():
             words = shlex.join([*(fetch.command or ()), *(fetch.args or ())])
             yield Action(f"runs the image {fetch.image}{f' with {words}' if words else ''}", reaches_out=True)
             named = [one.name for one in fetch.env or () if one.value is None]
             texts = [fetch.image, words, *(one.value or "" for one in fetch.env or ())]
-            yield from _given([*texts, *(f"${{{{ env.{name} }}}}" for name in named)], "the image")
+            yield from _settings([*texts, *(f"${{{{ env.{name} }}}}" for name in named)], "the image")
         case FetchMqtt():
             yield Action(f"listens to the broker {without_secrets(fetch.host)}, port {fetch.port}", reaches_out=False)
-            yield from _given([fetch.host, fetch.username or "", fetch.password or ""], without_secrets(fetch.host))
+            yield from _settings([fetch.host, fetch.username or "", fetch.password or ""], without_secrets(fetch.host))
         case FetchEthereumLogs():
             url = fetch.node_url or "the node that is configured"
             yield Action(f"asks {without_secrets(url)} for logs", reaches_out=False)
-            yield from _given([fetch.node_url or ""], urlsplit(without_secrets(url)).netloc or "the node")
+            yield from _settings([fetch.node_url or ""], urlsplit(without_secrets(url)).netloc or "the node")
 
 
 def _of_url(url: str, root: Path) -> Iterator[Action]:
@@ -117,7 +117,7 @@ def _of_files(path: str, root: Path) -> Action:
     return Action(f"reads the files {path}, {where}", reaches_out=not is_inside)
 
 
-def _given(texts: list[str], to: str) -> Iterator[Action]:
+def _settings(texts: list[str], to: str) -> Iterator[Action]:
     names = sorted({name for text in texts for name in variables_of(text)})
     if names:
         yield Action(f"gives the environment variable {', '.join(names)} to {to}", reaches_out=True)

@@ -19,7 +19,7 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
-from odfpy.coordinator.maintenance.reachable import Useless, foreign, reached, unreferenced
+from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.signers import Signers
@@ -114,7 +114,7 @@ def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
 
 def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
     try:
-        yield from unreferenced(dataset.folder, reached(dataset.layout))
+        yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
     except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
         return
 

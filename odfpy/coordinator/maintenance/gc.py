@@ -16,7 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from odfpy.coordinator.maintenance.reachable import Garbage, Useless, reached, size_of, temporary, unreferenced
+from odfpy.coordinator.maintenance.reachable import (
+    Garbage,
+    Useless,
+    reachable_blocks,
+    size_of,
+    temporary,
+    unreferenced_objects,
+)
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
@@ -120,8 +127,8 @@ class GarbageCollector:
             return self._removed(found)
 
     def _useless(self, dataset: StoredDataset) -> Iterator[Useless]:
-        known = reached(dataset.layout)
-        yield from unreferenced(dataset.folder, known)
+        known = reachable_blocks(dataset.layout)
+        yield from unreferenced_objects(dataset.folder, known)
         yield from temporary(dataset.folder)
         if self.options.checkpoints:
             store = dataset.layout.checkpoints

@@ -41,7 +41,7 @@ class Reached:
     last_checkpoints: set[Multihash] = field(default_factory=set)
 
 
-def reached(layout: DatasetLayout) -> Reached:
+def reachable_blocks(layout: DatasetLayout) -> Reached:
     """Walk back from every reference; each block is read once.
 
     Raises:
@@ -104,7 +104,7 @@ class Useless:
     name: Multihash | None = None
 
 
-def unreferenced(folder: Path, found: Reached) -> Iterator[Useless]:
+def unreferenced_objects(folder: Path, found: Reached) -> Iterator[Useless]:
     """The objects of a dataset that no reference reaches, and signatures of such blocks."""
     wanted_in = (found.blocks, found.data, found.checkpoints, found.blocks)
     for part, wanted in zip((*OBJECT_FOLDERS, SIGNATURES), wanted_in, strict=True):

@@ -40,7 +40,7 @@ def in_order_of_names(transform: TransformSql, request: TransformRequest) -> Tra
     return replace(request, query_inputs=inputs, new_data_path=f"{request.new_data_path}-by-name")
 
 
-def reordered(request: TransformRequest, by_name: TransformRequest) -> str:
+def order_differences(request: TransformRequest, by_name: TransformRequest) -> str:
     """The inputs whose slices stand in another order in the second request, by the names that the query gives them."""
     pairs = zip(request.query_inputs, by_name.query_inputs, strict=True)
     return ", ".join(f"`{source.query_alias}`" for source, other in pairs if source != other)

@@ -161,13 +161,13 @@ def restored_signatures(dataset: StoredDataset, blocks: Sequence[HashedBlock], p
             continue
         found = _good_ones(place.side, dataset_id, wanted) if wanted else []
         for hashed, signed in found:
-            yield _written(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
+            yield _write(dataset.folder, side, path_of(hashed.hash), encode(signed, BLOCK_SIGNATURES))
             wanted.remove(hashed)
         if head is not None and not _is_good_head(side, dataset_id, head):
             with suppress(OdfError):
                 of_head = read_head_signatures(place.side, dataset_id, head)
                 if of_head is not None:
-                    yield _written(dataset.folder, side, HEAD_PATH, encode(of_head, HEAD_SIGNATURES))
+                    yield _write(dataset.folder, side, HEAD_PATH, encode(of_head, HEAD_SIGNATURES))
 
 
 def _is_good(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock) -> bool:
@@ -205,7 +205,7 @@ def _good_ones(
     return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]
 
 
-def _written(folder: Path, side: SideFiles, path: str, data: bytes) -> str:
+def _write(folder: Path, side: SideFiles, path: str, data: bytes) -> str:
     try:
         put_aside(folder / path)
     except OSError as error:

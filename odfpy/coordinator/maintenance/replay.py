@@ -8,7 +8,7 @@ from pathlib import Path
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import ExecuteTransform, SetTransform
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.maintenance.reference_order import in_order_of_names, reordered
+from odfpy.coordinator.maintenance.reference_order import in_order_of_names, order_differences
 from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.storage.storage import Storage
@@ -76,7 +76,9 @@ def _replay(
         versions = _compare_versions(set_transform, engine.version)
         by_name = in_order_of_names(set_transform.transform, request) if found != recorded else None
         if by_name is not None and _logical_hash(run(engine, by_name, inputs, this.dataset, before)) == recorded:
-            message = f"Reproducible with the slices of {reordered(request, by_name)} in the order of their names"
+            message = (
+                f"Reproducible with the slices of {order_differences(request, by_name)} in the order of their names"
+            )
             this.error("replay", message + _BY_NAME, hashed, hint=_DERIVE_ANEW, severity=Severity.WARNING)
             found = recorded
         if found != recorded:

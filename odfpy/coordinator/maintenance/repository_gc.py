@@ -18,7 +18,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import LocalObjectStore, ObjectStore
 from odfpy.chain.signatures import path_of
 from odfpy.coordinator.maintenance.gc import GcReport, remove
-from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless, reached, temporary
+from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless, reachable_blocks, temporary
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -87,7 +87,7 @@ class RepositoryGarbage:
                 f"{self.url}: this place can only be read from here",
                 hint="A folder or a bucket can be tidied up; on a node, `odf gc` does it in its workspace.",
             )
-        datasets = _wanted(list_datasets(self.url), names)
+        datasets = _is_needed(list_datasets(self.url), names)
         for number, dataset in enumerate(datasets):
             name = str(dataset.alias)
             self.progress(Progress(name, "looking for what is of no use", number, len(datasets)))
@@ -99,7 +99,7 @@ class RepositoryGarbage:
         removed: list[StrayObject | Useless] = []
         try:
             layout = open_dataset(url)
-            known, tips = _known(layout)
+            known, tips = _references(layout)
             found = list(self._useless(layout, known))
             if self.dry_run:
                 return GcReport(name=name, found=tuple(found))
@@ -128,11 +128,11 @@ class RepositoryGarbage:
                         yield leftover
 
 
-def _known(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
+def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
     """Return what references lead to, and where they are; whoever moves one meanwhile has to be looked at again."""
     tips = _tips(layout)
     try:
-        return reached(layout), tips
+        return reachable_blocks(layout), tips
     except OdfError as error:
         raise type(error)(
             f"{error.message}: what is of no use cannot be told from what is",
@@ -162,7 +162,7 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to in the moment of the removal"
     try:
-        known = reached(layout)
+        known = reachable_blocks(layout)
     except OdfError as error:
         raise ConcurrentUpdate(f"{problem}: {error.message}", hint=hint) from error
     for item in removed:
@@ -170,7 +170,7 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
             raise ConcurrentUpdate(f"{problem}: {item.path} is missing", hint=hint)
 
 
-def _wanted(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
+def _is_needed(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
     found: dict[DatasetAlias, ListedDataset] = {}
     for name in names:
         fits = DatasetPattern(name).matches if is_pattern(name) else DatasetAlias.parse(name).__eq__

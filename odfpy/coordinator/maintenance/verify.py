@@ -23,7 +23,7 @@ from dataclasses import replace
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
 from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.rules import validated
+from odfpy.chain.rules import state_after
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.graph import DependencyCycle
@@ -133,7 +133,7 @@ def _verify_chain(this: Verification) -> None:
     broken = False
     for hashed in this.blocks:
         try:
-            state = state.after(hashed) if broken else validated(state, hashed)
+            state = state.after(hashed) if broken else state_after(state, hashed)
         except ChainRuleViolation as error:
             this.error("chain", error.message, hashed, hint=error.hint, cause=type(error))
             state, broken = state.after(hashed), True

@@ -89,7 +89,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         manifest = _described(service, query, answer, options)
         try:
             with place.made_aside() as folder:
-                files = _written(folder, answer.schema, _told(answer, place.to.name, progress), options)
+                files = _write(folder, answer.schema, _report(answer, place.to.name, progress), options)
                 (folder / place.sidecar.name).write_bytes(_completed(manifest, files))
         except OSError as error:
             raise OdfError(
@@ -99,7 +99,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
     return Exported(place.to, place.sidecar, manifest)
 
 
-def _told(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.RecordBatch]:
+def _report(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.RecordBatch]:
     done = 0
     progress(Progress(name, "exporting", done, unit="rows"))
     for batch in answer:
@@ -108,7 +108,7 @@ def _told(answer: Answer, name: str, progress: ProgressSink) -> Iterator[pa.Reco
         progress(Progress(name, "exporting", done, unit="rows"))
 
 
-def _written(
+def _write(
     folder: Path, schema: pa.Schema, rows: Iterator[pa.RecordBatch], options: ExportOptions
 ) -> list[FileInFolder]:
     only = None if options.place.is_folder else options.place.to.name

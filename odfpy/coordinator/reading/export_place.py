@@ -144,7 +144,7 @@ def _flush(folder: Path) -> None:
 def _workshop(folder: Path) -> Iterator[Path]:
     for left in folder.glob(f"{WORKSHOP}*"):
         _clear_if_left(left)
-    workshop, lock = _begun(folder)
+    workshop, lock = _new_workshop(folder)
     try:
         yield workshop
     finally:
@@ -152,7 +152,7 @@ def _workshop(folder: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _begun(folder: Path) -> tuple[Path, int]:
+def _new_workshop(folder: Path) -> tuple[Path, int]:
     """A new workshop, and what holds its lock."""
     while True:
         workshop = folder / f"{WORKSHOP}{secrets.token_hex(8)}"

@@ -14,7 +14,7 @@ from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
-from odfpy.engine.scans import ScanRequest, scanned
+from odfpy.engine.scans import ScanRequest, scan
 from odfpy.errors import SchemaError
 from odfpy.query.registry import Dataset
 from odfpy.query.slice_rows import scan_of
@@ -34,7 +34,7 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
     import pyarrow as pa
 
     request = tail_scan(dataset, num_records, skip)
-    return pa.Table.from_batches(scanned(request), request.arrow_schema())
+    return pa.Table.from_batches(scan(request), request.arrow_schema())
 
 
 def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:

@@ -24,7 +24,7 @@ def commit_time(state: ChainState) -> Timestamp:
     return now if state.system_time is None else max(now, state.system_time)
 
 
-def timed(name: str, work: Callable[[], PullResult]) -> PullResult:
+def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
     """The result of some work on a dataset with the time that it took; if it fails, a result that says so."""
     started = time.monotonic()
     try:
@@ -34,7 +34,7 @@ def timed(name: str, work: Callable[[], PullResult]) -> PullResult:
     return replace(result, seconds=time.monotonic() - started)
 
 
-def unchanged(dataset: StoredDataset) -> PullResult:
+def up_to_date(dataset: StoredDataset) -> PullResult:
     """The result of finding nothing new."""
     state = dataset.state
     return PullResult(

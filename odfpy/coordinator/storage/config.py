@@ -288,12 +288,12 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     Raises:
         UsageError: with a suggestion.
     """
-    found = _named(key, settings)
+    found = _in_context(key, settings)
     if found is not None:
         return found
-    if (of_dataset := _named(key, DATASET_SETTINGS)) is not None:
+    if (of_dataset := _in_context(key, DATASET_SETTINGS)) is not None:
         raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Say of which: --dataset NAME.")
-    if (of_workspace := _named(key, SETTINGS)) is not None:
+    if (of_workspace := _in_context(key, SETTINGS)) is not None:
         raise UsageError(f"{of_workspace.key} is no setting of single datasets", hint="Leave out --dataset.")
     listing = "odf config list" if settings is SETTINGS else "odf config list --dataset NAME"
     raise UsageError(
@@ -302,7 +302,7 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     )
 
 
-def _named(key: str, settings: Mapping[str, Setting]) -> Setting | None:
+def _in_context(key: str, settings: Mapping[str, Setting]) -> Setting | None:
     return next((setting for known, setting in settings.items() if known.lower() == key.lower()), None)
 
 

@@ -172,10 +172,10 @@ def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock]
     Raises:
         BlockNotFound, UsageError: there is none, or several are meant.
     """
-    return _named(dataset, text) or _in_history(dataset, list(history or dataset.chain.iter_blocks()), text)
+    return _block_of_name(dataset, text) or _in_history(dataset, list(history or dataset.chain.iter_blocks()), text)
 
 
-def _named(dataset: StoredDataset, text: str) -> Multihash | None:
+def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:
     """The block that a tag, a branch, or another reference names."""
     refs = dataset.layout.refs
     names = (f"{kind.value}.{text}" for kind in (ReferenceKind.TAG, ReferenceKind.BRANCH))

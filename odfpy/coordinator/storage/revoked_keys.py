@@ -87,7 +87,7 @@ class RevokedKeysFile:
             save_document(self._path, _KIND, _Document(new.made, new.learnt))
 
 
-def ended(
+def end_of_key(
     key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
 ) -> KeyRevocation | None:
     """Return what says that a key is not to sign any more in a dataset; None where nothing does."""

@@ -18,7 +18,7 @@ from odfpy.chain.revocations import KnownRevocations, RevokedKey
 from odfpy.chain.signatures import BLOCK_SIGNATURES, HEAD_PATH, HEAD_SIGNATURES, SignedBlock, encode, path_of
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UserKeys
-from odfpy.coordinator.storage.revoked_keys import announce, ended
+from odfpy.coordinator.storage.revoked_keys import announce, end_of_key
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import OdfError
@@ -90,7 +90,7 @@ class Signing:
 
     def _may_sign(self, who: str, pair: KeyPair, layout: DatasetLayout, dataset_id: DatasetId, time: Timestamp) -> bool:
         """Return whether a key has not ended; if it has, there is a remark on it."""
-        said = ended(pair.actor, dataset_id, layout, self._known, time)
+        said = end_of_key(pair.actor, dataset_id, layout, self._known, time)
         if said is not None:
             what = f"expired at {said.expires}" if said.expires is not None else f"was revoked at {said.time}"
             hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."

@@ -16,7 +16,7 @@ _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 """A `%` in a URL that cannot be the beginning of an escape."""
 
 
-def expanded(refs: Sequence[str], storage: Storage, registry: RepositoryRegistry) -> Iterator[str]:
+def expand(refs: Sequence[str], storage: Storage, registry: RepositoryRegistry) -> Iterator[str]:
     """References, with those of the datasets that fit in the place of each pattern over a repository.
 
     Args:

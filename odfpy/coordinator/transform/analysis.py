@@ -218,7 +218,7 @@ def _remarks_on_unread(source: Source) -> tuple[str, ...]:
     """Return what can be said of a preprocessing query over columns that nobody knows yet."""
     if source.preprocess is None:
         return ()
-    from odfpy.engine.sql.dialects import translated
+    from odfpy.engine.sql.dialects import translate
 
-    _, remarks = translated(source.preprocess.normalized())
+    _, remarks = translate(source.preprocess.normalized())
     return (*remarks, "the preprocessing query will be checked when data comes: the source declares no schema")

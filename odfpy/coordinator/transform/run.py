@@ -27,7 +27,7 @@ from odfpy.chain.events import (
 from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.clock import warnings_of_last_block
-from odfpy.coordinator.storage.commit import commit_time, unchanged
+from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputInterval, move, new_intervals
@@ -82,10 +82,10 @@ def transform_dataset(
     set_transform = require_transform(dataset, state)
     inputs = new_intervals(storage, dataset, set_transform, state)
     if not state.query_changed and not move(inputs):
-        return unchanged(dataset)
+        return up_to_date(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:
-        return replace(unchanged(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
+        return replace(up_to_date(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:
         request = make_request(
@@ -292,7 +292,7 @@ def _commit(
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if new_data is None and checkpoint is None and (watermark is None or not move(inputs)):
-        return unchanged(dataset)  # a block that only moves along inputs is no valid one
+        return up_to_date(dataset)  # a block that only moves along inputs is no valid one
     events.append(
         ExecuteTransform(
             query_inputs=tuple(item.interval for item in inputs),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.data.slices.hashing_file import HashingFile
-from odfpy.errors import CannotExport, UsageError, did_you_mean, named
+from odfpy.errors import CannotExport, UsageError, did_you_mean, member_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +86,7 @@ class RowFileOptions:
                 f"{name} is no name of a Parquet, CSV or NDJSON file",
                 hint="End it with .parquet, .csv, .ndjson, .csv.gz or .ndjson.zst, or say --format.",
             )
-        kind = inner if form is None else named(RowFormat, "file format", form, error=UsageError)
+        kind = inner if form is None else member_named(RowFormat, "file format", form, error=UsageError)
         kind = kind or RowFormat.PARQUET
         if kind is not RowFormat.PARQUET and any(key == "row_group" for key in more):
             raise UsageError(f"--row-group-size is for Parquet, not for {kind.value}")
@@ -264,7 +264,7 @@ class _Csv:
         self._sink = sink
         self._convert = csv_columns
         choices = pc.WriteOptions(include_header=options.header, delimiter=options.delimiter)
-        self._writer = pc.CSVWriter(sink, _shown(schema), write_options=choices)
+        self._writer = pc.CSVWriter(sink, _render(schema), write_options=choices)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(self._convert(batch))
@@ -274,7 +274,7 @@ class _Csv:
         self._sink.close()
 
 
-def _shown(schema: pa.Schema) -> pa.Schema:
+def _render(schema: pa.Schema) -> pa.Schema:
     """The columns of a CSV file of these rows."""
     import pyarrow as pa
 

@@ -71,12 +71,12 @@ def _texts(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     import pyarrow as pa
 
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
-        return _written(column, write)
+        return _write(column, write)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return _written(encoded.dictionary, write).take(encoded.indices)
+    return _write(encoded.dictionary, write).take(encoded.indices)
 
 
-def _written(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
+def _write(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     import pyarrow as pa
 
     (column,) = columns_of(pa.table({"": values}))

@@ -13,11 +13,11 @@ def plain_batch(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
     Arrow's own cast refuses a null structure with a member that may not be null, even to the type that it has.
     """
-    arrays = [retyped(plain_array(column), field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    arrays = [retype(plain_array(column), field.type) for column, field in zip(rows.columns, schema, strict=True)]
     return pa.record_batch(arrays, schema=schema)
 
 
-def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The same values in a type that holds them all, down to whether members may be null."""
     if array.type.equals(wanted):
         return array
@@ -25,11 +25,11 @@ def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return pa.nulls(len(array))
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(wanted):
-        parts = [retyped(array.field(at), field.type) for at, field in enumerate(wanted.fields)]
+        parts = [retype(array.field(at), field.type) for at, field in enumerate(wanted.fields)]
         return pa.StructArray.from_arrays(parts, fields=list(wanted.fields), mask=mask)
     if pa.types.is_map(wanted):
         offsets, keys, values = _compact(array, array.keys, array.items)
-        typed = retyped(keys, wanted.key_type), retyped(values, wanted.item_type)
+        typed = retype(keys, wanted.key_type), retype(values, wanted.item_type)
         return pa.MapArray.from_arrays(offsets, *typed, type=wanted, mask=mask)
     if pa.types.is_fixed_size_list(wanted):
         size = wanted.list_size
@@ -37,10 +37,10 @@ def retyped(array: pa.Array, wanted: pa.DataType) -> pa.Array:
             items = array.values.slice(array.offset * size, len(array) * size)
         else:
             items = array.fill_null([None] * size).flatten()
-        return pa.FixedSizeListArray.from_arrays(retyped(items, wanted.value_type), type=wanted, mask=mask)
+        return pa.FixedSizeListArray.from_arrays(retype(items, wanted.value_type), type=wanted, mask=mask)
     if pa.types.is_list(wanted):
         offsets, items = _compact(array, array.values)
-        return pa.ListArray.from_arrays(offsets, retyped(items, wanted.value_type), type=wanted, mask=mask)
+        return pa.ListArray.from_arrays(offsets, retype(items, wanted.value_type), type=wanted, mask=mask)
     return array.cast(wanted)
 
 

@@ -54,7 +54,7 @@ def bounded_batches(
     with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=plain) as file:
         wanted = None if columns is None else list(columns)
         for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
-            yield from _cut(batch, path)
+            yield from _split(batch, path)
 
 
 def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
@@ -77,14 +77,14 @@ def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
     return max(1, BATCH_BYTES // longest)
 
 
-def _cut(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
+def _split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
     size = sum(_size(column) for column in batch.columns)
     if size <= BATCH_BYTES:
         yield batch
     elif batch.num_rows > 1:
         half = batch.num_rows // 2
-        yield from _cut(batch.slice(0, half), path)
-        yield from _cut(batch.slice(half), path)
+        yield from _split(batch.slice(0, half), path)
+        yield from _split(batch.slice(half), path)
     elif size <= _MOST_ROW_BYTES:
         yield batch
     else:

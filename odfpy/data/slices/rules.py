@@ -31,7 +31,7 @@ def check_slice_schema(schema: pa.Schema, vocab: DatasetVocabulary) -> None:
         _check_storable(field, field.name, may_be_absent=False)
 
 
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with exactly the schema; only layout, bit width of decimals and nullability may differ.
 
     Raises:

@@ -21,7 +21,7 @@ from odfpy.data.slices.hashing_file import HashingFile
 from odfpy.data.slices.logical_hash import LogicalHasher
 from odfpy.data.slices.parquet_io import PathLike
 from odfpy.data.slices.row_groups import RowGroups
-from odfpy.data.slices.rules import check_slice_schema, conformed
+from odfpy.data.slices.rules import check_slice_schema, conform
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InternalError, OdfError
@@ -103,7 +103,7 @@ class SliceWriter:
         """
         for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
             if part.num_rows:
-                rows = conformed(part, self._schema)
+                rows = conform(part, self._schema)
                 self._measure(rows)
                 for group in self._groups.push(rows):
                     self._write_group(group)

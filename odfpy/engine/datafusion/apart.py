@@ -157,7 +157,7 @@ def fork_server(memory: int) -> ForkServer:
     return ForkServer(memory)
 
 
-def asked(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
+def ask(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
     """Return what a process of its own answers to a request.
 
     Raises:

@@ -32,7 +32,7 @@ class Unnested:
     depth: int
 
 
-def unnested(plan: Any) -> list[Unnested]:
+def unnest_columns(plan: Any) -> list[Unnested]:
     """The columns that an Unnest makes, in their order."""
     (below,) = plan.inputs()
     known, found = names_of(below), []
@@ -156,7 +156,7 @@ def _columns_read(expression: Any) -> Iterator[str]:
 def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
     (below,) = plan.inputs()
     known, name = names_of(below), names_of(plan)[at]
-    made = next((one for one in unnested(plan) if one.column == name), None)
+    made = next((one for one in unnest_columns(plan) if one.column == name), None)
     if made is None:
         yield from _ways(below, known.index(name), before)
         return

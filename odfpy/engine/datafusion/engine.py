@@ -29,7 +29,7 @@ from odfpy.engine.contract import (
     TransformResponseInvalidQuery,
 )
 from odfpy.engine.control import Control
-from odfpy.engine.datafusion.apart import PLANNING_SECONDS, ForkServer, IsolatedQuery, asked, fork_server
+from odfpy.engine.datafusion.apart import PLANNING_SECONDS, ForkServer, IsolatedQuery, ask, fork_server
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream
@@ -133,7 +133,7 @@ class DataFusionEngine:
 
     def _ask(self, request: Job, *, is_planning: bool = False) -> Result:
         with Control(PLANNING_SECONDS if is_planning else self.seconds) as control:
-            return asked(self.processes, request, control, is_planning=is_planning)
+            return ask(self.processes, request, control, is_planning=is_planning)
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from odfpy.engine.datafusion.trace import trace
 from odfpy.engine.datafusion.transform import analyze, query_steps, transform
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.ipc import map_stream, write_stream
-from odfpy.engine.responses import answered, with_files
-from odfpy.engine.scans import ScanRequest, scanned
+from odfpy.engine.responses import respond, with_files
+from odfpy.engine.scans import ScanRequest, scan
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.messages import Job, Result
@@ -46,7 +46,7 @@ def answer(request: Job | ScanRequest, rows: int) -> Result:
         request: the request.
         rows: descriptor of a pipe, for the rows of a query that names no file for them.
     """
-    return answered(lambda: with_files(lambda: _answer(request, rows)))
+    return respond(lambda: with_files(lambda: _answer(request, rows)))
 
 
 def _answer(request: Job | ScanRequest, rows: int) -> Result:
@@ -64,7 +64,7 @@ def _answer(request: Job | ScanRequest, rows: int) -> Result:
                 found = DataFusionRows(request)
                 return _stream(found.schema, found, rows)
             case ScanRequest():
-                return _stream(request.arrow_schema(), scanned(request), rows)
+                return _stream(request.arrow_schema(), scan(request), rows)
             case SqlRequest():
                 found = DataFusionRows(request)
                 return SqlResponseSuccess(write_stream(request.output_path, found.schema, found))

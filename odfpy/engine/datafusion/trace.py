@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.datafusion.columns import column_origins, unnested
+from odfpy.engine.datafusion.columns import column_origins, unnest_columns
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import operator
 from odfpy.engine.datafusion.session import quoted, rows_in_order
-from odfpy.engine.datafusion.transform import Analysis, Reading, analyzed, operation_types, readings
+from odfpy.engine.datafusion.transform import Analysis, Reading, analyze_transform, operation_types, readings
 from odfpy.engine.output import final_columns
 from odfpy.engine.traced_rows import SourceRow, TraceTarget, keys_of, write_answer
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
@@ -40,7 +40,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
     """
     inputs = request.query_inputs
-    analysis = analyzed(request.transform, request.vocab, inputs, request.recorded_schema)
+    analysis = analyze_transform(request.transform, request.vocab, inputs, request.recorded_schema)
     wanted = TraceTarget.read(request.wanted_path, analysis.form)
     offsets = {source.query_alias: source.vocab.offset_column for source in inputs}
     # In the order in which the rows come out: of rows that are the same, the first way is that of the first row.
@@ -49,14 +49,14 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
         with datafusion_errors(reading.text):
             frame = _Carrier(reading.context, offsets).carried(reading.frame.logical_plan())
             for rows in rows_in_order(frame):
-                for number, source in _found(wanted, rows, reading, analysis):
+                for number, source in _find(wanted, rows, reading, analysis):
                     ways[number].append([source])
     written = write_answer(request.output_path, ways)
     names = [source.query_alias for source in inputs]
     return TraceResponseSuccess(written, column_origins(analysis.plan, names, analysis.form))
 
 
-def _found(
+def _find(
     wanted: TraceTarget, rows: pa.RecordBatch, reading: Reading, analysis: Analysis
 ) -> Iterator[tuple[int, SourceRow]]:
     """Rows that are wanted, by their numbers, with what they stand for."""
@@ -114,7 +114,7 @@ class _Carrier:
                     first = first.union(other)
                 return first
             case "Unnest":
-                found = unnested(plan)
+                found = unnest_columns(plan)
                 lists = [(one.source, one.column, one.depth) for one in found if one.depth]
                 return first.unnest_columns(
                     *dict.fromkeys(one.source for one in found), preserve_nulls=False, recursions=lists

@@ -81,7 +81,7 @@ class Analysis:
     plan: Any
 
 
-def analyzed(
+def analyze_transform(
     transform: TransformSql,
     vocab: DatasetVocabulary,
     inputs: Sequence[InputSchema | TransformRequestInput],
@@ -116,7 +116,7 @@ def analyzed(
 
 def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     """Return what the queries of a transform are, without running them."""
-    analysis = analyzed(request.transform, request.vocab, request.inputs)
+    analysis = analyze_transform(request.transform, request.vocab, request.inputs)
     note = (
         f"`{request.vocab.operation_type_column}` is not selected, so that every row is appended: corrections and "
         "retractions of an input are lost."
@@ -138,7 +138,7 @@ def _watermark_in_words(inputs: Sequence[str]) -> str:
 
 def transform(request: TransformRequest, engine_version: str) -> TransformResponseSuccess:
     """Run the queries of a transform over the new rows of its inputs, and write the slice."""
-    analysis = analyzed(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
+    analysis = analyze_transform(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
     output = OutputSlice(
         request.new_data_path, analysis.form, next_offset=request.next_offset, system_time=request.system_time
     )

@@ -25,7 +25,7 @@ _GRAMMARS: Final = {"flink": "spark", "postgresql": "postgres"}
 """Engines that go by another name in sqlglot. Flink's SQL has Spark's quotes, and its patterns of times."""
 
 
-def translated(transform: TransformSql) -> tuple[TransformSql, tuple[str, ...]]:
+def translate(transform: TransformSql) -> tuple[TransformSql, tuple[str, ...]]:
     """The transform for an engine that is here, with a remark for the person if it had to be translated.
 
     Raises:

@@ -33,7 +33,7 @@ from odfpy.engine.worker.sandboxed_host import serve
 from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.limits import ProcessLimits, excess, family_of, most_memory
-from odfpy.sandbox.supervisor import Sandbox, SandboxError, confined, restricted, unconfined
+from odfpy.sandbox.supervisor import Sandbox, SandboxError, run_confined, run_restricted, run_unconfined
 from odfpy.sandbox.view import View, is_in, view_of_python
 
 _LOG: Final = 2
@@ -125,10 +125,10 @@ class ConfinedHost:
                     "on a cluster, its queries run with the rights of the executors there and of your account here"
                 )
         if mode is SandboxMode.OFF or self._settings.is_cluster:
-            return unconfined(work, keep)
+            return run_unconfined(work, keep)
         view = self._view()
         try:
-            sandbox = confined(work, view, self._limits, keep)
+            sandbox = run_confined(work, view, self._limits, keep)
         except SandboxError as error:
             if mode is SandboxMode.REQUIRED:
                 self._refusal = (
@@ -148,11 +148,11 @@ class ConfinedHost:
         reads = (*view.reads, *_SEEN_BY_ALL, *parts[:2])
         folders = (view.folder, *parts[2:], *self._more, "/dev/null")
         try:
-            sandbox = restricted(work, reads, folders, self._limits, keep)
+            sandbox = run_restricted(work, reads, folders, self._limits, keep)
         except SandboxError as error:
             self.sandbox = "off: the system refuses"
             self.weakness = f"its queries run with the rights of your account: {why}; {error}"
-            return unconfined(work, keep)
+            return run_unconfined(work, keep)
         self._reachable = (*reads, *folders)
         self.sandbox = "Landlock only"
         self.weakness = f"its queries have the network, and see other processes and all datasets: {why}"

@@ -39,13 +39,13 @@ def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int
     channel.send(Started(host.java_pid or 0, host.uses_cache, parts))
     try:
         while (job := channel.receive(Job)) is not None:
-            channel.send(_done(host, job))
+            channel.send(_serve_job(host, job))
     finally:
         host.end()
     return 0
 
 
-def _done(host: SparkHost, job: Job) -> Result:
+def _serve_job(host: SparkHost, job: Job) -> Result:
     try:
         return host.serve(job)
     except Exception as error:  # noqa: BLE001  a bug in an operation must not end the engine
@@ -56,7 +56,7 @@ def _answer(host: SparkHost, channel: Channel) -> None:
     try:
         while isinstance(asked := channel.receive(HostMessage), HostQuery):
             try:
-                told = _told(host, asked)
+                told = _reply(host, asked)
             except Exception:  # noqa: BLE001  Spark may be dying
                 told = HostReply()
             channel.send(told)
@@ -64,7 +64,7 @@ def _answer(host: SparkHost, channel: Channel) -> None:
         pass  # the worker has gone, and so will we
 
 
-def _told(host: SparkHost, asked: HostQuery) -> HostReply:
+def _reply(host: SparkHost, asked: HostQuery) -> HostReply:
     match asked.what:
         case HostQueryKind.TASKS:
             return HostReply(host.tasks())

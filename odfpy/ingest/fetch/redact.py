@@ -17,7 +17,7 @@ def secrets_of(templates: Iterable[str], environment: Mapping[str, str]) -> tupl
     return tuple(sorted({environment[name] for name in names if environment.get(name)}, key=len, reverse=True))
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with every secret replaced by three stars."""
     for secret in secrets:
         text = text.replace(secret, "***")
@@ -26,6 +26,6 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 def last_words(output: bytes, secrets: Iterable[str]) -> str:
     """The end of what a program printed, fit for an error: without secrets and control characters."""
-    text = redacted(output.decode("utf-8", "replace"), secrets)
+    text = redact(output.decode("utf-8", "replace"), secrets)
     lines = [line.rstrip() for line in _CONTROL.sub("", text).splitlines() if line.strip()]
     return "\n".join(lines[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]

@@ -26,7 +26,7 @@ from odfpy.ingest.read.files import Incomplete
 _READ, _MADE, _PREPROCESSED = "read", "made", "preprocessed"
 
 
-def preprocessed(
+def preprocess_input(
     transform: TransformSql, request: LaneRequest, engines: EngineRegistry, folder: Path
 ) -> tuple[LaneRequest, tuple[str, ...]]:
     """The ingest of what the queries of a source make of its input.

@@ -24,7 +24,7 @@ from odfpy.errors import OdfError
 from odfpy.files import written_aside
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
-from odfpy.ingest.gather import combined, gathered
+from odfpy.ingest.gather import combine, gather
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.source import SplittableInput, open_table
@@ -108,7 +108,7 @@ def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:
     order = time_order(rows.column(event_time))
     if order is None:
         return rows
-    return pa.table([gathered(combined(column), order) for column in rows.columns], schema=rows.schema)
+    return pa.table([gather(combine(column), order) for column in rows.columns], schema=rows.schema)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def write_table(table: pa.Table, path: str) -> None:
     Raises:
         OdfError: it cannot be written.
     """
-    whole = pa.table([combined(column) for column in table.columns], schema=table.schema)
+    whole = pa.table([combine(column) for column in table.columns], schema=table.schema)
     write_batches(whole.schema, whole.to_batches(), path)
 
 
@@ -173,7 +173,7 @@ def gather_runs(runs: list[Run], positions: npt.NDArray[np.int64], names: list[s
         if len(chosen) or not taken:
             table = open_table(run.path).select(names)
             places = pa.array(positions[chosen] - starts[at])
-            taken.append(pa.table([gathered(column, places) for column in table.columns], schema=table.schema))
+            taken.append(pa.table([gather(column, places) for column in table.columns], schema=table.schema))
     back = np.empty(len(positions), np.int64)
     back[by_run] = np.arange(len(positions))
     return pa.concat_tables(taken).take(pa.array(back))

@@ -256,7 +256,7 @@ class _WriteSorted:
     runs: tuple[Run, ...]
 
     def __call__(self, task: tuple[Path, int, int]) -> tuple[SliceInfo, int] | Failure:
-        return _written(self.request, self.schema, task, self._rows)
+        return _write(self.request, self.schema, task, self._rows)
 
     def _rows(self, start: int, stop: int) -> _Rows:
         runs = SortedRuns(self.runs, self.request.vocab.event_time_column)
@@ -276,7 +276,7 @@ class _WritePicked:
     looks_up: bool
 
     def __call__(self, task: tuple[Path, int, int]) -> tuple[SliceInfo, int] | Failure:
-        return _written(self.request, self.schema, task, self._rows)
+        return _write(self.request, self.schema, task, self._rows)
 
     def _rows(self, start: int, stop: int) -> _Rows:
         for at in range(start, stop, _ROWS_AT_ONCE):
@@ -305,7 +305,7 @@ def made_columns(vocab: DatasetVocabulary) -> set[str]:
     return {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
 
 
-def _written(
+def _write(
     request: LaneRequest, schema: DataSchema, task: tuple[Path, int, int], rows_of: Callable[[int, int], _Rows]
 ) -> tuple[SliceInfo, int] | Failure:
     path, start, stop = task

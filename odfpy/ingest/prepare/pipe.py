@@ -76,7 +76,7 @@ def pipe(
     folder.mkdir()
     try:
         with source.open("rb") as stdin, target.open("xb") as output, _running(step, stdin, folder) as process:
-            command = _Command(process, f"Prepare step Pipe, {_shown(step)}, on {name}")
+            command = _Command(process, f"Prepare step Pipe, {_describe(step)}, on {name}")
             command.collect(output, timeout, limits.max_bytes)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -95,7 +95,7 @@ def _running(step: PrepPipe, stdin: BinaryIO, folder: Path) -> Iterator[subproce
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise PrepareError(f"Prepare step Pipe cannot run {_shown(step)}: {error}") from error
+        raise PrepareError(f"Prepare step Pipe cannot run {_describe(step)}: {error}") from error
     with process:
         try:
             yield process
@@ -189,6 +189,6 @@ _FAILURE_HINT = (
 )
 
 
-def _shown(step: PrepPipe) -> str:
+def _describe(step: PrepPipe) -> str:
     text = shlex.join(step.command)
     return f"`{text if len(text) <= _LONGEST else text[:_LONGEST] + '...'}`"

@@ -176,11 +176,11 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
             if len(waiting) > 2 * threads:
                 results.append(waiting[0][1].result())
                 waiting.popleft()
-                rows = _told(rows, results[-1])
+                rows = _count(rows, results[-1])
         while waiting:
             results.append(waiting[0][1].result())
             waiting.popleft()
-            rows = _told(rows, results[-1])
+            rows = _count(rows, results[-1])
     except Incomplete:
         if is_part:
             raise
@@ -193,7 +193,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
     return results
 
 
-def _told(rows: int, result: object) -> int:
+def _count(rows: int, result: object) -> int:
     """Rows so far, with those of one more result, if it has any."""
     more: int = getattr(result, "num_rows", 0)
     if more:
@@ -216,7 +216,7 @@ def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: boo
                 raise
             yield work(piece.file.rest(piece.start))
             return
-        rows = _told(rows, result)
+        rows = _count(rows, result)
         yield result
 
 

@@ -15,7 +15,7 @@ from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment
 from odfpy.query.wire.layouts import laid_out
 from odfpy.query.wire.request import Include, Request
-from odfpy.query.wire.schema_formats import written
+from odfpy.query.wire.schema_formats import write_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ class Answered:
         layout, form = self.request.data_format, self.request.schema_format
         output = {"data": laid_out(self.table, layout), "dataFormat": layout.value}
         if form is not None:
-            output |= {"schema": written(self.table.schema, form), "schemaFormat": form.value}
+            output |= {"schema": write_schema(self.table.schema, form), "schemaFormat": form.value}
         return output
 
     def tree(self, key: KeyPair | None = None) -> dict[str, Any]:

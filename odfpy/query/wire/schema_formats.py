@@ -28,7 +28,7 @@ class SchemaFormat(Enum):
     PARQUET_JSON = "ParquetJson"
 
 
-def written(schema: pa.Schema, form: SchemaFormat) -> Any:
+def write_schema(schema: pa.Schema, form: SchemaFormat) -> Any:
     """An Arrow schema as a tree of JSON; YAML and Parquet's own form are texts.
 
     Raises:

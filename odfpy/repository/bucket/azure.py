@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
@@ -79,7 +79,7 @@ class AzureClient:
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
         stream = await self._container.download_blob(key, offset=0, length=limit)
-        return ObjectContent(bytes(await stream.readall()), named(stream.properties.etag))
+        return ObjectContent(bytes(await stream.readall()), required_word(stream.properties.etag))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
         """Write if the ETag is still that."""

@@ -234,7 +234,7 @@ class Bucket:
         )
 
 
-def named(value: Any) -> str:
+def required_word(value: Any) -> str:
     """A word of a library's answer that must be there."""
     if not isinstance(value, str) or not value:
         raise TransferError("The store gives its objects no versions", hint="It cannot be used to push to.")

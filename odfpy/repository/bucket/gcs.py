@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
 from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
 
 HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
@@ -83,7 +83,7 @@ class GcsClient:
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its generation."""
         try:
-            generation = named((await self._about(key)).get("generation"))
+            generation = required_word((await self._about(key)).get("generation"))
         except FileNotFoundError:
             await self._require_bucket()
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, named
+from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
@@ -107,7 +107,7 @@ class S3Client:
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
         answer = await self.call("get_object", Key=key)
-        return ObjectContent(await self._read(answer, limit), named(answer.get("ETag")))
+        return ObjectContent(await self._read(answer, limit), required_word(answer.get("ETag")))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
         """Write if the ETag is still that."""

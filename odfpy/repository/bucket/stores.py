@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import CHUNK, ObjectStore, StoredObject, copy_hashed
-from odfpy.chain.ref_store import RefStore, check_name, is_name, moved, parse_reference
+from odfpy.chain.ref_store import RefStore, check_name, is_name, lost_race, parse_reference
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
 from odfpy.repository.bucket.client import PART, Bucket, MultipartUpload, ObjectContent
@@ -206,9 +206,9 @@ class BucketRefStore(RefStore):
                 content = self._expect(name, expected)
             else:
                 if not is_certain and (found := self.get(name)) != new:
-                    raise moved(self.describe(name), expected, found)
+                    raise lost_race(self.describe(name), expected, found)
                 return
-        raise moved(self.describe(name), expected, self.get(name))
+        raise lost_race(self.describe(name), expected, self.get(name))
 
     def delete(self, name: str, expected: Multihash) -> None:
         content = self._expect(name, expected)
@@ -224,7 +224,7 @@ class BucketRefStore(RefStore):
                     self._expect(name, expected)
             else:
                 return
-        raise moved(self.describe(name), expected, self.get(name))
+        raise lost_race(self.describe(name), expected, self.get(name))
 
     def names(self) -> Iterator[str]:
         listing = self._bucket.list(self._folder)
@@ -237,7 +237,7 @@ class BucketRefStore(RefStore):
         content = self._content(name)
         found = self._parsed(name, content)
         if found != expected:
-            raise moved(self.describe(name), expected, found)
+            raise lost_race(self.describe(name), expected, found)
         return content
 
     def _content(self, name: str) -> ObjectContent | None:

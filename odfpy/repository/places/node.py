@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import check_name, moved
+from odfpy.chain.ref_store import check_name, lost_race
 from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
@@ -96,7 +96,7 @@ class NodeRefStore(HttpRefStore):
         url = f"{self._base}/{check_name(name)}?block={new}"
         with _put(self._client, url, b"", condition) as answer:
             if answer.status == _MOVED:
-                raise moved(self.describe(name), expected, self.get(name))
+                raise lost_race(self.describe(name), expected, self.get(name))
             _require_ok(answer)
 
 
@@ -201,13 +201,13 @@ def _put(client: HttpClient, url: str, body: bytes, headers: Mapping[str, str]) 
 def _require_ok(answer: HttpResponse) -> None:
     if answer.status == _OK:
         return
-    said = _said(answer)
+    said = _refusal_text(answer)
     if answer.status in _REFUSED:
         raise AccessRefused(f"{answer.shown}: {said}", hint="Has the token the scope for this?")
     raise TransferError(f"{answer.shown}: the node refuses: {said}", hint="Run the command again.")
 
 
-def _said(answer: HttpResponse) -> str:
+def _refusal_text(answer: HttpResponse) -> str:
     """Return what a node says of its no."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         detail = json.loads(answer.readall())["detail"]

@@ -114,7 +114,7 @@ def _read_member(members: tuple[type, ...], tree: Any, path: str) -> Any:
     if isinstance(tree, dict) and len(tree) == 1:
         name, content = next(iter(tree.items()))
     if name not in by_name:
-        raise ProtocolViolation(f"{path}: expected one of {', '.join(by_name)}, found {_shown(tree)}")
+        raise ProtocolViolation(f"{path}: expected one of {', '.join(by_name)}, found {_beginning(tree)}")
     return _read(by_name[name], content, f"{path}.{name}")
 
 
@@ -146,15 +146,15 @@ def _member_of(type_: type[Enum], text: str) -> Enum:
         return type_(text)
     except ValueError:
         known = ", ".join(str(member.value) for member in type_)
-        raise InvalidValue(f"expected one of {known}, found {_shown(text)}") from None
+        raise InvalidValue(f"expected one of {known}, found {_beginning(text)}") from None
 
 
 def _expect(is_so: bool, path: str, wanted: str, tree: Any) -> None:
     if not is_so:
-        raise ProtocolViolation(f"{path}: expected {wanted}, found {_shown(tree)}")
+        raise ProtocolViolation(f"{path}: expected {wanted}, found {_beginning(tree)}")
 
 
-def _shown(tree: Any) -> str:
+def _beginning(tree: Any) -> str:
     """The beginning of a value that may be as large as a message."""
     match tree:
         case None:

@@ -58,7 +58,7 @@ from odfpy.repository.smart_transfer.session import (
     TakeSignatures,
     receive,
     receive_result,
-    refused,
+    refusal_error,
     send,
 )
 from odfpy.repository.transfer.clock import require_past
@@ -143,7 +143,7 @@ def _refusal(error: object, old_head: Multihash | None) -> Exception:
             return IntervalRefused(f"The server's chain, which ends in {error.head}, does not have block {error.tail}")
         case SeedBlockOverwriteRestricted():
             return ForeignDataset(f"The dataset there is another one than that which ends in {old_head}")
-    return refused(error)  # type: ignore[arg-type]
+    return refusal_error(error)  # type: ignore[arg-type]
 
 
 def _fetch(objects: list[LinkedObject]) -> Conversation[None]:

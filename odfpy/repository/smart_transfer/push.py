@@ -71,7 +71,7 @@ from odfpy.repository.smart_transfer.session import (
     receive,
     receive_result,
     receive_while_uploading,
-    refused,
+    refusal_error,
     send,
 )
 from odfpy.repository.transfer.clock import require_past
@@ -165,7 +165,7 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
                 "The server has another dataset of that name, by its id",
                 hint="Push it under another name: --to REPOSITORY/NAME.",
             )
-    raise refused(error)
+    raise refusal_error(error)
 
 
 def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
@@ -173,7 +173,7 @@ def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversatio
     yield from send(PushObjects(files, is_truncated))
     reply, error = yield from receive_result(UploadsAccepted)
     if reply is None:
-        raise refused(error)
+        raise refusal_error(error)
     found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
     if found.keys() != set(files) or len(reply.object_transfer_strategies) != len(files):
         raise ProtocolViolation("The server does not say where the objects go that it was offered")

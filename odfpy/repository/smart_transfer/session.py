@@ -203,7 +203,7 @@ def hear_text() -> Conversation[str]:
     try:
         text: str = yield Receive()
     except PeerClosed as closed:
-        raise refused(_said_with(closed)) from None
+        raise refusal_error(_said_with(closed)) from None
     return text
 
 
@@ -217,7 +217,7 @@ def receive_while_uploading() -> Conversation[UploadProgress]:
     try:
         news: UploadProgress = yield ReceiveWhileUploading()
     except PeerClosed as closed:
-        raise refused(_said_with(closed)) from None
+        raise refusal_error(_said_with(closed)) from None
     return news
 
 
@@ -235,7 +235,7 @@ def receive_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | No
     return decode_result(type_, AnyError, text)
 
 
-def refused(error: AnyError | None) -> Exception:
+def refusal_error(error: AnyError | None) -> Exception:
     """Return the error that a refusal stands for; a conversation handles the cases that it knows better."""
     match error:
         case Internal():

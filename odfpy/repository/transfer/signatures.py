@@ -98,7 +98,7 @@ def collect_signatures(
         found = read_all_signatures(side, dataset_id, blocks[:-1])
     found.append(read_signatures(side, dataset_id, newest))
     keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
-    said = honoured_in(side, dataset_id, _asked(side, keys)) if side is not None else ()
+    said = honoured_in(side, dataset_id, _keys_to_ask(side, keys)) if side is not None else ()
     revoked = _revoked(blocks, dataset_id, said, keys, required, target)
     counting: list[SignedBlock | None] = []
     for hashed, signed in zip(blocks, found, strict=True):
@@ -126,7 +126,7 @@ def _revoked(
     target: DatasetLayout | None,
 ) -> RevokedKeys:
     known = required.revoked.of(dataset_id) if required is not None and required.revoked is not None else ()
-    there = honoured_in(target.side, dataset_id, _asked(target.side, keys)) if target is not None else ()
+    there = honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()
     vouching = {ActorId.owner_of(dataset_id), *(required.keys if required is not None and required.names else ())}
@@ -143,13 +143,13 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
         data = None if here is None else here.read(path_of(head), MAX_SIZE)
         signed = None if data is None else decode(data, BLOCK_SIGNATURES, path_of(head))
         if signed is not None and source.side is not None and target.side is not None:
-            said = honoured_in(source.side, signed.dataset_id, _asked(source.side, signed.signers))
+            said = honoured_in(source.side, signed.dataset_id, _keys_to_ask(source.side, signed.signers))
             revocations.add(target.side, said)
             return said
     return ()
 
 
-def _asked(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
+def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:
     """The keys that a place is asked about: all that it has statements of, where that can be seen; else signers.
 
     Those of the newest blocks come first. A place that names more of them than anybody has does not get more questions;

@@ -114,7 +114,7 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
         return Caller()
     found = await run_in_threadpool(find_caller, text, datasets_of(connection).storages)
     if found is None or found.token is None:
-        raise unauthorized("This access token is not known here, or it has ended")
+        raise unauthorized_error("This access token is not known here, or it has ended")
     connection.scope.setdefault("state", {})["token_name"] = found.token.name
     return found
 
@@ -141,7 +141,7 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
     if dataset is not None and is_readable(dataset, caller):
         return dataset
     if caller.token is None:
-        raise unauthorized("There is no public dataset of that name; others need an access token")
+        raise unauthorized_error("There is no public dataset of that name; others need an access token")
     raise HTTPException(404, "There is no dataset of that name, or not for this token")
 
 
@@ -152,7 +152,7 @@ def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
     return caller.may(Scope.READ, dataset.storage) and caller.is_still_known()
 
 
-def administered(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
+def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
     """The dataset that the path names, for a token of the scope admin.
 
     Raises:
@@ -170,7 +170,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
         HTTPException: 401, 403 or 404, they may not write there.
     """
     if caller.token is None or caller.storage is None:
-        raise unauthorized(_NEEDS.format(Scope.WRITE.value))
+        raise unauthorized_error(_NEEDS.format(Scope.WRITE.value))
     dataset = _dataset_at(connection)
     storage = dataset.storage if dataset else caller.storage
     if storage is not caller.storage:
@@ -180,7 +180,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
 
 
 Readable = Annotated[StoredDataset, Depends(readable)]
-Administered = Annotated[StoredDataset, Depends(administered)]
+Administered = Annotated[StoredDataset, Depends(administered_dataset)]
 Writable = Annotated[DatasetPlace, Depends(writable)]
 
 
@@ -205,7 +205,7 @@ def alias_in(connection: HTTPConnection) -> DatasetAlias:
         raise HTTPException(404, error.message) from error
 
 
-def unauthorized(problem: str) -> HTTPException:
+def unauthorized_error(problem: str) -> HTTPException:
     """Asks for a token."""
     return HTTPException(401, problem, {"WWW-Authenticate": 'Bearer realm="odf"'})
 
@@ -217,5 +217,5 @@ def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
 def _require(caller: Caller, scope: Scope, storage: Storage) -> None:
     if not caller.may(scope, storage):
         if caller.token is None:
-            raise unauthorized(_NEEDS.format(scope.value))
+            raise unauthorized_error(_NEEDS.format(scope.value))
         raise HTTPException(403, f"This needs an access token of this workspace with the scope {scope.value}")

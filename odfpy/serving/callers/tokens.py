@@ -19,7 +19,7 @@ from pathlib import Path
 
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
-from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, did_you_mean, named
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, did_you_mean, member_named
 from odfpy.files import make_folder
 from odfpy.repository.documents import load_document, save_document
 
@@ -52,7 +52,7 @@ class Scope(Enum):
         Raises:
             InvalidValue: with a suggestion.
         """
-        return named(cls, "scope", text)
+        return member_named(cls, "scope", text)
 
     def __lt__(self, other: Scope) -> bool:
         order = list(Scope)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 from pathlib import Path
 
-from odfpy.errors import IntegrityError, InvalidValue, OdfError, named
+from odfpy.errors import IntegrityError, InvalidValue, OdfError, member_named
 from odfpy.files import replace_file
 
 _MAX_SIZE = 100
@@ -29,7 +29,7 @@ class Visibility(Enum):
         Raises:
             InvalidValue: with a suggestion.
         """
-        return named(cls, "visibility", text, otherwise="A dataset is public or private.")
+        return member_named(cls, "visibility", text, otherwise="A dataset is public or private.")
 
 
 def visibility_of(folder: Path) -> Visibility:

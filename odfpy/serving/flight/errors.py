@@ -109,7 +109,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def as_client_errors() -> Iterator[None]:
     """Let only such errors out as clients may see."""
     try:
         yield

@@ -62,7 +62,7 @@ def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
             case exp.Connector() | exp.Not() | exp.Where() | exp.Having():
                 return pa.bool_()
         beside = [parent, *(one for one in parent.iter_expressions() if one is not node)]
-        found = next((kind for one in beside if (kind := _known(one, columns)) is not None), None)
+        found = next((kind for one in beside if (kind := _type_of(one, columns)) is not None), None)
         if found is not None:
             return found
         if isinstance(parent, exp.Predicate) or not isinstance(parent, exp.Binary | exp.Unary):
@@ -71,7 +71,7 @@ def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
     return pa.string()
 
 
-def _known(one: exp.Expr, columns: dict[str, pa.DataType]) -> pa.DataType | None:
+def _type_of(one: exp.Expr, columns: dict[str, pa.DataType]) -> pa.DataType | None:
     """The type of something that is no parameter, where it is plain to see."""
     from sqlglot import exp
 

@@ -28,7 +28,7 @@ from odfpy.serving.callers.reachable_objects import Reaches
 from odfpy.serving.callers.visible import VisibleDatasets
 from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
-from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, told
+from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, as_client_errors
 from odfpy.serving.flight.guard import FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
@@ -54,7 +54,7 @@ def _guarded(call: _Call) -> _Call:
 
     @wraps(call)
     def guarded(*arguments: Any) -> Any:
-        with told():
+        with as_client_errors():
             return call(*arguments)
 
     return guarded  # type: ignore[return-value]
@@ -192,7 +192,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         asking = self._asking(context)
         command = _command(descriptor)
         if name_of(command) != "CommandPreparedStatementQuery":
-            raise ReadOnly(f"{_written(command)} would change data", hint=_READ_ONLY)
+            raise ReadOnly(f"{_write(command)} would change data", hint=_READ_ONLY)
         handle = command.prepared_statement_handle
         statement = self._statements.get(handle)
         question = replace(statement.question, parameters=bound_values(reader))
@@ -312,7 +312,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
                 return self._plan(asking, self._statements.get(command.prepared_statement_handle).question)
             case "CommandStatementSubstraitPlan":
                 raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
-        raise ReadOnly(f"{_written(command)} gives no rows", hint=_READ_ONLY)
+        raise ReadOnly(f"{_write(command)} gives no rows", hint=_READ_ONLY)
 
     def _plan(self, asking: Asking, question: QueryTicket) -> PlannedStatement:
         with self.running.working():
@@ -362,7 +362,7 @@ def _refuse_transaction(request: Any) -> None:
         raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
 
 
-def _written(command: Any) -> str:
+def _write(command: Any) -> str:
     match name_of(command):
         case "CommandStatementIngest":
             return f"Ingestion into {command.table!r}"

@@ -27,7 +27,7 @@ import pyarrow.flight as fl
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.query.dialects import DIALECTS
 from odfpy.serving.callers.access import Caller, find_caller
-from odfpy.serving.flight.errors import Unauthenticated, told
+from odfpy.serving.flight.errors import Unauthenticated, as_client_errors
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA
 
 ANONYMOUS: Final = "anonymous"
@@ -210,7 +210,7 @@ class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
             FlightUnauthenticatedError: the token is not valid.
         """
         try:
-            with told():
+            with as_client_errors():
                 session = self._sessions.who(_first(headers, "authorization") or "")
         except fl.FlightUnauthenticatedError as error:
             if info.method != fl.FlightMethod.DO_ACTION:

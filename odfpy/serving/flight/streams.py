@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
-from odfpy.serving.flight.errors import TooBusy, told
+from odfpy.serving.flight.errors import TooBusy, as_client_errors
 
 if TYPE_CHECKING:
     from odfpy.query.answer import Answer
@@ -161,7 +161,7 @@ class Batches:
             FlightError: in whatever way it cannot be had.
         """
         try:
-            with told():
+            with as_client_errors():
                 found = next(self._left, None)
                 while found is None:
                     self._left = self._more()

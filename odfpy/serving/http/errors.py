@@ -42,13 +42,13 @@ class Refused(Exception):
 
 def add_handlers(app: FastAPI) -> None:
     """Let the application answer errors."""
-    app.add_exception_handler(Refused, _told)
+    app.add_exception_handler(Refused, _as_response)
     app.add_exception_handler(HTTPException, _declined)
     app.add_exception_handler(OdfError, _answer)
     app.add_exception_handler(RequestValidationError, _refuse)
 
 
-def _told(connection: HTTPConnection, error: Exception) -> Response:
+def _as_response(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
     body = json.dumps({"message": error.message})  # in ASCII: what came from the client may be no text at all

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.repository.smart_transfer.signed_urls import KINDS
-from odfpy.serving.callers.access import bearer_of, find_caller, unauthorized
+from odfpy.serving.callers.access import bearer_of, find_caller, unauthorized_error
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation, weight_of_json
 from odfpy.serving.settings import ServeSettings
 
@@ -58,7 +58,7 @@ class BoundedBodies:
             raise HTTPException(413, f"The body has more than {most} bytes, which is as much as it may have here")
         found = await run_in_threadpool(find_caller, text, self._storages)
         if found is None or found.token is None:
-            raise unauthorized("This access token is not known here, or it has ended")
+            raise unauthorized_error("This access token is not known here, or it has ended")
         held.pass_to(BudgetHolder.of_token(found.token.name))
         return self._settings.max_body
 

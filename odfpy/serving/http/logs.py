@@ -112,13 +112,13 @@ class Observed:
     def _tell(self, seen: _Seen) -> None:
         scope, route, seconds = seen.scope, _route_of(seen.scope), time.monotonic() - seen.started
         method = scope.get("method", "WEBSOCKET")
-        self._metrics.requests.labels(_known(method), route, str(seen.status)).inc()
+        self._metrics.requests.labels(_known_route(method), route, str(seen.status)).inc()
         self._metrics.sent.labels(route).inc(seen.sent)
         self._metrics.seconds.labels(route).observe(seconds)
         client = scope.get("client")
         log(
             "request",
-            method=_known(method),
+            method=_known_route(method),
             path=scope["path"][:_LONGEST],
             status=seen.status,
             bytes=seen.sent,
@@ -157,5 +157,5 @@ def _route_of(scope: Scope) -> str:
     return path if isinstance(path, str) else "other"
 
 
-def _known(method: str) -> str:
+def _known_route(method: str) -> str:
     return method if method in ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "WEBSOCKET") else "other"

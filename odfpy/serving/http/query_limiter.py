@@ -86,7 +86,7 @@ class QueryGate:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
                 async with self._room_for(control):
-                    return await anyio.to_thread.run_sync(_told, work, control, limiter=self._threads)
+                    return await anyio.to_thread.run_sync(_client_message, work, control, limiter=self._threads)
             finally:
                 watcher.cancel()
                 with suppress(asyncio.CancelledError):
@@ -141,7 +141,7 @@ async def _stop_when_gone(request: Request, control: Control) -> None:
     control.cancel()
 
 
-def _told(work: Callable[[Control], T], control: Control) -> T:
+def _client_message(work: Callable[[Control], T], control: Control) -> T:
     try:
         control.check()
         return work(control)

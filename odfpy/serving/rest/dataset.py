@@ -23,7 +23,7 @@ from odfpy.errors import InvalidValue
 from odfpy.query.wire.layouts import DataFormat, laid_out
 from odfpy.query.wire.request import DEFAULT_LIMIT
 from odfpy.query.wire.response import ResponseLimits, too_many_rows
-from odfpy.query.wire.schema_formats import SchemaFormat, written
+from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 from odfpy.serving.callers.access import AnyCaller, Readable
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
@@ -36,7 +36,7 @@ from odfpy.serving.rest.models import (
     Rows,
     Skipped,
     answers,
-    told,
+    with_headers,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ AsOfBlock = Annotated[
 
 
 _TAG = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
-_TAIL = {**told(ETag=_TAG, Link='<tail?skip=100&limit=100&asOfBlockHash=...>; rel="next"'), **NOT_MODIFIED}
+_TAIL = {**with_headers(ETag=_TAG, Link='<tail?skip=100&limit=100&asOfBlockHash=...>; rel="next"'), **NOT_MODIFIED}
 
 
 @router.get("/tail", response_model=OutputModel, responses={**_TAIL, **answers(400, 401, 404, 422, 429, 503)})
@@ -87,7 +87,7 @@ async def tail(
         tree["dataFormat"] = dataFormat.value
         if schemaFormat is not None:
             schema = to_arrow(state.schema or DataSchema(()))
-            tree |= {"schema": written(schema, schemaFormat), "schemaFormat": schemaFormat.value}
+            tree |= {"schema": write_schema(schema, schemaFormat), "schemaFormat": schemaFormat.value}
         return reply(request, tree, tag, _link(request, str(state.head), skip, limit, state.num_records))
 
     found: Response = await request.app.state.gate.run(request, caller, work)
@@ -148,7 +148,7 @@ class MetadataAnswer(BaseModel):
 @router.get(
     "/metadata",
     response_model=MetadataAnswer,
-    responses={**told(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)},
+    responses={**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)},
 )
 def metadata(
     request: Request,
@@ -182,7 +182,7 @@ def metadata(
     if Aspect.REFS in parts:
         output["refs"] = refs
     if Aspect.SCHEMA in parts and state.schema is not None:
-        output |= {"schema": written(to_arrow(state.schema), schemaFormat), "schemaFormat": schemaFormat.value}
+        output |= {"schema": write_schema(to_arrow(state.schema), schemaFormat), "schemaFormat": schemaFormat.value}
     return reply(request, {"output": output}, tag)
 
 

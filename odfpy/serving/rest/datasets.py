@@ -15,7 +15,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.errors import OdfError
 from odfpy.repository.places.listing import speaks_of
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
-from odfpy.serving.callers.access import Administered, AnyCaller, Readable, is_readable, unauthorized
+from odfpy.serving.callers.access import Administered, AnyCaller, Readable, is_readable, unauthorized_error
 from odfpy.serving.callers.visibility import Visibility, set_visibility, visibility_of
 from odfpy.serving.rest.models import HASH, ID
 
@@ -117,7 +117,7 @@ def metrics(request: Request) -> Response:
 def token(caller: AnyCaller) -> TokenInfo:
     """Return what the token of the request is good for."""
     if caller.token is None:
-        raise unauthorized("There is no access token in the request")
+        raise unauthorized_error("There is no access token in the request")
     end = caller.token.expires_at
     return TokenInfo(name=caller.token.name, scope=caller.token.scope.value, expiresAt=str(end) if end else None)
 

@@ -27,7 +27,7 @@ from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.limits import INGEST
 from odfpy.serving.http.query_limiter import refusal
 from odfpy.serving.http.replies import reply
-from odfpy.serving.rest.models import HASH, answers, told
+from odfpy.serving.rest.models import HASH, answers, with_headers
 
 router = APIRouter(tags=["queries"])
 
@@ -125,7 +125,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     f"/{INGEST}",
     response_model=IngestModel,
-    responses={**told(Idempotent_Replayed="true"), **answers(400, 401, 403, 404, 408, 409, 413, 415, 422)},
+    responses={**with_headers(Idempotent_Replayed="true"), **answers(400, 401, 403, 404, 408, 409, 413, 415, 422)},
     openapi_extra=_BODY,
 )
 async def ingest(
@@ -161,12 +161,12 @@ async def ingest(
             most = request.app.state.settings.max_object
             file, its_digest = (path, digest) if packing is None else _unpacked(path, packing, most)
             given = Ingest(file, its_digest, "the body", sourceName, event_time, input_format)
-            return _told(request, *_taken(ingests, dataset, given, idempotency_key))
+            return _respond(request, *_take_in(ingests, dataset, given, idempotency_key))
 
         return await anyio.to_thread.run_sync(work, limiter=ingests.limiter)
 
 
-def _taken(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
+def _take_in(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
     try:
         return ingests.take(dataset, given, key)
     except KeyUsedAlready as error:
@@ -184,7 +184,7 @@ def _taken(ingests: Ingests, dataset: StoredDataset, given: Ingest, key: str | N
         raise refused from error
 
 
-def _told(request: Request, ingested: Ingested, was_before: bool) -> Response:
+def _respond(request: Request, ingested: Ingested, was_before: bool) -> Response:
     tree = {
         "outcome": "updated" if ingested.new_head != ingested.old_head else "up-to-date",
         "oldHead": None if ingested.old_head is None else str(ingested.old_head),

@@ -170,12 +170,12 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The client has it (`If-None-Match`)."}}
 
 
-def shown(example: Any, kind: str = "application/json") -> dict[str, Any]:
+def with_example(example: Any, kind: str = "application/json") -> dict[str, Any]:
     """An answer with an example."""
     return {"description": "The answer.", "content": {kind: {"example": example}}}
 
 
-def told(**examples: str) -> dict[int | str, dict[str, Any]]:
+def with_headers(**examples: str) -> dict[int | str, dict[str, Any]]:
     """An answer with headers; each with an example, `_` standing for a hyphen."""
     why = {
         "ETag": "Follows from the question and the blocks; not there if the answer does not.",

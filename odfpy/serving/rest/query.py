@@ -39,14 +39,14 @@ from odfpy.serving.rest.models import (
     VerdictModel,
     VerifyModel,
     answers,
-    told,
+    with_headers,
 )
 
 router = APIRouter(tags=["queries"])
 
 _TAG = 'W/"f16209cf870968515d524db8f832b29551fe96d79d3cbd972dcfc6bae1f89be6bdfca"'
 _ANSWERS = {
-    **told(ETag=_TAG, Link='<query?query=...&skip=100&limit=100>; rel="next"'),
+    **with_headers(ETag=_TAG, Link='<query?query=...&skip=100&limit=100>; rel="next"'),
     **NOT_MODIFIED,
     **answers(400, 401, 404, 413, 422, 429, 503),
 }

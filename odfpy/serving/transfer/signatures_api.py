@@ -30,7 +30,7 @@ from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
 from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.serving.callers.access import DatasetPlace, Writable
-from odfpy.serving.rest.models import HASH, shown
+from odfpy.serving.rest.models import HASH, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
@@ -55,7 +55,7 @@ class _Files(BaseModel):
     ]
 
 
-@router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"taken": 1})})
+@router.put(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"taken": 1})})
 def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str, int]:
     """Add signatures, and revocations of keys. All of them are checked before one is kept; those that are there stay.
 
@@ -102,7 +102,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
     "/refs/{ref}",
     responses={
         **_ANSWERS,
-        200: shown({"block": HASH}),
+        200: with_example({"block": HASH}),
         412: {"description": "It is at another block."},
         428: {"description": "The request does not say where it should be."},
     },
@@ -116,7 +116,7 @@ def move_reference(
     if_none_match: Annotated[str | None, Header(description="`*` for one that is not there.")] = None,
 ) -> dict[str, str]:
     """Make or move a branch or tag, if it is where the caller has seen it."""
-    name, target = _named(ref), _hash(block)
+    name, target = _reference_name(ref), _hash(block)
     expected = _expected(if_match, if_none_match)
     with _there(place).writing() as dataset:
         layout = dataset.layout
@@ -150,14 +150,14 @@ def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName
     Raises:
         HTTPException: there can be none of that name, or it stays where it is.
     """
-    name = _named(reference)
+    name = _reference_name(reference)
     is_new = _there(place).layout.refs.get(name.reference) is None
     if not is_new and name.kind is ReferenceKind.TAG and not place.may_force:
         raise _stays(name)
     return name, is_new
 
 
-def _named(reference: str) -> ReferenceName:
+def _reference_name(reference: str) -> ReferenceName:
     name = ReferenceName.parse(reference)
     if name is None:
         raise HTTPException(400, "This is neither a branch nor a tag; the head moves with a push")

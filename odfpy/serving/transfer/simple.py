@@ -32,7 +32,7 @@ from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of
-from odfpy.serving.rest.models import HASH, ID, shown
+from odfpy.serving.rest.models import HASH, ID, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
 
@@ -66,13 +66,13 @@ class _Pieces(FileResponse):
     chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
 
 
-@router.get("/refs/head.sig", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
+@router.get("/refs/head.sig", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
 def head_signatures(dataset: Readable) -> Response:
     """Return who has moved the head."""
     return _side_file(dataset, HEAD_PATH)
 
 
-@router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: shown(_SIGNATURES)})
+@router.get("/info/signatures/{hash}", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
 def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
     """Return who has made a block."""
     name = _name(hash)
@@ -81,7 +81,7 @@ def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Respon
     return _side_file(dataset, path_of(name))
 
 
-@router.get("/info/revocations/{key}", responses={**_ANSWERS, 200: shown(_REVOCATIONS)})
+@router.get("/info/revocations/{key}", responses={**_ANSWERS, 200: with_example(_REVOCATIONS)})
 def revocations(
     dataset: Readable, key: Annotated[str, Path(max_length=200, description="As did:key has it.")]
 ) -> Response:
@@ -101,7 +101,7 @@ class _Paths(BaseModel):
     ]
 
 
-@router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: shown({"files": {f"info/signatures/{HASH}": "..."}})})
+@router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"files": {f"info/signatures/{HASH}": "..."}})})
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
     """Those of many signatures and revocations that are there, by their paths below the dataset's URL."""
     reach = request.app.state.reaches.of(dataset.folder)
@@ -122,7 +122,9 @@ def _side_file(dataset: StoredDataset, path: str) -> Response:
 
 
 @router.head("/refs/{ref}", include_in_schema=False)
-@router.get("/refs/{ref}", response_class=PlainTextResponse, responses={**_ANSWERS, 200: shown(HASH, "text/plain")})
+@router.get(
+    "/refs/{ref}", response_class=PlainTextResponse, responses={**_ANSWERS, 200: with_example(HASH, "text/plain")}
+)
 def reference(
     request: Request,
     dataset: Readable,
@@ -138,7 +140,7 @@ def reference(
     return PlainTextResponse(str(target), headers=headers)
 
 
-@router.get("/refs", responses={**_ANSWERS, 200: shown({"head": HASH, "tag.v1": HASH})})
+@router.get("/refs", responses={**_ANSWERS, 200: with_example({"head": HASH, "tag.v1": HASH})})
 def references(dataset: Readable) -> dict[str, str]:
     """All references that can be read, and the blocks that they point to."""
     return {name: str(target) for name, target in readable_references(dataset.layout.refs)}

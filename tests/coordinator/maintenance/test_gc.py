@@ -11,7 +11,7 @@ from support.chains.workspaces import derivative, feed, root, rows, workspace_wi
 
 from odfpy.chain.events import AddData, Checkpoint
 from odfpy.coordinator.maintenance.gc import GcReport
-from odfpy.coordinator.maintenance.reachable import Garbage, reached
+from odfpy.coordinator.maintenance.reachable import Garbage, reachable_blocks
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import Severity
@@ -97,7 +97,7 @@ def test_what_a_tag_or_branch_reaches_stays(workspace: Workspace) -> None:
     dataset.layout.refs.delete("tag.v1", old)
     workspace.reset("root", "2")
     assert collected(workspace)["root"].found
-    assert reached(dataset.layout).data == set()
+    assert reachable_blocks(dataset.layout).data == set()
 
 
 @pytest.mark.parametrize("damage", ["head", "block", "tag"])

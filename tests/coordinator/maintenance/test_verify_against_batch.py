@@ -26,7 +26,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slices.writer import SliceWriter
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformResponse, TransformResponseSuccess
 from odfpy.engine.registry import EngineRegistry
-from odfpy.engine.spark.batch.job import compared
+from odfpy.engine.spark.batch.job import compare_output
 from odfpy.engine.spark.batch.request import JOB, BatchRequest
 from odfpy.engine.worker.client import SparkEngine
 from odfpy.engine.worker.run_folder import RunFolder
@@ -85,7 +85,7 @@ def batch_here(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(Path(path).is_file() for path in reads)
         assert folder.is_dir()
         request: BatchRequest = from_tree(BatchRequest, json.loads(arguments))
-        return json.dumps(to_tree(compared(Tuned(spark, **QUICK), request)))
+        return json.dumps(to_tree(compare_output(Tuned(spark, **QUICK), request)))
 
     monkeypatch.setattr(SparkEngine, "run_job", run_job)
 

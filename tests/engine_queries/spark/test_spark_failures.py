@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import respond
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError, InvalidQuery
@@ -55,6 +55,6 @@ def test_a_full_disk_below_python_is_told_as_well():
         with Path("/dev/full").open("wb", buffering=0) as full:
             full.write(b"x")
 
-    response = answered(write)
+    response = respond(write)
     assert isinstance(response, TransformResponseInternalError)
     assert response.message == f"The engine cannot write or read its files: {os.strerror(errno.ENOSPC)}"

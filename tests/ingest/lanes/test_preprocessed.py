@@ -18,7 +18,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine import ipc
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import BadValue, InvalidQuery
-from odfpy.ingest.lanes.preprocessed import preprocessed
+from odfpy.ingest.lanes.preprocessed import preprocess_input
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.source import open_table
 from odfpy.ingest.preprocess import preprocess
@@ -71,7 +71,7 @@ def test_the_rows_are_those_of_preprocessing_in_memory(
 ) -> None:
     transform = TransformSql(engine="datafusion", query=query)
     expected, _ = preprocess(transform, read(STEP, Path(request_for_rows.path)), engines)
-    following, remarks = preprocessed(transform, request_for_rows, engines, tmp_path)
+    following, remarks = preprocess_input(transform, request_for_rows, engines, tmp_path)
     assert following == replace(request_for_rows, read=None, path=following.path)
     found = open_table(following.path)
     assert found.schema == expected.schema
@@ -84,7 +84,7 @@ def test_errors_are_those_of_reading_and_of_the_query(
     request_for_rows: LaneRequest, engines: EngineRegistry, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidQuery, match="nothing_like_it"):
-        preprocessed(
+        preprocess_input(
             TransformSql(engine="datafusion", query="select nothing_like_it from input"),
             request_for_rows,
             engines,
@@ -93,7 +93,7 @@ def test_errors_are_those_of_reading_and_of_the_query(
     with Path(request_for_rows.path).open("a", encoding="utf-8") as file:
         file.write("5000,many\n")
     with pytest.raises(BadValue, match=r"rows\.csv, line 5001"):
-        preprocessed(
+        preprocess_input(
             TransformSql(engine="datafusion", query="select id from input"), request_for_rows, engines, tmp_path
         )
 

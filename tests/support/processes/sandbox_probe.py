@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from odfpy.sandbox.limits import ProcessLimits, excess, family_of
-from odfpy.sandbox.supervisor import SandboxError, confined, restricted
+from odfpy.sandbox.supervisor import SandboxError, run_confined, run_restricted
 from odfpy.sandbox.view import view_of_python
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -105,9 +105,11 @@ def main(arguments: list[str]) -> None:
     keep = (theirs.fileno(),)
     try:
         if way == "confined":
-            sandbox = confined(lambda: _obey(theirs), view, limits, keep)
+            sandbox = run_confined(lambda: _obey(theirs), view, limits, keep)
         else:
-            sandbox = restricted(lambda: _obey(theirs), (*view.reads, "/proc", "/dev"), (view.folder,), limits, keep)
+            sandbox = run_restricted(
+                lambda: _obey(theirs), (*view.reads, "/proc", "/dev"), (view.folder,), limits, keep
+            )
     except SandboxError as error:
         print(json.dumps(str(error)), flush=True)  # noqa: T201
         return

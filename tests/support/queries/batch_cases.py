@@ -16,7 +16,7 @@ from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.transform import TemporalTable
 from odfpy.engine.contract import OutputSoFar, TransformRequest, TransformResponse, TransformResponseSuccess
-from odfpy.engine.spark.batch.job import compared
+from odfpy.engine.spark.batch.job import compare_output
 from odfpy.engine.spark.batch.request import BatchAnswer, BatchRequest
 
 
@@ -62,7 +62,7 @@ class Compared(Runner):
 
     def compare(self, most: int = 100, **changes: Any) -> BatchAnswer:
         """How the output so far differs from the batch over all rows so far."""
-        return compared(self.batch_spark or self.spark, self.request(most, **changes))
+        return compare_output(self.batch_spark or self.spark, self.request(most, **changes))
 
     def spoil(self, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
         """Put other rows into the last slice."""

@@ -166,7 +166,7 @@ def _in_order(build: Builder, node: Node, calls: list[Node]) -> tuple[Node, list
     groups = [column_of(grouping, "__odf_group") for grouping in items(node.groupingExpressions())]
     functions = [build.replacement(call.aggregateFunction()) for call in calls]
     arguments = [
-        [column_of(_kept(build, call, value), "__odf_argument") for value in children(function)]
+        [column_of(_filtered(build, call, value), "__odf_argument") for value in children(function)]
         for call, function in zip(calls, functions, strict=True)
     ]
     below = catalyst.project([*columns(node.child()), *made], node.child())
@@ -191,7 +191,7 @@ def _different(expressions: list[Node]) -> list[Node]:
     return found
 
 
-def _kept(build: Builder, call: Node, value: Node) -> Node:
+def _filtered(build: Builder, call: Node, value: Node) -> Node:
     """An argument in one form, where the call's FILTER lets it through, else NULL."""
     condition = call.filter()
     if may_hide(value.dataType()):

@@ -15,7 +15,7 @@ from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, origins
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
-from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.spark.plan.time_values import evaluate
 from odfpy.engine.spark.plan.times import MILLISECOND, see_advance
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import least_watermark, watermark_at
@@ -60,9 +60,9 @@ def output_watermark(
     passed = []
     for origin in found:
         at = _input_of(origin, delta)
-        passed.append(_passed(catalyst, origin, inputs[at]))
+        passed.append(_watermark_after(catalyst, origin, inputs[at]))
         if origin.steps and before and before[at] is not None:
-            see_advance(_micros(_passed(catalyst, origin, before[at])), _micros(passed[-1]))
+            see_advance(_micros(_watermark_after(catalyst, origin, before[at])), _micros(passed[-1]))
     return least_watermark([*unused, *passed])
 
 
@@ -80,7 +80,7 @@ def _is_monotone(catalyst: Catalyst, origin: ColumnOrigin, delta: Delta, tables:
     return all(never_decreases(catalyst, step.expression.child(), _PASSES) for step in origin.steps)
 
 
-def _passed(catalyst: Catalyst, origin: ColumnOrigin, watermark: Timestamp | None) -> Timestamp | None:
+def _watermark_after(catalyst: Catalyst, origin: ColumnOrigin, watermark: Timestamp | None) -> Timestamp | None:
     """The watermark after the expressions that the event time goes through.
 
     They may map later times to the same result, as `date_trunc` does, so that it is just before theirs.
@@ -90,5 +90,5 @@ def _passed(catalyst: Catalyst, origin: ColumnOrigin, watermark: Timestamp | Non
     micros = _micros(watermark)
     for step in origin.steps:
         if micros is not None:
-            micros = evaluated(catalyst, step.expression.child(), step.reads, micros)
+            micros = evaluate(catalyst, step.expression.child(), step.reads, micros)
     return watermark_at(None if micros is None else micros // MILLISECOND - 1)

@@ -35,7 +35,7 @@ _MADE_UP_TYPE: Final = "udt"
 _HINT: Final = "Write it in quotes, for example 'id BIGINT, name STRING'."
 
 
-def _named(*texts: str) -> frozenset[str]:
+def _name_of(*texts: str) -> frozenset[str]:
     return frozenset(" ".join(texts).lower().split())
 
 
@@ -48,7 +48,7 @@ class _Form:
     known: frozenset[str] = frozenset()
 
 
-OPTIONS: Final = {"json": _named(_IN_ALL, _JSON), "csv": _named(_IN_ALL, _CSV), "xml": _named(_IN_ALL, _XML)}
+OPTIONS: Final = {"json": _name_of(_IN_ALL, _JSON), "csv": _name_of(_IN_ALL, _CSV), "xml": _name_of(_IN_ALL, _XML)}
 _FORMS: Final[dict[str, _Form]] = {
     **{f"from_{name}": _Form(1, 2, known) for name, known in OPTIONS.items()},
     **{f"to_{name}": _Form(None, 1, known) for name, known in OPTIONS.items()},

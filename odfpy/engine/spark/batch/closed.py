@@ -47,7 +47,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.plan.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.session_windows import fence, is_session
 
 TABLE: Final = "__odf_table"
 """The column that tells which table a plan reads, by number."""
@@ -305,11 +305,11 @@ class ClosedPlanner:
         catalyst, outputs = self.catalyst, tuple(columns(plan))
         groups = items(plan.groupingExpressions())
         if known is None:
-            return ClosedPlan(fenced(catalyst, self.above(plan, child)), outputs, times)
+            return ClosedPlan(fence(catalyst, self.above(plan, child)), outputs, times)
         shown = catalyst.alias(session, "__odf_session")
         inside = catalyst.aggregate(groups, [*items(plan.aggregateExpressions()), shown], child.plan)
         over = has_passed(catalyst, catalyst.field_of(shown.toAttribute(), "end"), known.passed)
-        return ClosedPlan(catalyst.project(outputs, catalyst.filter(over, fenced(catalyst, inside))), outputs, times)
+        return ClosedPlan(catalyst.project(outputs, catalyst.filter(over, fence(catalyst, inside))), outputs, times)
 
     def _times_of_results(
         self,

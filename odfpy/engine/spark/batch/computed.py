@@ -24,7 +24,7 @@ from odfpy.engine.spark.plan.catalyst import (
 )
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds, shift_of
 from odfpy.engine.spark.plan.session_windows import is_session
-from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.spark.plan.time_values import evaluate
 
 Times = Mapping[int, ColumnTimes]
 """Columns with times, by id."""
@@ -73,7 +73,7 @@ def function_of_time(
     if shift is not None:
         return below.later(shift)
     start = below.complete
-    return ColumnTimes.since(None if start is None else evaluated(catalyst, value, read, start))
+    return ColumnTimes.since(None if start is None else evaluate(catalyst, value, read, start))
 
 
 def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, ColumnTimes]:

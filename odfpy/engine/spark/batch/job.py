@@ -33,10 +33,10 @@ def compare(spark: SparkSession, arguments: str) -> str:
     if loaded:
         raise InternalError(f"The batch has loaded what it is to check: {loaded[0]}")
     request: BatchRequest = from_tree(BatchRequest, json.loads(arguments))
-    return json.dumps(to_tree(compared(spark, request)))
+    return json.dumps(to_tree(compare_output(spark, request)))
 
 
-def compared(spark: SparkSession, request: BatchRequest) -> BatchAnswer:
+def compare_output(spark: SparkSession, request: BatchRequest) -> BatchAnswer:
     """Compare an output with the answer of the batch, in any process; errors as for `batch_answer`."""
     run = request.run
     with TemporaryDirectory(prefix="batch-", dir=Path(run.new_data_path).parent) as folder:

@@ -16,7 +16,7 @@ from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn,
 from odfpy.engine.spark.batch.uses import is_inner
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
-from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.spark.plan.time_values import evaluate
 
 _LEFT_STAYS: Final = ("LeftOuter", "FullOuter")
 _RIGHT_STAYS: Final = ("RightOuter", "FullOuter")
@@ -302,7 +302,7 @@ def _time_of_fact(
         return read, read, shift, known
     if not never_decreases(walk.catalyst, time):
         return None
-    start = None if known.complete is None else evaluated(walk.catalyst, time, read, known.complete)
+    start = None if known.complete is None else evaluate(walk.catalyst, time, read, known.complete)
     return time, None, 0, ColumnTimes.since(start)
 
 

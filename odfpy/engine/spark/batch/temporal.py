@@ -41,7 +41,7 @@ def versions_of_log(log: DataFrame, by: Sequence[str], time: str, path: Path) ->
     names = [name for name in log.columns if name not in (*MARKS, BRANCH)]
     moment = functions.unix_micros(functions.col(time).cast("timestamp"))
     rows = log.withColumn(_TIME, moment).withColumn(COMMIT, functions.unix_micros(COMMIT)).where(f"{_TIME} IS NOT NULL")
-    known = _known(rows)
+    known = _event_times(rows)
 
     def entry(row: _Row) -> Entry:
         data = tuple(row[name] for name in names)
@@ -49,7 +49,7 @@ def versions_of_log(log: DataFrame, by: Sequence[str], time: str, path: Path) ->
         return Entry(data, row[_TIME], OperationType(row[OPERATION]), row[COMMIT], place, known[row[COMMIT]])
 
     order = (sort_key(rows, name) for name in (*by, COMMIT, SOURCE, OFFSET, BRANCH, *names))
-    return _written(rows.orderBy(*order), names, by, entry, path)
+    return _materialize(rows.orderBy(*order), names, by, entry, path)
 
 
 def versions_of_state(state: DataFrame, by: Sequence[str], time: str, path: Path) -> DataFrame:
@@ -66,10 +66,10 @@ def versions_of_state(state: DataFrame, by: Sequence[str], time: str, path: Path
     def entry(row: _Row) -> Entry:
         return Entry(tuple(row[name] for name in names), row[_TIME], OperationType.APPEND, 0, (0, 0), None)
 
-    return _written(rows, names, by, entry, path)
+    return _materialize(rows, names, by, entry, path)
 
 
-def _known(log: DataFrame) -> dict[int, int | None]:
+def _event_times(log: DataFrame) -> dict[int, int | None]:
     """The event time that each commit stands for."""
     from pyspark.sql import functions
 
@@ -79,7 +79,7 @@ def _known(log: DataFrame) -> dict[int, int | None]:
     return with_commits([(row[0], row[1]) for row in commits])
 
 
-def _written(
+def _materialize(
     rows: DataFrame, names: Sequence[str], by: Sequence[str], entry: Callable[[_Row], Entry], path: Path
 ) -> DataFrame:
     """The versions of all keys, written to a file and read again, so that no more than a key is in memory."""

@@ -32,10 +32,10 @@ class RowByRow:
 
     def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
         """The query over the new rows, with the carried columns beside its own."""
-        return carried(catalyst, step.plan, leaves)
+        return carry(catalyst, step.plan, leaves)
 
 
-def carried(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
+def carry(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
     """A plan row by row with the carried columns beside its own.
 
     Args:
@@ -45,7 +45,7 @@ def carried(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Del
     """
     carrier = _Carrier(catalyst, leaves or (lambda _, leaf: leaf))
     below = carrier.carry(plan).plan
-    return Delta(catalyst.project(columns(plan) + _carried(below), below), tuple(carrier.branches))
+    return Delta(catalyst.project(columns(plan) + _carried_columns(below), below), tuple(carrier.branches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class _Carrier:
                 return _Carried(self._on(plan, below), below.branches)
             case "Expand":
                 below = self._fanned(plan)
-                made = _carried(below.plan)
+                made = _carried_columns(below.plan)
                 copies = [items(copy) + made for copy in items(plan.projections())]
                 return _Carried(self._catalyst.expand(copies, columns(plan) + made, below.plan), below.branches)
             case "Union":
@@ -110,7 +110,7 @@ class _Carrier:
         if introduced:
             return self._input(plan, introduced["__odf_input"])
         below = self.carry(plan.child())
-        return _Carried(self._catalyst.project(selected + _carried(below.plan), below.plan), below.branches)
+        return _Carried(self._catalyst.project(selected + _carried_columns(below.plan), below.plan), below.branches)
 
     def _input(self, plan: Node, marker: Node) -> _Carried:
         """A source, where the carried columns begin; it is told which branch of the plan it feeds."""
@@ -122,7 +122,7 @@ class _Carrier:
 
     def _union(self, plan: Node) -> _Carried:
         parts = [(columns(child), self.carry(child)) for child in children(plan)]
-        aligned = [self._catalyst.project(own + _carried(part.plan), part.plan) for own, part in parts]
+        aligned = [self._catalyst.project(own + _carried_columns(part.plan), part.plan) for own, part in parts]
         return _Carried(self._catalyst.union(aligned), tuple(number for _, part in parts for number in part.branches))
 
     def _join(self, plan: Node) -> _Carried:
@@ -141,7 +141,7 @@ class _Carrier:
         below = self.carry(definition)
         pairs = zip(columns(definition), columns(plan), strict=True)
         renamed = [self._catalyst.alias(inner, outer.name(), outer.exprId()) for inner, outer in pairs]
-        return _Carried(self._catalyst.project(renamed + _carried(below.plan), below.plan), below.branches)
+        return _Carried(self._catalyst.project(renamed + _carried_columns(below.plan), below.plan), below.branches)
 
 
 def _is_constant(plan: Node) -> bool:
@@ -150,7 +150,7 @@ def _is_constant(plan: Node) -> bool:
     return all(one.name() != "__odf_input" for one in made) and all(map(_is_constant, children(plan)))
 
 
-def _carried(plan: Node) -> list[Node]:
+def _carried_columns(plan: Node) -> list[Node]:
     """The carried columns of a plan, in their order."""
     by_name = {column.name(): column for column in columns(plan)}
     return [by_name[name] for name in CARRIED]

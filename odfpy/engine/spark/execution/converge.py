@@ -22,7 +22,7 @@ from odfpy.engine.contract import (
     TransformRequestInput,
 )
 from odfpy.engine.output import OutputForm
-from odfpy.engine.spark.execution.stateful import Stateful, key_of, ordered, run_blocks, write_rows
+from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_of, run_blocks, write_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
@@ -64,7 +64,7 @@ def write_difference(
         before = _state_of(ready, table, result)
     changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
-    slices = write_rows(request, result.form, ordered(changed, key, result.form.sources[0]))
+    slices = write_rows(request, result.form, in_final_order(changed, key, result.form.sources[0]))
     runs.keep(whole, engine)
     return slices
 

@@ -34,7 +34,7 @@ _MAKE_SEVERAL = ("Generate", "Expand")
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
 
-def described(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
+def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> AnalyzeResponseSuccess:
     """The answer to an analysis."""
     names = [table.name for table in tables]
     key = primary_key(ready)

@@ -22,13 +22,13 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.ipc import within, write_stream
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import analyze_query
 from odfpy.engine.spark.analysis.event_time import output_watermark
 from odfpy.engine.spark.execution.converge import write_difference
-from odfpy.engine.spark.execution.describe import described, output_schema
+from odfpy.engine.spark.execution.describe import describe, output_schema
 from odfpy.engine.spark.execution.emit import write_delta
-from odfpy.engine.spark.execution.prepare import prepared
+from odfpy.engine.spark.execution.prepare import prepare
 from odfpy.engine.spark.execution.stateful import Stateful, watermark_of, write_changes
 from odfpy.engine.spark.execution.tally import tally
 from odfpy.engine.spark.incremental.rehearsal import rehearse
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 def analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponse:
     """Return what the queries of a transform are, without running them."""
-    return answered(lambda: _analyze(spark, request))
+    return respond(lambda: _analyze(spark, request))
 
 
 def transform(
@@ -62,7 +62,7 @@ def transform(
     that they are needed.
     """
     try:
-        return answered(lambda: _transform(spark, request, rows_in_one_task))
+        return respond(lambda: _transform(spark, request, rows_in_one_task))
     except HistoryNeeded:
         past = (at for at, source in enumerate(request.query_inputs) if source.prev_offset is not None)
         return TransformResponseNeedsHistory(tuple(past), output=request.query_changed)
@@ -70,22 +70,22 @@ def transform(
 
 def sql(spark: SparkSession, request: SqlRequest) -> SqlResponse:
     """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
-    return answered(lambda: _sql(spark, request))
+    return respond(lambda: _sql(spark, request))
 
 
 def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     tables = tuple(Table.of(source) for source in request.inputs)
-    with prepared(spark, request.transform, request.vocab, tables) as ready:
+    with prepare(spark, request.transform, request.vocab, tables) as ready:
         if isinstance(ready, Stateful):
             for fragment in ready.steps.fragments:
                 rehearse(ready.catalyst, fragment, Clock(ready.catalyst, [None] * len(tables)))
-        return described(ready, tables)
+        return describe(ready, tables)
 
 
 def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task: int) -> TransformResponseSuccess:
     tables = tuple(Table.of(source) for source in request.query_inputs)
     scratch = Path(request.new_data_path).parent
-    with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
+    with prepare(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         if isinstance(ready, Stateful):
             watermark = watermark_of(ready, request)
             write = write_difference if request.query_changed else write_changes

@@ -65,7 +65,7 @@ class PreparedTransform:
 
 
 @contextmanager
-def prepared(
+def prepare(
     spark: SparkSession,
     transform: TransformSql,
     vocab: DatasetVocabulary,

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.ipc import write_stream
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import check_names, each_step
 from odfpy.engine.spark.analysis.determinism import check_deterministic, check_rows
 from odfpy.engine.spark.analysis.hints import check_no_hints
@@ -65,7 +65,7 @@ def preprocess(
         sort: sort rows that are made row by row, though they come in order; makes no difference to the result.
         rows_in_one_task: up to so many rows are sorted in one task; makes no difference either.
     """
-    return answered(lambda: _preprocess(spark, request, sort, rows_in_one_task))
+    return respond(lambda: _preprocess(spark, request, sort, rows_in_one_task))
 
 
 def _preprocess(

@@ -18,7 +18,7 @@ from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_c
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
@@ -156,7 +156,7 @@ def write_changes(
         if output is None:
             slices = _write_last_step(ready, request, runs)
         else:
-            changed = ordered(runs.fragments[-1].changes(), key_of(output.info), ready.form.sources[0])
+            changed = in_final_order(runs.fragments[-1].changes(), key_of(output.info), ready.form.sources[0])
             slices = write_rows(request, ready.form, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
@@ -229,19 +229,19 @@ def run_blocks(
         effort.set(rows[-1])
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"block-{run.fragment.source}.parquet"
-            made = _made(run, path, unfinished)
+            made = _changes_of(run, path, unfinished)
             streams.append(made)
             counts.append(made.count)
     return FragmentRuns(pull, runs, effort, tuple(rows))
 
 
-def _made(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentStream:
+def _changes_of(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentStream:
     """Return what changes in a fragment."""
     source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
         return FragmentStream.again(run, path, done)
-    made = FragmentStream.of(run, path, ordered(run.changes(), key_of(run.fragment.info), None))
+    made = FragmentStream.of(run, path, in_final_order(run.changes(), key_of(run.fragment.info), None))
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made
@@ -259,7 +259,7 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentR
     new = [source.new() for source in runs.pull.streams]
     runs.effort.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
-    delta = carried(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+    delta = carry(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]
@@ -289,7 +289,7 @@ def key_of(info: PlanInfo) -> list[str] | None:
     return None if info.unique is None else [f"c{at}" for at in sorted(positions[column] for column in info.unique)]
 
 
-def ordered(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
+def in_final_order(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
     """Changes in their final order, each with its operation type."""
     return in_order(changed, None if event_time is None else f"c{event_time}", key)
 

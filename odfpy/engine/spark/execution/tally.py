@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.lateness.slices import late_tally
-from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.state.correctable import Correctable, has_windows
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
@@ -47,7 +47,7 @@ def _too_late(ready: Stateful, request: TransformRequest) -> int:
     ):
         if not has_windows(stateful_input, len(sources)):
             continue
-        delta = carried(catalyst, stateful_input.plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+        delta = carry(catalyst, stateful_input.plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
         plan = limit.dropped(stateful_input, delta)
         if plan is not None:
             by_name: dict[str, Node] = {

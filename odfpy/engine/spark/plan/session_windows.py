@@ -29,7 +29,7 @@ def makes_sessions(plan: Node) -> bool:
     return operator_name(plan) == "Aggregate" and any(map(is_session, items(plan.groupingExpressions())))
 
 
-def fenced(catalyst: Catalyst, plan: Node) -> Node:
+def fence(catalyst: Catalyst, plan: Node) -> Node:
     """The same rows, behind a filter that lets all of them through and that the optimizer moves nothing through."""
     partition = catalyst.expression("SparkPartitionID")
     return catalyst.filter(catalyst.expression("GreaterThanOrEqual", partition, catalyst.integer(0)), plan)
@@ -58,4 +58,4 @@ def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
                 hint="Move it to a WITH before the query, and join what it gives.",
             )
         plan = found
-    return fenced(catalyst, plan) if makes_sessions(plan) else plan
+    return fence(catalyst, plan) if makes_sessions(plan) else plan

@@ -19,7 +19,7 @@ def is_time(expression: Node) -> bool:
     return expression.dataType().typeName() in _TIMES
 
 
-def evaluated(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
+def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
     """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down."""
     given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
     (found,) = _one_row(catalyst, [expression], [given])

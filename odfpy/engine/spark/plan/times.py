@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.time_values import evaluated
+from odfpy.engine.spark.plan.time_values import evaluate
 from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
 
@@ -98,7 +98,7 @@ class FunctionOf:
 
     def _computed(self, clock: Clock) -> int | None:
         value = complete_before(self.part).at(clock)
-        return None if value is None else evaluated(clock.catalyst, self.expression, self.reads, value)
+        return None if value is None else evaluate(clock.catalyst, self.expression, self.reads, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class FirstOpenWindow:
         found = []
         for window in self.windows:
             start, end = (
-                evaluated(clock.catalyst, clock.catalyst.field_of(window, field), self.reads, value)
+                evaluate(clock.catalyst, clock.catalyst.field_of(window, field), self.reads, value)
                 for field in ("start", "end")
             )
             if start is not None and end is not None and start <= value < end:

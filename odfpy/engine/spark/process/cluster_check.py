@@ -40,7 +40,7 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
         token = secrets.token_hex(16)
         (Path(folder) / "token").write_text(token, "utf-8")
         shown = None if storage_of(spark) else folder
-        here, there = _looked(spark, shown, token)
+        here, there = _views(spark, shown, token)
         check_packages(here, there)
         if shown is not None:
             check_folder(scratch, there, {path.name for path in Path(shown).iterdir()})
@@ -48,7 +48,7 @@ def check_cluster(spark: SparkSession, scratch: Path) -> None:
     forget(spark)
 
 
-def _looked(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, list[Seen]]:
+def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, list[Seen]]:
     """Return how things are here, and at every executor; one that comes while the others are asked is asked as well."""
     from pyspark import cloudpickle
 

@@ -49,7 +49,7 @@ def for_executors(spark: SparkSession, paths: Iterable[str]) -> list[str]:
     storage = storage_of(spark)
     if storage is None:  # and not in the file system that a cluster takes for granted
         return [f"file://{path}" for path in paths]
-    return [_given(spark, storage.rstrip("/"), path) for path in paths]
+    return [_descriptor(spark, storage.rstrip("/"), path) for path in paths]
 
 
 def forget(spark: SparkSession) -> None:
@@ -60,7 +60,7 @@ def forget(spark: SparkSession) -> None:
         folder.getFileSystem(_configuration(spark)).delete(folder, True)
 
 
-def _given(spark: SparkSession, storage: str, path: str) -> str:
+def _descriptor(spark: SparkSession, storage: str, path: str) -> str:
     name, size = Path(path).name, Path(path).stat().st_size
     keep = _BY_CONTENT.fullmatch(name) is not None
     place = f"{storage}/slices/{name}" if keep else f"{_scratch(spark, storage)}/{uuid.uuid4().hex}"

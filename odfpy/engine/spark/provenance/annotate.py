@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
-from odfpy.engine.spark.plan.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
 from odfpy.engine.spark.provenance.joins import join, set_operation
 from odfpy.engine.spark.provenance.windows import after_offset, window
@@ -115,7 +115,7 @@ class Annotator:
         if not any(map(is_session, groupings)):
             return aggregate
         self.has_sessions = True
-        return fenced(self.catalyst, aggregate)
+        return fence(self.catalyst, aggregate)
 
     def _of_two(self, plan: Node, made: Callable[[Node, Node, Node], Node]) -> Node:
         left, right = (self.annotate(child) for child in children(plan))

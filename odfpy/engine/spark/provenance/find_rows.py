@@ -27,7 +27,7 @@ _SIMPLE: Final = (int, str, date, Decimal)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def narrowed(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> DataFrame:
+def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> DataFrame:
     """Those rows of a result that may be wanted.
 
     Args:

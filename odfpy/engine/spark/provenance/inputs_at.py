@@ -14,7 +14,7 @@ from pathlib import Path
 
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.classes.base import CARRIED, Delta
-from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import InputsAt, PlanInfo, StatefulInput, is_complete
@@ -128,7 +128,7 @@ class TransformAt:
         def over(number: int, plan: Node) -> Node:
             return log_over(self.catalyst, plan, self._rows_of(number))
 
-        delta = carried(self.catalyst, stateful_input.plan, over)
+        delta = carry(self.catalyst, stateful_input.plan, over)
         plan = log_of(self.catalyst, stateful_input, delta.plan, None).plan
         from pyspark.sql import functions
 
@@ -143,7 +143,7 @@ class TransformAt:
         def over(number: int, plan: Node) -> Node:
             return leaf_over(self.catalyst, plan, self._rows_of(number))
 
-        delta = carried(self.catalyst, stateful_input.plan, over)
+        delta = carry(self.catalyst, stateful_input.plan, over)
         limit = Correctable.of(self.catalyst, self.ready.late, self.sources, self.scratch)
         if limit is not None:
             delta = limit.limited(stateful_input, delta)
@@ -189,7 +189,7 @@ class TransformAt:
         data = [column for column in items(plan.projectList()) if not column.name().startswith("__odf_")]
         if number < len(self.sources):
             own = [column.toAttribute() for column in data]
-            made = carried(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
+            made = carry(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
             rows = self._rows_of(number)
             return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.only_appends))
         return self._over_fragment(plan, data, self._fragments[number])

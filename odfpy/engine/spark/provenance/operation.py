@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.responses import answered
+from odfpy.engine.responses import respond
 from odfpy.engine.spark.classes.base import CARRIED
-from odfpy.engine.spark.execution.prepare import PreparedTransform, prepared
+from odfpy.engine.spark.execution.prepare import PreparedTransform, prepare
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.provenance.columns import column_origins
-from odfpy.engine.spark.provenance.find_rows import narrowed, result_keys
+from odfpy.engine.spark.provenance.find_rows import narrow, result_keys
 from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.inputs_at import TransformAt
@@ -36,13 +36,13 @@ _BRANCH: Final = "__odf_branch"
 
 def trace(spark: SparkSession, request: TraceRequest) -> TraceResponse:
     """Return which rows of the inputs some rows of an output are made of."""
-    return answered(partial(_trace, spark, request))
+    return respond(partial(_trace, spark, request))
 
 
 def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
     tables = tuple(Table.of(source) for source in request.query_inputs)
     scratch = Path(request.output_path).parent
-    with prepared(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
+    with prepare(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         wanted = TraceTarget.read(request.wanted_path, ready.form)
         if isinstance(ready, Stateful):
             then = TransformAt(ready, request.query_inputs, scratch)
@@ -51,7 +51,7 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
                 return TraceResponseSuccess(0, is_complete=False)
         else:
             frame, by_time = _of_rows(ready), True
-        some = narrowed(frame, wanted, by_time=by_time)
+        some = narrow(frame, wanted, by_time=by_time)
         ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, PreparedTransform))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
 

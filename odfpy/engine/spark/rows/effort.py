@@ -71,7 +71,7 @@ def is_gathered(spark: SparkSession) -> bool:
     return spark.conf.get(_GATHERED, "false") == "true"
 
 
-def gathered(catalyst: Catalyst, plan: Node) -> Node:
+def gather(catalyst: Catalyst, plan: Node) -> Node:
     """Rows of files, or of several plans, in one partition if they are few."""
     return catalyst.coalesced(plan) if is_gathered(catalyst.spark) else plan
 
@@ -84,4 +84,4 @@ def gathered_rows(frame: DataFrame) -> DataFrame:
 def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> Node:
     """The rows of files that the engine has written for itself."""
     frame = read_parquet(catalyst.spark, schema, [str(path) for path in paths])
-    return gathered(catalyst, catalyst.plan(frame))
+    return gather(catalyst, catalyst.plan(frame))

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.schemas.arrow import plain_array, plain_schema
-from odfpy.data.schemas.retype import retyped
+from odfpy.data.schemas.retype import retype
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.plan.types import readable_type
@@ -54,7 +54,7 @@ def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[
     for column in unchanged:
         own = tables[column.table].schema.field(column.column).type
         field = result.schema.field(column.position)
-        chunks = [retyped(chunk, own) for chunk in result.column(column.position).chunks]
+        chunks = [retype(chunk, own) for chunk in result.column(column.position).chunks]
         result = result.set_column(column.position, field.with_type(own), pa.chunked_array(chunks, own))
     return result
 
@@ -76,7 +76,7 @@ def _write(name: str, table: pa.Table, path: Path) -> None:
         with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
             for start in range(0, table.num_rows, _ROWS_AT_ONCE):
                 part = table.slice(start, _ROWS_AT_ONCE)
-                columns = [_handed(column, field) for column, field in zip(part.columns, schema, strict=False)]
+                columns = [_handover_type(column, field) for column, field in zip(part.columns, schema, strict=False)]
                 numbers = pa.arange(start, start + part.num_rows)
                 writer.write_table(pa.Table.from_arrays([*columns, numbers], schema=schema))
     except pa.ArrowNotImplementedError as error:
@@ -93,8 +93,8 @@ def _readable(field: pa.Field) -> pa.Field:
     return field.with_type(pa.string() if pa.types.is_null(field.type) else readable_type(field.type))
 
 
-def _handed(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    return pa.chunked_array([retyped(_micros(plain_array(chunk)), field.type) for chunk in column.chunks], field.type)
+def _handover_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    return pa.chunked_array([retype(_micros(plain_array(chunk)), field.type) for chunk in column.chunks], field.type)
 
 
 def _micros(array: pa.Array) -> pa.Array:

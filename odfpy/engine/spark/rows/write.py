@@ -20,7 +20,7 @@ import pyarrow as pa
 import odfpy
 from odfpy.data.memory import bulk_memory
 from odfpy.engine.contract import RaisedError
-from odfpy.engine.jobs import raised
+from odfpy.engine.jobs import error_of
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
 from odfpy.errors import EngineError, OdfError
@@ -67,7 +67,7 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     task = _Task(write, arrow_schema(frame.schema), str(path) if is_shared else None)
     answer = _received(messages.mapPartitions(task).toLocalIterator(), path)
     if isinstance(answer, RaisedError):
-        raise raised(answer)
+        raise error_of(answer)
     told, has_file = answer
     if has_file and not path.exists():
         raise EngineError(

@@ -12,7 +12,7 @@ from typing import Any
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.http.client import HttpClient
 from odfpy.ingest.fetch.context import FetchContext
-from odfpy.ingest.fetch.redact import redacted
+from odfpy.ingest.fetch.redact import redact
 from odfpy.ingest.fetch.retry import PASSING, wait_or_give_up
 
 _HASH, _ADDRESS, _MAX_TOPICS = 32, 20, 4
@@ -132,7 +132,7 @@ class EthereumNode:
             tree = None
         error = tree.get("error") if isinstance(tree, dict) else None
         if isinstance(error, dict) and status in _OF_THE_QUESTION:
-            reason = redacted(str(error.get("message", "no reason given"))[:500], self._secrets)
+            reason = redact(str(error.get("message", "no reason given"))[:500], self._secrets)
             raise RefusedByNode(
                 f"{self.shown} refuses {method}: {reason}", hint="This is what the node says; its manual may tell more."
             )

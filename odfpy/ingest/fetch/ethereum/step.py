@@ -40,7 +40,7 @@ def fetch_ethereum_logs(step: FetchEthereumLogs, context: FetchContext) -> Itera
         FetchError: the node cannot be reached, refuses, is on another chain, or its answers make no sense.
         InvalidValue: filter or signature cannot be used.
     """
-    wanted, event = _wanted(step)
+    wanted, event = _filter(step)
     with closing(_node(step, context)) as node:
         if step.chain_id is not None and (found := node.chain_id()) != step.chain_id:
             raise FetchError(
@@ -59,10 +59,10 @@ def columns_of(step: FetchEthereumLogs) -> pa.Schema:
     Raises:
         InvalidValue: filter or signature cannot be used.
     """
-    return _schema(_wanted(step)[1])
+    return _schema(_filter(step)[1])
 
 
-def _wanted(step: FetchEthereumLogs) -> tuple[LogFilter, EventSignature | None]:
+def _filter(step: FetchEthereumLogs) -> tuple[LogFilter, EventSignature | None]:
     event = None if step.signature is None else EventSignature.parse(step.signature)
     wanted = parse_filter(step.filter)
     if event is not None:

@@ -28,7 +28,7 @@ from odfpy.engine.spark.incremental.properties.time_columns import time_of
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
-from odfpy.engine.spark.plan.session_windows import fenced, is_session
+from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
 from odfpy.errors import UnsupportedQuery
@@ -183,7 +183,7 @@ def _session(
     def build(inputs_at: InputsAt) -> Node:
         inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(inputs_at))
         closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
-        sessions = fenced(catalyst, ordered_aggregate(catalyst, inside))
+        sessions = fence(catalyst, ordered_aggregate(catalyst, inside))
         kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
         return catalyst.project(grouped.columns, kept)
 
@@ -238,7 +238,7 @@ def _grouped(
         if groups is None:
             aggregate = plan.withNewChildren(planner.catalyst.seq([child.built(inputs_at)]))
             made = ordered_aggregate(planner.catalyst, aggregate)
-            return fenced(planner.catalyst, made) if any(one.is_session for one in groupings) else made
+            return fence(planner.catalyst, made) if any(one.is_session for one in groupings) else made
         found = inputs_at.groups(child.stateful_inputs[0])
         return groups.results(found.plan, by_value=found.by_value, counted=True)
 

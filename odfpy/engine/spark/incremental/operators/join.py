@@ -216,7 +216,7 @@ class _Sides:
             return plan.withNewChildren(catalyst.seq([left, right]))
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
-            return catalyst.filter(_settled(self._left_due, inputs_at.clock), joined)
+            return catalyst.filter(_completeness(self._left_due, inputs_at.clock), joined)
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)
@@ -309,7 +309,7 @@ def _no_sooner(
     return CompletenessRule(forget.value, LeastOf((forget.limit, is_complete)), forget.inclusive)
 
 
-def _settled(complete_when: CompletenessRule | None, clock: Clock) -> Node:
+def _completeness(complete_when: CompletenessRule | None, clock: Clock) -> Node:
     return clock.catalyst.boolean(True) if complete_when is None else complete_when.condition(clock)
 
 

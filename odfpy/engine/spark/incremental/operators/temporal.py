@@ -138,7 +138,7 @@ def temporal_table(
     outputs = _outputs(catalyst, info)
     made = PlanInfo(
         outputs,
-        build=lambda inputs_at: _built(inputs_at, stateful_input, outputs, time),
+        build=lambda inputs_at: _build(inputs_at, stateful_input, outputs, time),
         keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
         stateful_inputs=(stateful_input,),
         unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
@@ -230,7 +230,7 @@ def _source(table: TemporalTable, info: PlanInfo, outputs: Sequence[Node], time:
     return TableSource({end: TimeColumn(watermark)}, unique, validity)
 
 
-def _built(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence[Node], time: Node) -> Node:
+def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence[Node], time: Node) -> Node:
     catalyst = inputs_at.clock.catalyst
     ids = [column_id(column) for column in stateful_input.columns]
     data = [f"c{at}" for at in range(len(outputs) - 2)]

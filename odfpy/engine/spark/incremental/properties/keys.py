@@ -133,10 +133,12 @@ def passed_keys(keys: Iterable[Key], passed: Mapping[int, Sequence[int]]) -> tup
         keys: the keys below.
         passed: ids of columns below, with those of the columns above that have their values in all rows.
     """
-    return tuple(replace(key, shown=_passed(key.shown, passed), or_null=_passed(key.or_null, passed)) for key in keys)
+    return tuple(
+        replace(key, shown=_passes_on(key.shown, passed), or_null=_passes_on(key.or_null, passed)) for key in keys
+    )
 
 
-def _passed(values: Values, passed: Mapping[int, Sequence[int]]) -> Values:
+def _passes_on(values: Values, passed: Mapping[int, Sequence[int]]) -> Values:
     def stays(expression: Node) -> bool:
         read = (column_id(column) for column in columns_read(expression))
         return all(key in passed.get(key, ()) for key in read)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.rows.effort import gathered
+from odfpy.engine.spark.rows.effort import gather
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(info.plan) for info in parts))
-    return Changes(gathered(catalyst, catalyst.plan(frame)), all(info.only_appends for info in parts))
+    return Changes(gather(catalyst, catalyst.plan(frame)), all(info.only_appends for info in parts))
 
 
 def net(catalyst: Catalyst, changes: Changes) -> DataFrame:

@@ -19,7 +19,7 @@ from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gathered, read_plan
+from odfpy.engine.spark.rows.effort import gather, read_plan
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
@@ -144,7 +144,7 @@ class GroupRows:
         found = [plan for plan in (self.old, self.new) if plan is not None]
         if len(found) < 2:
             return next(iter(found), None)
-        merged = self._groups.merged(gathered(self._catalyst, self._catalyst.union(found)), by_value=self.by_value)
+        merged = self._groups.merged(gather(self._catalyst, self._catalyst.union(found)), by_value=self.by_value)
         return self._written(f"keep-{self._name}", merged)
 
     def keep(self) -> tuple[Path, KeptRows] | None:

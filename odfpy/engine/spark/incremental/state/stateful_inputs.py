@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.engine.checkpoint import KeptRows
-from odfpy.engine.spark.classes.row_by_row import carried
+from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput, any_of, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
@@ -294,7 +294,7 @@ class StatefulRows:
                 found[number] = take(number)
             return (leaf_over if stateful_input.log is None else log_over)(self.catalyst, plan, found[number])
 
-        delta = carried(self.catalyst, stateful_input.plan, leaf)
+        delta = carry(self.catalyst, stateful_input.plan, leaf)
         if self.pull.correctable is not None:
             delta = self.pull.correctable.limited(stateful_input, delta)
         rows = [one for one in found.values() if one is not None]

@@ -17,7 +17,7 @@ from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gathered, read_plan
+from odfpy.engine.spark.rows.effort import gather, read_plan
 from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 
@@ -57,7 +57,7 @@ class InputStream:
         if not table.data_paths:
             return None
         schema = table.schema()
-        plan = gathered(self.catalyst, scan(self.catalyst, table, self.scratch))
+        plan = gather(self.catalyst, scan(self.catalyst, table, self.scratch))
         plan = chosen(self.catalyst, self.late, table, plan, self.scratch)
         found = columns(plan)
         seen = [found[at] for at in visible_columns(schema, table.vocab)]
