@@ -2,6 +2,8 @@
 # make quick   run the tests of what needs no engine and no server, in a minute or so
 # make test    run the tests          make lint, make types   ruff, mypy
 # make venv    only make .venv        make bench              print measurements
+# make docs    build the documentation site into site/; open site/index.html in a browser
+# make pictures make the pictures of the documentation again that programs make: the map, screenshots of the terminal
 # make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
 # make attack  attack what parses others' bytes and what listens, for an hour (SECONDS=3600), into .attack
 # make clean   remove all that make has made
@@ -19,7 +21,7 @@ TESTS ?= tests
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo quick test search attack lint types bench clean
+.PHONY: help venv demo quick test search attack lint types docs pictures bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
@@ -70,9 +72,18 @@ lint: $(VENV)/develops
 types: $(VENV)/develops
 	$(BIN)/mypy
 
+# The variable stops an advertisement of the theme. Warnings are errors, links that lead nowhere among them.
+docs: $(VENV)/develops
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The site is in the folder site: open site/index.html."
+
+pictures: $(VENV)/develops
+	$(BIN)/python docs/builder/package_map.py
+	$(BIN)/python docs/builder/screenshots.py
+
 bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo .attack .search build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .attack .search site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -80,6 +80,7 @@ class OdfMagics(Magics):
     def odf(self, line: str, cell: str | None = None) -> Any:
         """SQL over the datasets of a connection.
 
+        ```text
         %%odf [--in CONNECTION] [--engine ENGINE] [--as-at TIME] [--limit N] [--with A,B] [--to FRAME] [> NAME]
 
         --in        a variable that holds a connection, or a place; the only connection there is, or the workspace here
@@ -90,6 +91,7 @@ class OdfMagics(Magics):
         --with      variables that are the values of `?`, in order
         --to        arrow, pandas, polars or spark; otherwise rows that can become each of these
         > NAME      the variable that gets the answer, which is not shown then
+        ```
         """
         asked = read_line(line, is_cell=cell is not None)
         text = asked.rest if cell is None else cell

@@ -1,0 +1,74 @@
+"""The reference of the code: what people import, then every package for those who work on it.
+
+MkDocs fills the pages from docstrings, without an import of the code. The folders say which packages and modules
+there are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from repository_pages import REPOSITORY
+
+FOLDER = "packages"
+OVERVIEW = f"{FOLDER}/README.md"
+PYTHON = "api.md"
+
+PUBLIC = {
+    "Connections": ("odfpy.connect", "odfpy.client.connection.Connection"),
+    "Datasets and rows": (
+        "odfpy.client.dataset.Dataset",
+        "odfpy.client.rows.Rows",
+        "odfpy.client.source.DatasetFacts",
+        "odfpy.client.lineage.Lineage",
+    ),
+    "Workspaces": ("odfpy.Workspace",),
+    "Errors": ("odfpy.OdfError",),
+}
+"""What `import odfpy` gives, and what one gets from that."""
+
+_PUBLIC_OPTIONS = "    options: {heading_level: 3, separate_signature: true, inherited_members: true}\n"
+
+_LESS_PROMINENT = "---\nsearch: {boost: 0.3}\n---\n"
+"""Who searches finds what is written for users first."""
+
+
+def public_page() -> dict[str, str]:
+    """The Python interface on one page."""
+    suites = f"[`odfpy.testing`]({_page('odfpy.testing')}) has contract suites for stores of your own."
+    parts = ["# Python interface\n", f"[Python and notebooks](docs/python.md) shows it at work. {suites}\n"]
+    for title, names in PUBLIC.items():
+        parts += [f"## {title}\n", *(f"::: {name}\n{_PUBLIC_OPTIONS}" for name in names)]
+    return {PYTHON: "\n".join(parts)}
+
+
+def package_pages() -> dict[str, str]:
+    """A page for each package, with its modules."""
+    folders = sorted(path.parent for path in (REPOSITORY / "odfpy").rglob("__init__.py"))
+    texts = {_page(_dotted(folder)): _package(folder) for folder in folders}
+    listed = [f"- [`{_dotted(folder)}`]({Path(_page(_dotted(folder))).name})" for folder in folders]
+    intro = "Everything in the packages may change; [CONTRIBUTING](../CONTRIBUTING.md) has the map."
+    return {OVERVIEW: "\n".join(["# Packages", "", intro, "", *listed, ""]), **texts}
+
+
+def _package(folder: Path) -> str:
+    name = _dotted(folder)
+    parts = [_LESS_PROMINENT, f"# {name}\n", f"::: {name}\n    options: {{show_root_heading: false}}\n"]
+    modules = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("__"))
+    parts += [_module(f"{name}.{module.stem}") for module in modules]
+    return "\n".join(parts)
+
+
+def _module(name: str) -> str:
+    """Its members but those that have their place on the page of the Python interface."""
+    public = (one.rpartition(".") for names in PUBLIC.values() for one in names)
+    hidden = [f"!^{member}$" for module, _, member in public if module == name]
+    return f"::: {name}\n    options: {{show_root_full_path: true, filters: {['!^_', *hidden]}}}\n"
+
+
+def _dotted(folder: Path) -> str:
+    return ".".join(folder.relative_to(REPOSITORY).parts)
+
+
+def _page(name: str) -> str:
+    return f"{FOLDER}/{name}.md"
