@@ -6,6 +6,7 @@ there are.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from repository_pages import REPOSITORY
@@ -46,9 +47,17 @@ def package_pages() -> dict[str, str]:
     """A page for each package, with its modules."""
     folders = sorted(path.parent for path in (REPOSITORY / "odfpy").rglob("__init__.py"))
     texts = {_page(_dotted(folder)): _package(folder) for folder in folders}
-    listed = [f"- [`{_dotted(folder)}`]({Path(_page(_dotted(folder))).name})" for folder in folders]
+    rows = [
+        f"| [`{_dotted(folder)}`]({Path(_page(_dotted(folder))).name}) | {_sentence(folder)} |" for folder in folders
+    ]
     intro = "Everything in the packages may change; [CONTRIBUTING](../CONTRIBUTING.md) has the map."
-    return {OVERVIEW: "\n".join(["# Packages", "", intro, "", *listed, ""]), **texts}
+    return {OVERVIEW: "\n".join(["# Packages", "", intro, "", "| package | |", "|---|---|", *rows, ""]), **texts}
+
+
+def _sentence(folder: Path) -> str:
+    """What a package says of itself, in its first paragraph."""
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _package(folder: Path) -> str:

@@ -1,0 +1,141 @@
+"""The documentation site: it is built without a warning, loads nothing from elsewhere, and looks as on a git host."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+from markdown_it import MarkdownIt
+
+from odfpy.cli.commands import COMMANDS, app
+from odfpy.cli.session import Session
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BUILDER = REPOSITORY / "docs" / "builder"
+ELEMENTS = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "pre", "blockquote", "img")
+AGAIN = "run `make pictures`"
+
+
+class Elements(HTMLParser):
+    """What a page consists of, and what a browser loads for it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self.loaded: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.counts[tag] += tag in ELEMENTS
+        if tag != "a":
+            self.loaded += [values[name] for name in ("src", "href", "srcset", "data", "poster") if name in values]
+        self.loaded += re.findall(r"url\(([^)]*)\)", values.get("style", ""))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` does it, in a process that reaches no other host."""
+    folder = tmp_path_factory.mktemp("site")
+    nowhere = "http://127.0.0.1:9"  # the port of nobody
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def test_pages_load_nothing_from_other_hosts(site: Path):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 100
+    for page in pages:
+        loaded = Elements(page.read_text(encoding="utf-8")).loaded
+        assert not [address for address in loaded if re.match(r"\s*['\"]?([a-z]+:)?//", address)], page.name
+    for sheet in site.rglob("*.css"):
+        found = re.findall(r"(?:url\(|@import)\s*['\"]?((?:[a-z]+:)?//[^'\")]+)", sheet.read_text(encoding="utf-8"))
+        assert not found, sheet.name
+
+
+@pytest.mark.parametrize(
+    "picture", sorted((REPOSITORY / "docs/images").glob("*.svg")), ids=lambda picture: picture.stem
+)
+def test_pictures_stand_alone_and_know_light_and_dark(picture: Path):
+    text = picture.read_text(encoding="utf-8")
+    assert "@media (prefers-color-scheme: dark)" in text
+    assert re.findall(r"https?://[^\"' <]+", text) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"base64|<script|<image|@import|[0-9] s\)", text)
+
+
+def test_the_search_knows_pages_commands_and_names(site: Path):
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    text = {entry["location"]: f"{entry['title']} {entry['text']}" for entry in index["docs"]}
+    assert "watermark" in text["watermarks.html"].lower()
+    assert "--reset-derivatives-on-diverged-input" in text["commands/pull.html"]
+    assert "as_of" in " ".join(text[place] for place in text if place.startswith("api.html#odfpy.client.dataset"))
+    assert (site / "search" / "search_index.js").is_file(), "for pages that are opened from the disk"
+
+
+def test_every_command_has_a_page_with_all_its_options(site: Path):
+    root = typer.main.get_command(app)
+    context = root.make_context("odf", [], resilient_parsing=True, obj=Session())
+    for name in COMMANDS:
+        page = (site / "commands" / f"{name}.html").read_text(encoding="utf-8")
+        command = root.get_command(context, name)
+        for one in (command, *getattr(command, "commands", {}).values()):
+            for param in one.params:
+                if param.param_type_name == "option" and not param.hidden:
+                    assert max(param.opts, key=len) in page, f"{name} {one.name}"
+
+
+def test_every_module_is_in_the_reference(site: Path):
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "packages").glob("*.html"))
+    modules = [path.relative_to(REPOSITORY).with_suffix("") for path in (REPOSITORY / "odfpy").rglob("*.py")]
+    names = [".".join(module.parts) for module in modules if not module.name.startswith("__")]
+    assert [name for name in names if f'id="{name}"' not in pages] == []
+
+
+def test_pages_have_the_structure_that_they_have_on_a_git_host(site: Path):
+    repository_pages = builder("repository_pages")
+    for path, text in repository_pages.pages().items():
+        article = (site / repository_pages.destination(path)).read_text(encoding="utf-8")
+        article = article[article.index("<article") : article.index("</article>")]
+        assert Elements(article).counts == Elements(MarkdownIt("commonmark").enable("table").render(text)).counts, path
+
+
+def test_the_picture_of_the_packages_is_that_of_the_architecture_test():
+    package_map = builder("package_map")
+    assert package_map.PICTURE.read_text(encoding="utf-8") == package_map.drawing(package_map.packages()), AGAIN
+
+
+def test_screenshots_show_commands_that_there_are():
+    screenshots = builder("screenshots")
+    for name, story in screenshots.STORIES.items():
+        assert (screenshots.PICTURES / f"{name}.svg").is_file(), AGAIN
+        assert {line.split()[0] for line in story} <= {*COMMANDS, "#"}
+
+
+def builder(name: str) -> ModuleType:
+    """A module of `docs/builder`."""
+    spec = importlib.util.spec_from_file_location(name, BUILDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BUILDER))
+        spec.loader.exec_module(module)
+    return module
