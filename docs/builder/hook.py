@@ -6,12 +6,17 @@ Pages keep the paths that they have in the repository, so that their links, whic
 from __future__ import annotations
 
 from command_reference import command_pages
-from markdown_air import with_air
+from markdown_air import Air
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from package_reference import PYTHON, package_pages, public_page
 from repository_pages import REPOSITORY, START, destination, linked_files, navigation, pages
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Have pages look as they do on a git host."""
+    config.markdown_extensions.append(Air())
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -27,8 +32,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Have pages look as they do on a git host; the first has no menu beside it, which would have one line."""
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> None:
+    """Have no menu beside the first page: it would have one line."""
+    del markdown
     if page.file.src_uri == START:
         page.meta["hide"] = ["navigation"]
-    return with_air(markdown)

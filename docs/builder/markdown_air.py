@@ -1,26 +1,43 @@
-"""Markdown as git hosts read it, for Python-Markdown, which wants more air around lists."""
+"""Markdown as git hosts read it, for Python-Markdown, which wants more air around lists; docstrings, too."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 
 _ITEM = re.compile(r"( *)([-*+]|\d+\.) ")
 _FENCE = re.compile(r" *(```|~~~)")
+_CODE = 4  # so many spaces make code of a line, outside of lists
+_AFTER_WHITESPACE_BEFORE_FENCES = 28
 
 
-def with_air(text: str) -> str:
-    """Have lists begin after an empty line, and lists in lists indented by four."""
-    return "\n".join(_lines(text))
+class Air(Extension):
+    """Has lists begin after an empty line, and lists in lists be indented by four."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - its name there
+        """Register the step."""
+        md.preprocessors.register(_Step(md), "air", _AFTER_WHITESPACE_BEFORE_FENCES)
 
 
-def _lines(text: str) -> Iterator[str]:
+class _Step(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        return list(with_air(lines))
+
+
+def with_air(lines: Iterable[str]) -> Iterator[str]:
+    """Lines as Python-Markdown wants them."""
     in_code = in_list = False
     before = ""
-    for line in text.split("\n"):
+    for line in lines:
         if _FENCE.match(line):
             in_code = not in_code
         item = None if in_code else _ITEM.match(line)
+        if item and not in_list and len(item.group(1)) >= _CODE:
+            item = None
         if item and not in_list and before.strip():
             yield ""
         yield f"{item.group(1)}{line}" if item else line

@@ -56,16 +56,27 @@ def package_pages() -> dict[str, str]:
 
 def _sentence(folder: Path) -> str:
     """What a package says of itself, in its first paragraph."""
-    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(_tree(folder)) or ""
     return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _package(folder: Path) -> str:
     name = _dotted(folder)
-    parts = [_LESS_PROMINENT, f"# {name}\n", f"::: {name}\n    options: {{show_root_heading: false}}\n"]
+    own = f"members: {_defined(folder) or 'false'}, show_root_heading: false, show_root_toc_entry: false"
+    parts = [_LESS_PROMINENT, f"# {name}\n", f"::: {name}\n    options: {{{own}}}\n"]
     modules = sorted(path for path in folder.glob("*.py") if not path.stem.startswith("__"))
     parts += [_module(f"{name}.{module.stem}") for module in modules]
     return "\n".join(parts)
+
+
+def _defined(folder: Path) -> list[str]:
+    """Public classes and functions of a package itself, without what it passes on from its modules."""
+    found = [node.name for node in _tree(folder).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    return [name for name in found if not name.startswith("_")]
+
+
+def _tree(folder: Path) -> ast.Module:
+    return ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
 
 
 def _module(name: str) -> str:
