@@ -72,9 +72,10 @@ lint: $(VENV)/develops
 types: $(VENV)/develops
 	$(BIN)/mypy
 
-# The variable stops an advertisement of the theme. Warnings are errors, links that lead nowhere among them.
+# The variable stops an advertisement of the theme. Warnings are errors, links that lead nowhere among them; with
+# --quiet they would not even be counted.
 docs: $(VENV)/develops
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in the folder site: open site/index.html."
 
 pictures: $(VENV)/develops

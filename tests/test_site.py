@@ -23,49 +23,66 @@ from odfpy.cli.session import Session
 REPOSITORY = Path(__file__).resolve().parents[1]
 BUILDER = REPOSITORY / "docs" / "builder"
 ELEMENTS = ("h1", "h2", "h3", "ul", "ol", "li", "table", "tr", "pre", "blockquote", "img")
+LOADED = re.compile(r"<(?!a\b)\w+\b[^>]*?\s(?:src|href|srcset|data|poster)=[\"']?([^\"' >]+)")
 AGAIN = "run `make pictures`"
 
 
 class Elements(HTMLParser):
-    """What a page consists of, and what a browser loads for it."""
+    """What a page consists of."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.counts: Counter[str] = Counter()
-        self.loaded: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
         self.counts[tag] += tag in ELEMENTS
-        if tag != "a":
-            self.loaded += [values[name] for name in ("src", "href", "srcset", "data", "poster") if name in values]
-        self.loaded += re.findall(r"url\(([^)]*)\)", values.get("style", ""))
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` does it, in a process that reaches no other host."""
     folder = tmp_path_factory.mktemp("site")
+    done = built(REPOSITORY / "mkdocs.yml", folder)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def built(configuration: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     nowhere = "http://127.0.0.1:9"  # the port of nobody
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", configuration, "--site-dir", folder],
         cwd=REPOSITORY,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return folder
+
+
+def test_links_that_lead_nowhere_fail(tmp_path: Path):
+    wrong = ("page.md#nowhere", "none.md", "none.svg", "/page.md", "folder/")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    configuration = tmp_path / "mkdocs.yml"
+    own = {"docs_dir": "pages", "hooks": [], "watch": [], "plugins": []}
+    configuration.write_text(json.dumps({"INHERIT": str(REPOSITORY / "mkdocs.yml"), **own}))  # JSON is YAML
+    (pages / "page.md").write_text("# A page\n")
+    (pages / "index.md").write_text("[here](page.md#a-page)\n" + "".join(f"[there]({link})\n" for link in wrong))
+    done = built(configuration, tmp_path / "site")
+    assert done.returncode == 1
+    assert done.stderr.count("WARNING") == len(wrong)
+    assert all(f"link '{link}'" in done.stderr for link in wrong)
 
 
 def test_pages_load_nothing_from_other_hosts(site: Path):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 100
     for page in pages:
-        loaded = Elements(page.read_text(encoding="utf-8")).loaded
-        assert not [address for address in loaded if re.match(r"\s*['\"]?([a-z]+:)?//", address)], page.name
+        loaded = LOADED.findall(page.read_text(encoding="utf-8"))
+        assert loaded
+        assert not [address for address in loaded if re.match(r"\s*([a-z]+:)?//", address)], page.name
     for sheet in site.rglob("*.css"):
         found = re.findall(r"(?:url\(|@import)\s*['\"]?((?:[a-z]+:)?//[^'\")]+)", sheet.read_text(encoding="utf-8"))
         assert not found, sheet.name
@@ -103,10 +120,11 @@ def test_every_command_has_a_page_with_all_its_options(site: Path):
 
 
 def test_every_module_is_in_the_reference(site: Path):
-    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "packages").glob("*.html"))
+    pages = (page.read_text(encoding="utf-8") for page in (site / "packages").glob("*.html"))
+    found = {name for page in pages for name in re.findall(r'id="(odfpy[\w.]*)"', page)}
     modules = [path.relative_to(REPOSITORY).with_suffix("") for path in (REPOSITORY / "odfpy").rglob("*.py")]
-    names = [".".join(module.parts) for module in modules if not module.name.startswith("__")]
-    assert [name for name in names if f'id="{name}"' not in pages] == []
+    names = {".".join(module.parts) for module in modules if not module.name.startswith("__")}
+    assert names - found == set()
 
 
 def test_pages_have_the_structure_that_they_have_on_a_git_host(site: Path):
