@@ -7,6 +7,8 @@ there are.
 from __future__ import annotations
 
 import ast
+import re
+from functools import cache
 from pathlib import Path
 
 from repository_pages import REPOSITORY
@@ -14,19 +16,6 @@ from repository_pages import REPOSITORY
 FOLDER = "packages"
 OVERVIEW = f"{FOLDER}/README.md"
 PYTHON = "api.md"
-
-PUBLIC = {
-    "Connections": ("odfpy.connect", "odfpy.client.connection.Connection"),
-    "Datasets and rows": (
-        "odfpy.client.dataset.Dataset",
-        "odfpy.client.rows.Rows",
-        "odfpy.client.source.DatasetFacts",
-        "odfpy.client.lineage.Lineage",
-    ),
-    "Workspaces": ("odfpy.Workspace",),
-    "Errors": ("odfpy.OdfError",),
-}
-"""What `import odfpy` gives, and what one gets from that."""
 
 _PUBLIC_OPTIONS = "    options: {heading_level: 3, separate_signature: true, inherited_members: true}\n"
 
@@ -38,9 +27,41 @@ def public_page() -> dict[str, str]:
     """The Python interface on one page."""
     suites = f"[`odfpy.testing`]({_page('odfpy.testing')}) has contract suites for stores of your own."
     parts = ["# Python interface\n", f"[Python and notebooks](docs/python.md) shows it at work. {suites}\n"]
-    for title, names in PUBLIC.items():
+    sections = {
+        "Connections": ["odfpy.connect", *_client_classes()],
+        "Workspaces": ["odfpy.Workspace"],
+        "Errors": ["odfpy.OdfError"],
+    }
+    for title, names in sections.items():
         parts += [f"## {title}\n", *(f"::: {name}\n{_PUBLIC_OPTIONS}" for name in names)]
     return {PYTHON: "\n".join(parts)}
+
+
+@cache
+def _client_classes() -> list[str]:
+    """What `connect` returns, what the methods of that return, and so on."""
+    found: dict[str, str] = {}
+    classes: dict[str, ast.ClassDef] = {}
+    waiting: list[str] = []
+    for path in sorted((REPOSITORY / "odfpy" / "client").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name], found[node.name] = node, f"odfpy.client.{path.stem}.{node.name}"
+            elif isinstance(node, ast.FunctionDef) and node.name == "connect":
+                waiting = _returned(node)
+    public: list[str] = []
+    while waiting:
+        name = waiting.pop(0)
+        if name in classes and name not in public:
+            public.append(name)
+            methods = [node for node in classes[name].body if isinstance(node, ast.FunctionDef)]
+            waiting += [other for method in methods if not method.name.startswith("_") for other in _returned(method)]
+    return [found[name] for name in public]
+
+
+def _returned(function: ast.FunctionDef) -> list[str]:
+    """Names in the annotation of what a function returns."""
+    return [] if function.returns is None else re.findall(r"\w+", ast.unparse(function.returns))
 
 
 def package_pages() -> dict[str, str]:
@@ -81,7 +102,7 @@ def _tree(folder: Path) -> ast.Module:
 
 def _module(name: str) -> str:
     """Its members but those that have their place on the page of the Python interface."""
-    public = (one.rpartition(".") for names in PUBLIC.values() for one in names)
+    public = (one.rpartition(".") for one in _client_classes())
     hidden = [f"!^{member}$" for module, _, member in public if module == name]
     return f"::: {name}\n    options: {{show_root_full_path: true, filters: {['!^_', *hidden]}}}\n"
 
