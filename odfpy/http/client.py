@@ -234,6 +234,13 @@ class HttpClient:
         """Put a question that is too long for a URL; otherwise as `get`, but a redirect is an answer.
 
         The question must change nothing on the server: if a connection breaks, it is put again.
+
+        Args:
+            url: address of the endpoint.
+            body: the question.
+            headers: headers beside those of every request.
+            max_size: most bytes of the answer; None for the limit of the client.
+            label: what messages call the address; the URL by default.
         """
         target = parse_url(url, self.error, label)
         fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}

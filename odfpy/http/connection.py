@@ -62,6 +62,12 @@ class HttpConnection:
     ) -> http.client.HTTPResponse:
         """Send a request and read the head of its answer. A server may answer before it has taken the whole body.
 
+        Args:
+            method: method of the request.
+            target: what is asked for.
+            headers: all headers of the request.
+            body: bytes or a file to send, None for neither.
+
         Raises:
             OSError, http.client.HTTPException, ValueError: as the standard library has it; see `reason`.
         """
@@ -184,7 +190,13 @@ class MinimumRateReader(io.RawIOBase):
 
 
 def space_at(origin: Origin, peer: socket.socket, error: type[OdfError]) -> AddressSpace:
-    """Return how near to this machine an origin is, to which somebody else has connected, perhaps through a proxy."""
+    """Return how near to this machine an origin is, to which somebody else has connected, perhaps through a proxy.
+
+    Args:
+        origin: the origin.
+        peer: the connected socket.
+        error: the class of error to raise.
+    """
     return space_of_peer(peer) if _proxy_of(origin, error) is None else space_of_host(origin.host)
 
 

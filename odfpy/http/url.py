@@ -56,6 +56,11 @@ class Target:
 def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Target:
     """Take an http or https URL apart; `label` is what to call it in messages.
 
+    Args:
+        url: the text.
+        error: the class of error to raise.
+        label: what messages call it; the text by default.
+
     Raises:
         error: it is not one.
     """
@@ -76,6 +81,11 @@ def parse_url(url: str, error: type[OdfError], label: str | None = None) -> Targ
 
 def follow(target: Target, location: str, error: type[OdfError]) -> Target:
     """Return where a redirect leads to; `location` is the header as the standard library decodes it.
+
+    Args:
+        target: what was asked for.
+        location: the header as the standard library decodes it.
+        error: the class of error to raise.
 
     Raises:
         error: not to a place that may be followed.

@@ -56,6 +56,11 @@ class UnpackLimits:
     def check(self, unpacked: int, packed: int, name: str) -> None:
         """Check that there is not too much.
 
+        Args:
+            unpacked: bytes that have come out so far.
+            packed: bytes that have gone in so far.
+            name: what messages call the file.
+
         Raises:
             PrepareError: there is.
         """
@@ -191,6 +196,11 @@ class ZipArchive:
 
     def extract(self, member: str, target: BinaryIO, limits: UnpackLimits) -> None:
         """Write the content of a file.
+
+        Args:
+            member: name of the file in the archive.
+            target: where its content goes.
+            limits: how much may come out.
 
         Raises:
             PrepareError: it is encrypted, damaged or too much.

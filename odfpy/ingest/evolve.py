@@ -47,6 +47,11 @@ def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabu
 
     New columns without a type wait until a value comes.
 
+    Args:
+        rows: the schema of the new rows.
+        recorded: the schema in force.
+        vocabulary: names of the system columns.
+
     Raises:
         SchemaError: the type of a column has changed, or a required one is missing; the message names it.
     """

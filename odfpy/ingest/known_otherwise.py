@@ -51,7 +51,14 @@ def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
 def with_fingerprints(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, places: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """Roles of the key, fingerprints of the values, and `pos`, the place of each row."""
+    """Roles of the key, fingerprints of the values, and `pos`, the place of each row.
+
+    Args:
+        db: the connection of the merge.
+        rows: the new rows.
+        plan: the roles of the columns.
+        places: the place of each row in the input.
+    """
     values = [name for name in rows.column_names if name not in plan.not_values]
     keys = zip(plan.shape.key_columns, plan.keys, strict=True)
     columns = {role: comparable(rows.column(name)) for role, name in keys}

@@ -108,7 +108,13 @@ def merged_places(plan: MergePlan) -> str:
 
 
 def create_state(db: duckdb.DuckDBPyConnection, state: KeyedState, plan: MergePlan) -> None:
-    """Make `state`, if the merge wants it, in the types of `new`, which is there."""
+    """Make `state`, if the merge wants it, in the types of `new`, which is there.
+
+    Args:
+        db: the connection of the merge.
+        state: the keyed state of the dataset.
+        plan: the roles of the columns.
+    """
     new = db.sql("SELECT * FROM new")
     types = dict(zip(new.columns, map(str, new.types), strict=True))
 

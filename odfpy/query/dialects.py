@@ -125,6 +125,11 @@ def _exact(value: Decimal) -> str:
 def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
     """A query with constants in the place of `?`, one each, in order.
 
+    Args:
+        text: the query.
+        dialect: the SQL that it is written in.
+        values: the constants.
+
     Raises:
         UsageError: there are more or fewer values than places.
     """

@@ -81,7 +81,13 @@ def totals(simple: Simple, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatc
 
 
 def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema | None:
-    """The columns that the engine of a dialect would give; None if it would not, or there is no such column."""
+    """The columns that the engine of a dialect would give; None if it would not, or there is no such column.
+
+    Args:
+        simple: the query.
+        source: the schema of the table.
+        dialect: name of the SQL.
+    """
     import pyarrow as pa
 
     wanted = simple.columns or tuple((name, name) for name in source.names)
@@ -101,7 +107,15 @@ def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema 
 def rows_of_slices(
     scan: Scan, simple: Simple, schema: pa.Schema, rows: tuple[int, int], max_bytes: int | None
 ) -> ScanRequest:
-    """Rows by offset, first and last, with columns of a schema."""
+    """Rows by offset, first and last, with columns of a schema.
+
+    Args:
+        scan: the slices to read.
+        simple: the query.
+        schema: the schema of the answer.
+        rows: offsets of the first and the last row.
+        max_bytes: most bytes of a batch, None for no limit.
+    """
     names = [name for name, _ in simple.columns] if simple.columns else schema.names
     return scan_of(
         scan.resolved.name,

@@ -151,6 +151,11 @@ class HistoryPrefix:
 def resolve(catalogue: Catalogue, dataset: Dataset, pin: Multihash | None) -> Resolved:
     """A dataset as it is now, or as of the block that it is pinned to.
 
+    Args:
+        catalogue: the registry that has it.
+        dataset: the dataset.
+        pin: the block to see it at, None for its head.
+
     Raises:
         BlockOfAnother, NotFound: it has no such block.
     """

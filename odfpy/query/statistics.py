@@ -68,7 +68,13 @@ _EPOCH = Timestamp(0)
 
 
 def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> int:
-    """Position of the last row in a slice that was recorded at a time or before; system time never goes back."""
+    """Position of the last row in a slice that was recorded at a time or before; system time never goes back.
+
+    Args:
+        path: the slice.
+        vocabulary: names of the system columns.
+        time: the system time.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -127,6 +127,11 @@ def asked(source: RemoteFile, kept: PendingFile, known: SourceVersion) -> Iterat
 
     A kept file that is complete but no longer what the source has is forgotten.
 
+    Args:
+        source: where the file is.
+        kept: the file as far as it has arrived before.
+        known: the version that was taken in last.
+
     Raises:
         FetchError: as for `RemoteFile.open`.
     """

@@ -54,6 +54,11 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
 def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> list[FolderFile]:
     """The files up to and including the last one that was taken in, in order; whether each of them was or not.
 
+    Args:
+        step: the fetch step.
+        context: the context of the fetch.
+        last: name of the last file that was taken in.
+
     Raises:
         FetchError, InvalidValue: as above.
     """

@@ -145,6 +145,11 @@ class HttpSource:
 def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[str, str]:
     """Return what the manifest adds to a request, with its templates expanded.
 
+    Args:
+        step: the fetch step.
+        shown: the URL as messages show it, without secrets.
+        context: the context of the fetch.
+
     Raises:
         FetchError: a variable is not set, or holds what HTTP does not allow.
     """

@@ -63,6 +63,13 @@ for _library in ("adlfs", "aiobotocore", "azure", "botocore", "fsspec", "gcsfs",
 def object_source(url: str, scheme: str, shown: str, *, now: Timestamp, timeout: float) -> ObjectSource:
     """The object at a URL.
 
+    Args:
+        url: address of the object.
+        scheme: scheme of the URL.
+        shown: the URL as messages show it, without secrets.
+        now: the time of this fetch.
+        timeout: seconds to wait for an answer.
+
     Raises:
         FetchError: the library of the store is not installed, or cannot make sense of the URL.
     """

@@ -79,6 +79,11 @@ class PendingFile:
     def start(self, version: SourceVersion, length: int | None, now: Timestamp) -> None:
         """Begin anew, with the first byte of a version.
 
+        Args:
+            version: the version that begins to arrive.
+            length: its size in bytes, None if the source does not tell.
+            now: the time of this fetch.
+
         Raises:
             OSError: as for `writing`.
         """

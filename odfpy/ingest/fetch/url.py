@@ -60,6 +60,13 @@ def fetch_url(step: FetchUrl, context: FetchContext) -> Iterator[FetchedFile]:
 def open_source(text: str, url: SplitResult, shown: str, headers: dict[str, str], context: FetchContext) -> _Closing:
     """Return where the file is downloaded from, by the scheme of its URL; to be closed. Nothing is asked for yet.
 
+    Args:
+        text: the URL.
+        url: the URL, taken apart.
+        shown: the URL as messages show it, without secrets.
+        headers: headers of the request.
+        context: the context of the fetch.
+
     Raises:
         SourceOutOfBounds: the server may not be asked.
         FetchError: nothing is known of the scheme.

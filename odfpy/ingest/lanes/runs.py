@@ -127,6 +127,11 @@ def write_table(table: pa.Table, path: str) -> None:
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: str) -> None:
     """Rows to an Arrow file, batch by batch.
 
+    Args:
+        schema: schema of the batches.
+        batches: the rows.
+        path: the Arrow file.
+
     Raises:
         OdfError: it cannot be written.
     """

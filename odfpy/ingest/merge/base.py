@@ -97,7 +97,13 @@ def select(columns: Iterable[str]) -> str:
 
 
 def equal_keys(shape: MergeShape, left: str, right: str) -> str:
-    """The join condition of two relations."""
+    """The join condition of two relations.
+
+    Args:
+        shape: the number of key columns.
+        left: name of one relation.
+        right: name of the other.
+    """
     return " AND ".join(f"({left}.{key} = {right}.{key})" for key in shape.key_columns)
 
 

@@ -28,7 +28,13 @@ class MergePlan:
 
     @classmethod
     def of(cls, names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> MergePlan:
-        """The plan for rows with these columns, event time included."""
+        """The plan for rows with these columns, event time included.
+
+        Args:
+            names: names of the columns, in order.
+            strategy: the merge strategy.
+            vocabulary: names of the system columns.
+        """
         merge, keys = merge_of(strategy), primary_key(strategy)
         compared: Sequence[str] = ()
         if merge.needs_state is StateNeed.CURRENT_ROWS:
@@ -55,7 +61,13 @@ class MergePlan:
 
 
 def relation(rows: NormalizedRows, plan: MergePlan, first: int = 0) -> pa.Table:
-    """`new`, as the merge wants it; `first` is the place of the first row in the input."""
+    """`new`, as the merge wants it; `first` is the place of the first row in the input.
+
+    Args:
+        rows: the new rows.
+        plan: the roles of the columns.
+        first: the place of the first row in the input.
+    """
     columns = {
         "pos": pa.arange(first, first + rows.columns.num_rows),
         "t": rows.columns.column(plan.event_time),

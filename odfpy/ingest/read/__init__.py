@@ -111,6 +111,12 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
 def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = None) -> pa.Table:
     """The rows of a part of a file, see `read`.
 
+    Args:
+        step: the read step.
+        path: the file.
+        part: the part to read.
+        name: what messages call the file; its name by default.
+
     Raises:
         Incomplete: the part ends within a record; it has to be read together with all that follows.
     """
@@ -134,6 +140,11 @@ _parts.register(ReadParquet, parquet_parts)
 def inferred_schema(step: ReadStep, path: Path, *, name: str | None = None) -> DataSchema | None:
     """The schema that is inferred from all of a file, with which it can be read in parts; None if there is one, if the
     format tells it everywhere, or if the file tells none. Only some megabytes of the file are held at a time.
+
+    Args:
+        step: the read step.
+        path: the file.
+        name: what messages call the file; its name by default.
 
     Raises: as `read`.
     """

@@ -51,6 +51,13 @@ _END = "\0end"  # what a record of our own has, put after the last to see whethe
 def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a CSV file, or of a part of it.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: a value or a line does not fit; the message names it.
         IngestError: the file cannot be read, or its columns are not those of the schema.
@@ -75,6 +82,13 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
     """Parts of a CSV file that can be read by themselves, if their ends are where they seem to be; errors as above.
 
     Types that are inferred follow from the whole file, and another encoding is only seen through as a whole.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
     """
     if (schema is None and step.infer_schema) or not is_utf8(step.encoding):
         return [WHOLE]
@@ -82,7 +96,13 @@ def csv_parts(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, s
 
 
 def csv_schema(step: ReadCsv, path: Path, name: str) -> pa.Schema | None:
-    """The schema that is inferred for a file, if one is; errors as above."""
+    """The schema that is inferred for a file, if one is; errors as above.
+
+    Args:
+        step: the read step.
+        path: the file.
+        name: what messages call the file.
+    """
     if not step.infer_schema:
         return None
     formats = TimeFormats.of(step.date_format, step.timestamp_format)

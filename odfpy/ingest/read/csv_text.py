@@ -133,13 +133,24 @@ def cut_at_record(text: bytes, dialect: Dialect) -> int:
 
 
 def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
-    """File and line where the record of that index in a piece begins."""
+    """File and line where the record of that index in a piece begins.
+
+    Args:
+        piece: some whole records of the file.
+        dialect: the dialect of the file.
+        row: index of the record in the piece, from 0.
+    """
     found = next((record for i, record in enumerate(records(piece.text, dialect)) if i == row), None)
     return piece.place(found.start if found else len(piece.text))
 
 
 def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
     """Return what is wrong with the first record of a piece that is not closed or has not `width` values.
+
+    Args:
+        piece: some whole records of the file.
+        dialect: the dialect of the file.
+        width: number of values in a record.
 
     Raises:
         Incomplete: a record is not closed, but the piece is not the last.

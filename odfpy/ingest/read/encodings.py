@@ -40,6 +40,12 @@ class Utf8Copy:
 def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
     """Write a text as UTF-8, without byte order mark.
 
+    Args:
+        source: the text in its own encoding.
+        target: where the UTF-8 goes.
+        codec: name of the encoding.
+        name: what messages call the file.
+
     Raises:
         BadValue: the text is not in the encoding; the message names the line.
         OSError: a file cannot be read or written.

@@ -91,7 +91,13 @@ class TextFile:
             yield Piece(self, start, block, is_last=stop is None)
 
     def bounds(self, start: int, cut: Callable[[bytes], int], size: int) -> list[int]:
-        """Offsets where the text from an offset on can be cut into parts of about so many bytes, in order."""
+        """Offsets where the text from an offset on can be cut into parts of about so many bytes, in order.
+
+        Args:
+            start: where the records begin, in bytes.
+            cut: returns where the first whole record of some bytes begins.
+            size: wanted size of a part in bytes.
+        """
         found = []
         with opening(self.name), self._open(start) as file:
             wanted = size
@@ -206,6 +212,11 @@ def in_turn(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: boo
 
     Like `map_pieces`, but only one piece is held at a time. It is faster for work in pure Python, where threads only
     wait for each other.
+
+    Args:
+        pieces: the pieces of a file, in order.
+        work: what is done with each of them.
+        is_part: whether more of the file may follow the last piece.
     """
     rows = 0
     for piece in pieces:
@@ -234,6 +245,12 @@ def cut_at_line(text: bytes) -> int:
 
 def rewrite_as_utf8(path: Path, name: str, encoding: str | None, target: Path) -> None:
     """Write the text of a file as UTF-8 to another.
+
+    Args:
+        path: the file.
+        name: what messages call the file.
+        encoding: name of the encoding, None for UTF-8.
+        target: the file to write.
 
     Raises: as `TextFile`.
     """

@@ -43,6 +43,13 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a file with one JSON object a line, or of a part of it.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: a record is no JSON object, or a value does not fit; the message names the line where it begins.
         IngestError: the file cannot be read.
@@ -67,7 +74,15 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
 
 
 def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above."""
+    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
+    """
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
     return parts_between(TextFile(path, name, step.encoding).bounds(0, cut_at_line, size))
@@ -75,6 +90,13 @@ def ndjson_parts(step: ReadNdJson, schema: DataSchema | None, path: Path, name: 
 
 def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, part: FilePart = WHOLE) -> pa.Table:
     """The rows of a file that has a JSON array of objects, possibly below `subPath`, or of a part of it.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
 
     Raises:
         BadValue: the file is no JSON, has no such array, or a value does not fit; the message names the line.
@@ -96,7 +118,15 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, 
 
 
 def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:
-    """Parts of the array that can be read by themselves; errors as above."""
+    """Parts of the array that can be read by themselves; errors as above.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
+    """
     if schema is None or not is_utf8(step.encoding):
         return [WHOLE]
     file = TextFile(path, name, step.encoding)
@@ -106,6 +136,11 @@ def json_parts(step: ReadJson, schema: DataSchema | None, path: Path, name: str,
 
 def json_schema(step: ReadJson | ReadNdJson, path: Path, name: str) -> pa.Schema:
     """The schema that is inferred for a file, of which only pieces are held.
+
+    Args:
+        step: the read step.
+        path: the file.
+        name: what messages call the file.
 
     Raises:
         BadValue: a record is no JSON object, or no type fits all values of a column; the message names the line.
@@ -158,6 +193,11 @@ def _read_pieces(
 
 def table_of(records: Records, wanted: pa.Schema | None, formats: TimeFormats) -> pa.Table:
     """The rows that records make, with the wanted schema or one that fits all of them.
+
+    Args:
+        records: the records.
+        wanted: the schema to give them, None to infer one.
+        formats: how times are written.
 
     Raises:
         BadValue: a value does not fit; the message names the line where its record begins.

@@ -33,6 +33,13 @@ def read_parquet(
 ) -> pa.Table:
     """The rows of a Parquet file, or of some of its row groups.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: a value does not fit; the message names the row, counted from 1.
         IngestError: the file cannot be read.
@@ -52,7 +59,15 @@ def read_parquet(
 
 
 def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001
-    """Parts of about so many bytes before compression; errors as above."""
+    """Parts of about so many bytes before compression; errors as above.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
+    """
     with _opened(path, name) as file:
         if file is None:
             return [WHOLE]

@@ -117,6 +117,11 @@ def fit_table(
 def fit_array(array: pa.Array, field: pa.Field, formats: TimeFormats = DEFAULT_FORMATS) -> pa.Array:
     """The array with the type of the field.
 
+    Args:
+        array: the values.
+        field: the wanted name, type and nullability.
+        formats: how times are written.
+
     Raises:
         Misfit: a value does not fit.
         SchemaError: the types have nothing in common.

@@ -51,6 +51,11 @@ class Commitment:
     def to(cls, request: Any, answer: Any, sub_queries: Sequence[Any] = ()) -> Commitment:
         """The commitment to an answer; all three are trees of JSON.
 
+        Args:
+            request: the question.
+            answer: the answer.
+            sub_queries: those that other nodes have answered, empty here.
+
         Raises:
             MalformedData: something in it is not JSON.
         """
@@ -65,6 +70,11 @@ class Commitment:
 
     def check(self, request: Any, sub_queries: Sequence[Any], proof: Proof) -> None:
         """Check that it is to this request, and that whom the proof names has signed it. The answer is not looked at.
+
+        Args:
+            request: the question, a tree of JSON.
+            sub_queries: those that other nodes have answered.
+            proof: the signature.
 
         Raises:
             InvalidCommitment: it is not, or nobody has.

@@ -89,7 +89,16 @@ class Request:
         schema_format: SchemaFormat | None = None,
         limit: int = DEFAULT_LIMIT,
     ) -> Request:
-        """A question of datasets as they are now, to an engine."""
+        """A question of datasets as they are now, to an engine.
+
+        Args:
+            query: the text.
+            engine: name of the engine.
+            data_format: layout of the rows.
+            include: parts of the answer beside its rows.
+            schema_format: notation of the schema, None for none.
+            limit: most rows of the answer.
+        """
         dialect = _DIALECTS[engine]
         return cls(query, dialect, data_format, tuple(include), schema_format, None, 0, limit).completed()
 

@@ -87,6 +87,11 @@ class ContainerEngine:
     def ensure_image(self, image: str, shown: str, hidden: Sequence[str]) -> None:
         """Pull the image unless it is there.
 
+        Args:
+            image: name of the image.
+            shown: the name as messages show it.
+            hidden: secrets that messages must not show.
+
         Raises:
             FetchError: it cannot be pulled, or the engine does not work.
         """

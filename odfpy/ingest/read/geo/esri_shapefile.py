@@ -40,6 +40,13 @@ def read_esri_shapefile(
 ) -> pa.Table:
     """The rows of a shapefile in a zip archive, or some of them.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: a value does not fit, or a geometry is damaged; the message names the row, counted from 1.
         IngestError: the archive or one of its files cannot be read, or has no such shapefile.
@@ -61,7 +68,15 @@ def esri_parts(
     name: str,
     size: int,
 ) -> list[FilePart]:
-    """Ranges of rows that unpacked have about so many bytes; errors as above."""
+    """Ranges of rows that unpacked have about so many bytes; errors as above.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
+    """
     with opening(name), path.open("rb") as packed:
         if not packed.read(1):
             return [WHOLE]

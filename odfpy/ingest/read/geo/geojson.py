@@ -37,6 +37,13 @@ def read_geojson(
 ) -> pa.Table:
     """The rows of a file with one feature collection, or of a part of it.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: the file is no feature collection, or a value does not fit; the message names the line.
         IngestError: the file cannot be read.
@@ -59,6 +66,13 @@ def read_ndgeojson(
 ) -> pa.Table:
     """The rows of a file with one feature a line, or of a part of it.
 
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        part: the part to read; all of the file by default.
+
     Raises:
         BadValue: a record is no feature, or a value does not fit; the message names the line where it begins.
         IngestError: the file cannot be read.
@@ -71,7 +85,15 @@ def read_ndgeojson(
 def geojson_parts(
     step: ReadGeoJson | ReadNdGeoJson, schema: DataSchema | None, path: Path, name: str, size: int
 ) -> list[FilePart]:
-    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above."""
+    """Parts of a file that can be read by themselves, if their ends are where they seem to be; errors as above.
+
+    Args:
+        step: the read step.
+        schema: the schema that the source declares, None for none.
+        path: the file.
+        name: what messages call the file.
+        size: wanted size of a part in bytes.
+    """
     if schema is None:
         return [WHOLE]
     file = TextFile(path, name)
@@ -82,7 +104,13 @@ def geojson_parts(
 
 
 def geojson_schema(step: ReadGeoJson | ReadNdGeoJson, path: Path, name: str) -> pa.Schema:
-    """The schema that is inferred for a file; errors as above."""
+    """The schema that is inferred for a file; errors as above.
+
+    Args:
+        step: the read step.
+        path: the file.
+        name: what messages call the file.
+    """
     file = TextFile(path, name)
     if isinstance(step, ReadNdGeoJson):
         return _inferred(file, None)
