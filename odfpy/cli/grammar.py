@@ -217,6 +217,11 @@ Form = Annotated[
 def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | None:
     """The value of an option that is a count.
 
+    Args:
+        text: what was given, None for nothing.
+        option: name of the option, for messages.
+        at_least: the least number that makes sense.
+
     Raises:
         UsageError: it is no number, or too small.
     """

@@ -29,7 +29,13 @@ class Session:
     output: Output = field(default_factory=Output)
 
     def configure(self, *, workspace: str | None, quiet: bool | None, verbose: int | None) -> None:
-        """Take in options of the whole program, as far as they are given."""
+        """Take in options of the whole program, as far as they are given.
+
+        Args:
+            workspace: folder of the workspace, None for the current one.
+            quiet: whether only errors and data are printed.
+            verbose: how much more is printed.
+        """
         if workspace is not None:
             self.folder = workspace
         if quiet:

@@ -95,6 +95,13 @@ class Backend(Protocol):
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
         """Return where a row comes from.
 
+        Args:
+            name: name or id of the dataset.
+            offset: offset of the row.
+            column: a column, None for whole rows.
+            depth: most hops, None for all.
+            check: whether cited rows are replayed.
+
         Raises:
             UsageError: this place cannot tell.
         """

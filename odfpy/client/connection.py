@@ -107,7 +107,16 @@ class Connection:
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Rows:
-        """The same, but the question is asked when its rows are; `batches` of it gives more than fits into memory."""
+        """The same, but the question is asked when its rows are; `batches` of it gives more than fits into memory.
+
+        Args:
+            text: the query.
+            parameters: values of `?`, in order.
+            engine: name of the engine, None for the default.
+            as_at: the moment as at which datasets are read, None for now.
+            limit: most rows, None for all.
+            timeout: seconds, None for no limit.
+        """
         dialect = dialect_named(engine or self.engine)
         _check(text, parameters, limit, timeout)
         query = Query(text, dialect.name, limit=limit, timeout=timeout, parameters=tuple(parameters))

@@ -82,6 +82,12 @@ class Dataset:
     ) -> Provenance:
         """Return where a row comes from; arguments and errors as of `odfpy.Workspace.provenance`.
 
+        Args:
+            offset: offset of the row.
+            column: a column, None for whole rows.
+            depth: most hops, None for all.
+            check: whether cited rows are replayed.
+
         Raises:
             UsageError: only workspaces on this machine can tell.
         """

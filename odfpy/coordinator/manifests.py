@@ -32,6 +32,11 @@ def load(
 
     Of a folder, the YAML files are taken that say they hold a DatasetSnapshot; hidden files and folders are left out.
 
+    Args:
+        sources: files, URLs, folders and `-`.
+        recursive: whether folders are looked through.
+        stdin: the stream that `-` stands for.
+
     Raises:
         MalformedManifest: not valid, or with something that can never work; the message names source, line and path.
         NotFound: there is no such file, or nothing at the URL.

@@ -360,7 +360,13 @@ class Puller:
 
 
 def failed_inputs(storage: Storage, dataset: StoredDataset, failed: Container[DatasetId]) -> str:
-    """Names of the inputs of a dataset that are among those that have failed."""
+    """Names of the inputs of a dataset that are among those that have failed.
+
+    Args:
+        storage: the workspace.
+        dataset: the dataset.
+        failed: ids of the datasets that have failed.
+    """
     return ", ".join(str(storage.get(item).handle) for item in dataset.input_ids if item in failed)
 
 

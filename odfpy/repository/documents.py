@@ -18,6 +18,11 @@ T = TypeVar("T")
 def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
     """The content of a file, None when there is no such file.
 
+    Args:
+        path: the file.
+        kind: the `kind` of the manifest.
+        type_: the class of its content.
+
     Raises:
         MalformedManifest: it is not a manifest of the kind; the message names file and line.
     """
@@ -41,7 +46,13 @@ def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
 
 
 def save_document(path: Path, kind: str, content: Any) -> None:
-    """Write a file as a whole, or not at all."""
+    """Write a file as a whole, or not at all.
+
+    Args:
+        path: the file.
+        kind: the `kind` of the manifest.
+        content: a value of the class that the kind stands for.
+    """
     text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
     replace_file(path, text.encode(), mode=0o600)  # URLs may hold passwords
 

@@ -23,7 +23,18 @@ def fetch_dataset(
     clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a dataset up to that at a URL; see `transfer`."""
+    """Bring a dataset up to that at a URL; see `transfer`.
+
+    Args:
+        url: address of the dataset.
+        target: the dataset here.
+        force: whether a history that has diverged is overwritten.
+        expected_id: the id that the dataset must have, None for any.
+        seen: the head that was seen there last, None for none.
+        required: who must have signed the head, None for nobody.
+        clock: the time here, of which blocks may not be far ahead; None for no check.
+        progress: is told of bytes that have arrived.
+    """
     base = smart_base(url)
     if base is None:
         return transfer(

@@ -118,6 +118,12 @@ def copy_objects(
 ) -> None:
     """Copy files, several at a time, each hashed while it flows. All that arrived whole stay, also after an error.
 
+    Args:
+        source: the dataset that has them.
+        target: the dataset that gets them.
+        objects: the files.
+        progress: is told of bytes that have arrived.
+
     Raises:
         OdfError: the first that went wrong, when all others have come to rest; nothing half copied is left.
     """

@@ -38,7 +38,18 @@ def fetch_reference(
     clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a branch or tag of the dataset at a URL here; see `copy_reference`."""
+    """Bring a branch or tag of the dataset at a URL here; see `copy_reference`.
+
+    Args:
+        url: address of the dataset.
+        target: the dataset here.
+        name: the branch or tag.
+        force: whether a history that has diverged is overwritten.
+        expected_id: the id that the dataset must have, None for any.
+        required: who must have signed the head, None for nobody.
+        clock: the time here, of which blocks may not be far ahead; None for no check.
+        progress: is told of bytes that have arrived.
+    """
     base = smart_base(url)  # nodes are asked as other servers are
     source = open_dataset(url) if base is None else http_dataset(base)
     return copy_reference(
@@ -50,6 +61,13 @@ def send_reference(
     source: DatasetLayout, url: str, name: ReferenceName, *, force: bool = False, progress: BytesProgress | None = None
 ) -> TransferResult:
     """Bring a branch or tag to the dataset at a URL; see `copy_reference`.
+
+    Args:
+        source: the dataset here.
+        url: address of the dataset.
+        name: the branch or tag.
+        force: whether a history that has diverged is overwritten.
+        progress: is told of bytes that have arrived.
 
     Raises:
         TransferError: it is on a node that only takes heads.

@@ -59,6 +59,12 @@ class Showing:
     def run(self, workspace: Workspace, statement: str, output: Output, progress: ProgressLine) -> None:
         """Run a statement and show what comes, and until then how the engine gets on.
 
+        Args:
+            workspace: the workspace.
+            statement: the query.
+            output: where to print.
+            progress: the line of progress.
+
         Raises:
             OdfError: as the engine says.
         """

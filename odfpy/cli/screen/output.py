@@ -164,7 +164,13 @@ class Output:
             put(sys.stderr, f"{line}\n")
 
     def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
-        """Print an error, what to try, and the code that `odf help` explains, at the end of the first line."""
+        """Print an error, what to try, and the code that `odf help` explains, at the end of the first line.
+
+        Args:
+            message: what happened, and where.
+            hint: what to try, None for nothing.
+            code: code of the error.
+        """
         first, *rest = message.split("\n")
         if code is not None:
             first = f"{first} {paint(f'({code})', 'dim', sys.stderr)}"

@@ -19,7 +19,13 @@ _SHOWN = 10
 
 
 def tell_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
-    """Tell each plan as it comes; gives back the exit code: 1 if something would fail."""
+    """Tell each plan as it comes; gives back the exit code: 1 if something would fail.
+
+    Args:
+        plans: the expected outcomes, as they are found.
+        output: where to print.
+        progress: the line of progress.
+    """
     done = []
     fails = False
     for plan in plans:

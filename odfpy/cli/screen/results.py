@@ -34,6 +34,12 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
     """Tell each result as it comes, or `if_none` when there was none; gives back the exit code.
 
     NDJSON comes line by line, other forms at the end.
+
+    Args:
+        results: the results, as they come.
+        output: where to print.
+        progress: the line of progress.
+        if_none: what to print if there are none.
     """
     codes = {0}
     trees = []
@@ -74,7 +80,13 @@ def _tell(result: PullResult, output: Output) -> None:
 
 
 def tell_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
-    """Tell warnings, and in detail their examples."""
+    """Tell warnings, and in detail their examples.
+
+    Args:
+        warnings: the warnings.
+        say: prints one.
+        detail: whether to print more than the first line of each.
+    """
     for warning in warnings:
         say(f"  {paint('warning:', 'yellow', sys.stderr)} {warning.message}")
         for example in warning.examples:

@@ -23,7 +23,13 @@ def put(stream: TextIO, text: str) -> None:
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:
-    """The text in a colour, where the stream is a terminal and colours are wanted; only `put` can write it."""
+    """The text in a colour, where the stream is a terminal and colours are wanted; only `put` can write it.
+
+    Args:
+        text: the text.
+        colour: name of the colour.
+        stream: where it goes; colours are for terminals only.
+    """
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"{_MARK}{_CODES[colour]}m{text}{_MARK}0m"

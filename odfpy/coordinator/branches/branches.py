@@ -111,7 +111,13 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
 
 
 def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Table:
-    """The first rows that a branch would add, with the columns that it ends with."""
+    """The first rows that a branch would add, with the columns that it ends with.
+
+    Args:
+        dataset: the dataset.
+        found: the difference of the branch to the head.
+        limit: most rows.
+    """
     import pyarrow as pa
 
     from odfpy.data.schemas.arrow import to_arrow
@@ -133,7 +139,13 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
 def rows_of(
     dataset: StoredDataset, blocks: Sequence[HashedBlock], columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of some blocks, in order of offset, a table for each slice."""
+    """The rows of some blocks, in order of offset, a table for each slice.
+
+    Args:
+        dataset: the dataset.
+        blocks: the blocks, oldest first.
+        columns: names of the columns to read, None for all.
+    """
     from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
@@ -142,7 +154,13 @@ def rows_of(
 
 
 def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]) -> dict[str, list[int]]:
-    """The keys of the rows of some blocks, each with the operations on it, in order."""
+    """The keys of the rows of some blocks, each with the operations on it, in order.
+
+    Args:
+        dataset: the dataset.
+        blocks: the blocks, oldest first.
+        keys: names of the key columns.
+    """
     operation = dataset.state.vocab.operation_type_column
     found: dict[str, list[int]] = {}
     for table in rows_of(dataset, blocks, [operation, *keys]):

@@ -106,7 +106,13 @@ def _push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
 
 
 def rows_told(progress: Callable[[Progress], None], dataset: str, file: str) -> AbstractContextManager[None]:
-    """Tell how many rows of a file have been read, while it is taken in."""
+    """Tell how many rows of a file have been read, while it is taken in.
+
+    Args:
+        progress: is told of the rows.
+        dataset: name of the dataset.
+        file: name of the file.
+    """
     from odfpy.ingest.read.progress import telling_rows
 
     return telling_rows(lambda rows: progress(Progress(dataset, f"ingesting {file}", rows, None, "rows")))
@@ -121,6 +127,14 @@ def ingest_file(
     allowed: Allowed = NOTHING,
 ) -> PullResult:
     """Steps 2 to 5 for one file; the caller holds the dataset's lock.
+
+    Args:
+        dataset: the dataset.
+        source: the source.
+        file: the file, fetched and prepared.
+        engines: the engines of the workspace.
+        scratch: a folder for files on the way.
+        allowed: the exceptions that the person makes.
 
     Raises:
         TooManyRetractions: the file is a state that lacks more rows than it may, and that is not allowed.

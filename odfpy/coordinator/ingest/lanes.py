@@ -156,7 +156,15 @@ def read_rows(
     vocab: DatasetVocabulary,
     engines: EngineRegistry,
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows of a file, read and preprocessed, and remarks for the person."""
+    """The rows of a file, read and preprocessed, and remarks for the person.
+
+    Args:
+        source: the source.
+        path: the file.
+        name: what messages call the file.
+        vocab: names of the system columns.
+        engines: the engines of the workspace.
+    """
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import read, schema_of

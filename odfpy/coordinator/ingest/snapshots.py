@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: Allowed) -> RetractionLimit | None:
     """Return how much one state may retract, None for strategies whose input says itself what ends.
 
+    Args:
+        dataset: the dataset.
+        strategy: the merge strategy.
+        allowed: the exceptions that the person makes.
+
     Raises:
         MalformedManifest: the settings of the dataset are damaged; the message names the file.
     """
@@ -37,6 +42,11 @@ def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: st
     """Check that a state in CSV has the header that its source speaks of.
 
     Other strategies lose nothing by a file without one, and other formats say themselves where they end.
+
+    Args:
+        source: the source.
+        path: the file.
+        name: what messages call the file.
 
     Raises:
         HeaderMissing: it has none.
@@ -54,6 +64,11 @@ def warnings_ahead(
     dataset: StoredDataset, source: SetPollingSource, inputs: Sequence[UpcomingInput]
 ) -> tuple[DataWarning, ...]:
     """Return what can be said of states before they are fetched: some have nothing in them.
+
+    Args:
+        dataset: the dataset.
+        source: the source.
+        inputs: the inputs that the next pull would take in.
 
     Raises:
         HeaderMissing: a file that is at hand has no header; a pull would say the same.

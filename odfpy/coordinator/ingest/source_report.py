@@ -63,6 +63,11 @@ class SourceReport:
 def source_report(dataset: StoredDataset, num_commits: int, *, copied_from: str | None = None) -> SourceReport:
     """Sources, states and the last commits of a root dataset.
 
+    Args:
+        dataset: the dataset.
+        num_commits: most commits to list, the newest.
+        copied_from: where the dataset is pulled from, None for its own source.
+
     Raises:
         UsageError: the dataset is derivative.
     """

@@ -77,6 +77,12 @@ def _before_the_circle(dataset: StoredDataset, inputs_of: InputsOf) -> Before:
 
 
 def closes_circle(dataset_id: DatasetId, inputs: Sequence[DatasetId], inputs_of: InputsOf) -> tuple[DatasetId, ...]:
-    """The way from a dataset round to itself, if it had these inputs; empty if there would be none."""
+    """The way from a dataset round to itself, if it had these inputs; empty if there would be none.
+
+    Args:
+        dataset_id: id of the dataset.
+        inputs: the inputs that it would have.
+        inputs_of: returns the inputs of any dataset.
+    """
     seen = DependencyOrder(lambda item: inputs if item == dataset_id else inputs_of(item))
     return seen.way_round(dataset_id)

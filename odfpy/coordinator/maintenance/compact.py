@@ -217,6 +217,11 @@ def _num_kept(groups: list[BlockGroup]) -> int:
 def compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> CompactResult:
     """Compact a dataset; the caller holds its lock.
 
+    Args:
+        dataset: the dataset.
+        options: the sizes to reach.
+        progress: is told how the work gets on.
+
     Raises:
         UsageError: as for the plan.
         HashMismatch, ObjectNotFound: a slice is damaged or missing; nothing has changed.

@@ -27,7 +27,14 @@ _DERIVE_ANEW = "Nothing is damaged. Who needs the rows as they came derives a da
 
 
 def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
-    """Replay all transforms: each from the checkpoint before it, or from the start without using any."""
+    """Replay all transforms: each from the checkpoint before it, or from the start without using any.
+
+    Args:
+        this: the verification, which notes findings.
+        storage: the workspace.
+        engine_for: returns the engine of a transform.
+        from_start: whether checkpoints are left alone.
+    """
     state = ChainState()
     with storage.scratch() as folder:
         kept: Path | None = None

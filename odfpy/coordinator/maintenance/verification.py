@@ -50,7 +50,17 @@ class Verification:
         severity: Severity = Severity.ERROR,
         cause: type[OdfError] = IntegrityError,
     ) -> None:
-        """Note a finding."""
+        """Note a finding.
+
+        Args:
+            check: name of the check.
+            message: what was found, and where.
+            block: the block that it is about, None for none.
+            file: the file that it is about, None for none.
+            hint: what to try, None for nothing.
+            severity: how bad it is.
+            cause: the class of error whose code the finding gets.
+        """
         finding = Finding(
             severity=severity,
             check=check,

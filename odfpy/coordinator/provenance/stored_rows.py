@@ -129,7 +129,13 @@ class DatasetRows:
         return found
 
     def taking_back(self, keys: Collection[RowKey], first: int, last: int) -> list[int]:
-        """Of the rows from one offset to another, those that take back rows that say the same as some."""
+        """Of the rows from one offset to another, those that take back rows that say the same as some.
+
+        Args:
+            keys: the rows, as texts of their columns.
+            first: offset of the first row to look at.
+            last: offset of the last row to look at.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -322,7 +322,17 @@ def row_provenance(
     depth: int | None,
     check: bool,
 ) -> Provenance:
-    """Return what a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`."""
+    """Return what a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`.
+
+    Args:
+        storage: the workspace.
+        engines: the engines of the workspace.
+        ref: name or id of the dataset.
+        offset: offset of the row.
+        column: a column, None for whole rows.
+        depth: most hops, None for all.
+        check: whether cited rows are replayed.
+    """
     dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)
 

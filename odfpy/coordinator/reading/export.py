@@ -78,6 +78,12 @@ class Exported:
 def export(service: QueryService, query: Query, options: ExportOptions, progress: ProgressSink = silent) -> Exported:
     """Write the answer to a query; nothing is there before all of it is.
 
+    Args:
+        service: the query service.
+        query: the query.
+        options: where its answer goes, and how.
+        progress: is told how the work gets on.
+
     Raises:
         AlreadyExists: something of that name is there.
         CannotExport: the format has no such columns.

@@ -52,6 +52,11 @@ def table_of(
 def moment(storage: Storage, name: str, text: str) -> str:
     """A system time, or the hash of the block that a number, tag, branch or hash means.
 
+    Args:
+        storage: the workspace.
+        name: name of the dataset.
+        text: what the person wrote.
+
     Raises:
         BlockNotFound: there is none, with a suggestion.
         InvalidValue: it was to be a time.

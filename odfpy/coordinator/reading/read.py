@@ -38,7 +38,14 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
 
 
 def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: int | None = None) -> ScanRequest:
-    """Asks for the rows of `tail`, which may have so many bytes."""
+    """Asks for the rows of `tail`, which may have so many bytes.
+
+    Args:
+        dataset: the dataset.
+        num_records: number of rows.
+        skip: rows to leave out at the end.
+        max_bytes: most bytes, None for no limit.
+    """
     from odfpy.data.schemas.arrow import to_arrow
 
     state = dataset.state

@@ -265,6 +265,11 @@ class Config:
     def set(self, key: str, text: str | None, *, for_user: bool = False) -> None:
         """Set a value in the file of the workspace, dataset or user, or with None take it out there.
 
+        Args:
+            key: name of the setting.
+            text: the value as text, None to take it out.
+            for_user: whether it goes to the file of the user.
+
         Raises:
             UsageError: no such setting, or not a value of it.
         """

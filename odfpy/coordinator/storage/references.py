@@ -59,6 +59,12 @@ def references(dataset: StoredDataset, kind: ReferenceKind) -> Iterator[Referenc
 def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | None) -> Reference:
     """A new branch or tag, at the head or at a block; the caller holds the dataset's lock.
 
+    Args:
+        dataset: the dataset.
+        kind: branch or tag.
+        name: name of the branch or tag.
+        block: hash, number or name of the block, None for the head.
+
     Raises:
         AlreadyExists: there is one of that name.
         BlockNotFound, InvalidValue: no such block, or not a name.
@@ -103,6 +109,11 @@ def _require_one_meaning(dataset: StoredDataset, kind: ReferenceKind, name: str)
 def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
     """Remove a branch or tag; the caller holds the dataset's lock. Gives back where it was.
 
+    Args:
+        dataset: the dataset.
+        kind: branch or tag.
+        name: name of the branch or tag.
+
     Raises:
         NoSuchReference: with a suggestion.
     """
@@ -115,6 +126,11 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
 def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
     """The block that a branch or tag points to.
+
+    Args:
+        dataset: the dataset.
+        kind: branch or tag.
+        name: name of the branch or tag.
 
     Raises:
         NoSuchReference: with a suggestion.
@@ -153,7 +169,13 @@ def require_in_one(datasets: Sequence[StoredDataset], names: Sequence[ReferenceN
 
 
 def without(dataset: StoredDataset, name: ReferenceName, why: str) -> PullResult:
-    """The result for a dataset without a branch or tag that is brought along with several."""
+    """The result for a dataset without a branch or tag that is brought along with several.
+
+    Args:
+        dataset: the dataset.
+        name: the branch or tag.
+        why: the reason, for the person.
+    """
     return PullResult(name=f"{dataset.handle} {name}", outcome=PullOutcome.SKIPPED, notes=(why,))
 
 

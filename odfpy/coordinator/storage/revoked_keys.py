@@ -90,13 +90,28 @@ class RevokedKeysFile:
 def end_of_key(
     key: ActorId, dataset_id: DatasetId, layout: DatasetLayout, known: KnownRevocations, now: Timestamp
 ) -> KeyRevocation | None:
-    """Return what says that a key is not to sign any more in a dataset; None where nothing does."""
+    """Return what says that a key is not to sign any more in a dataset; None where nothing does.
+
+    Args:
+        key: the key.
+        dataset_id: id of the dataset.
+        layout: the folder of the dataset.
+        known: the keys that are known to have ended.
+        now: the time of the signature.
+    """
     statements = (*known.of(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
     return next((one for one in statements if one.key == str(key) and (one.expires is None or now > one.expires)), None)
 
 
 def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:
-    """Write beside a dataset when a key that signs in it will expire, so that others know."""
+    """Write beside a dataset when a key that signs in it will expire, so that others know.
+
+    Args:
+        key: the key.
+        layout: the folder of the dataset.
+        dataset_id: id of the dataset.
+        known: the keys that are known to have ended.
+    """
     said = [one for one in known.of(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
     if said and layout.side is not None:
         revocations.add(layout.side, said)

@@ -91,7 +91,13 @@ class Signers:
 
 
 def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKeys) -> tuple[KeyRevocation, ...]:
-    """Return what is said of keys in a dataset of the workspace, and honoured."""
+    """Return what is said of keys in a dataset of the workspace, and honoured.
+
+    Args:
+        side: side files of the dataset, None for none.
+        dataset_id: id of the dataset.
+        keys: the keys of the user.
+    """
     there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
     return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.of(dataset_id))
 

@@ -54,7 +54,14 @@ class Signing:
         owner: Callable[[], KeyPair | None],
         block: HashedBlock,
     ) -> None:
-        """Sign that the head is at a block, as `sign` does where it makes one."""
+        """Sign that the head is at a block, as `sign` does where it makes one.
+
+        Args:
+            layout: the folder of the dataset.
+            dataset_id: id of the dataset.
+            owner: gives the dataset's own key, if that is at hand.
+            block: the block.
+        """
         self._sign(layout, dataset_id, owner, [], head=[block])
 
     def _sign(

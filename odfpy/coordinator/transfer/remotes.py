@@ -82,6 +82,12 @@ class Remotes:
         """Bring a copy up to date; the caller holds the dataset's lock.
 
         Seen from a branch, it gets the branch of that name, or where there is none the head.
+
+        Args:
+            dataset: the dataset.
+            url: address of the other place.
+            taking: limits on what the copy may take.
+            progress: is told how the work gets on.
         """
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
@@ -106,6 +112,13 @@ class Remotes:
         self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
     ) -> PullResult:
         """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
+
+        Args:
+            dataset: the dataset.
+            url: address of the other place.
+            reference: the branch or tag.
+            taking: limits on what the copy may take.
+            progress: is told how the work gets on.
 
         Raises:
             ReferenceNotThere: the place has none of that name.
@@ -136,6 +149,14 @@ class Remotes:
         progress: ProgressSink,
     ) -> PullResult:
         """Bring a branch or tag to where the dataset has been pushed; see `push`.
+
+        Args:
+            dataset: the dataset.
+            reference: the branch or tag.
+            to: the place, None for the one it was pushed to last.
+            several: whether it is one of several datasets, so that `to` is a repository.
+            force: whether a history that has diverged is overwritten.
+            progress: is told how the work gets on.
 
         Raises:
             ReferenceNotThere: the dataset has none of that name.
@@ -176,7 +197,15 @@ class Remotes:
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
-        """Copy a dataset into the workspace, or bring the copy that is there up to date."""
+        """Copy a dataset into the workspace, or bring the copy that is there up to date.
+
+        Args:
+            ref: address of the dataset, or its name in a repository.
+            as_name: its name here, None for the one it has there.
+            taking: limits on what the copy may take.
+            progress: is told how the work gets on.
+            expected_id: the id that it must have, None for any.
+        """
         url = resolve_remote(ref, self.registry)
         alias = as_name or _name_in(url)
         existing = self._existing(alias)
@@ -220,6 +249,14 @@ class Remotes:
 
         A path or URL is that of the dataset itself, unless it ends in a slash: then, or when several datasets are
         pushed, it is that of a repository.
+
+        Args:
+            dataset: the dataset.
+            to: the place, None for the one it was pushed to last.
+            several: whether it is one of several datasets, so that `to` is a repository.
+            force: whether a history that has diverged is overwritten.
+            progress: is told how the work gets on.
+            public: whether a node shows it to everybody.
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)

@@ -28,6 +28,11 @@ def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) 
     A new dataset may have a source that cannot be taken in yet: it is kept as it is, with a remark. One that has data
     is not to be broken.
 
+    Args:
+        state: the state of its chain.
+        engines: the engines of the workspace.
+        storage: the workspace.
+
     Returns:
         Remarks for the person.
 

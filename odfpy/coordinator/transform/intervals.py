@@ -45,6 +45,12 @@ def new_intervals(
 ) -> list[InputInterval]:
     """Return what is new in each input since the last run.
 
+    Args:
+        storage: the workspace.
+        dataset: the dataset.
+        set_transform: its transform.
+        state: the state of its chain.
+
     Raises:
         DatasetNotFound: an input is not in the workspace.
         InputDiverged: what was taken in of an input is not in its history any more.
@@ -79,6 +85,11 @@ def recorded_intervals(
     dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
 ) -> list[InputInterval]:
     """Return the interval that a run has covered of each input; the input must still have it.
+
+    Args:
+        dataset: the dataset.
+        set_transform: its transform.
+        event: the run.
 
     Raises:
         DatasetNotFound: an input is not in the workspace.

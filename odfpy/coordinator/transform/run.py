@@ -120,7 +120,17 @@ def make_request(
     scratch: Path,
     checkpoint: Path | None,
 ) -> contract.TransformRequest:
-    """The request for a run on top of a state of the dataset, and of what the engine has kept, if that is at hand."""
+    """The request for a run on top of a state of the dataset, and of what the engine has kept, if that is at hand.
+
+    Args:
+        dataset: the dataset.
+        set_transform: its transform.
+        state: the state of its chain.
+        inputs: the interval to process of each input.
+        system_time: the time of the run.
+        scratch: a folder for files on the way.
+        checkpoint: the checkpoint before the run, None if it is not at hand.
+    """
     return contract.TransformRequest(
         dataset_id=dataset.handle.id,
         dataset_alias=str(dataset.handle),
@@ -210,7 +220,15 @@ def with_history(
     dataset: StoredDataset,
     state: ChainState,
 ) -> contract.TransformRequest:
-    """The request with the slices before the intervals of some inputs, and perhaps those of the output."""
+    """The request with the slices before the intervals of some inputs, and perhaps those of the output.
+
+    Args:
+        request: the request without history.
+        inputs: the interval to process of each input.
+        needed: the answer that asks for history.
+        dataset: the dataset.
+        state: the state of its chain.
+    """
     given = list(request.query_inputs)
     for at in needed.inputs:
         last, item = given[at].prev_offset, inputs[at]

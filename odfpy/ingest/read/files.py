@@ -95,7 +95,7 @@ class TextFile:
 
         Args:
             start: where the records begin, in bytes.
-            cut: returns where the first whole record of some bytes begins.
+            cut: returns the length of the longest prefix of some bytes that ends with a record.
             size: wanted size of a part in bytes.
         """
         found = []

@@ -35,7 +35,13 @@ class AzureClient:
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object."""
+        """Some bytes of an object.
+
+        Args:
+            key: name of the object in the bucket.
+            start: offset of the first byte.
+            end: offset after the last byte.
+        """
         try:
             stream = await self._container.download_blob(key, offset=start, length=end - start)
             return bytes(await stream.readall())
@@ -82,7 +88,13 @@ class AzureClient:
         return ObjectContent(bytes(await stream.readall()), required_word(stream.properties.etag))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the ETag is still that."""
+        """Write if the ETag is still that.
+
+        Args:
+            key: name of the object in the bucket.
+            data: the new content.
+            version: the version that must still be there, None for no object.
+        """
         if version is None:
             await self._container.upload_blob(key, data, overwrite=False)
         else:

@@ -74,7 +74,13 @@ class BucketClient(Protocol):
     tries: int
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object, fewer where it ends."""
+        """Some bytes of an object, fewer where it ends.
+
+        Args:
+            key: name of the object in the bucket.
+            start: offset of the first byte.
+            end: offset after the last byte.
+        """
 
     async def size(self, key: str) -> int:
         """Bytes of an object."""
@@ -95,7 +101,13 @@ class BucketClient(Protocol):
         """The first bytes of an object, and its version."""
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Replace an object if it still has that version; None: make it if it is not there."""
+        """Replace an object if it still has that version; None: make it if it is not there.
+
+        Args:
+            key: name of the object in the bucket.
+            data: the new content.
+            version: the version that must still be there, None for no object.
+        """
 
     async def remove(self, key: str, version: str) -> None:
         """Remove an object if it still has that version."""
@@ -176,6 +188,11 @@ class Bucket:
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:
         """Write an object if it still has that version; None: if it is not there.
+
+        Args:
+            key: name of the object in the bucket.
+            data: the new content.
+            version: the version that must still be there, None for no object.
 
         Returns:
             whether that was certain: False if the store has no conditional writes, so that it was written anyway.

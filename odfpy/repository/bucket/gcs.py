@@ -35,7 +35,13 @@ class GcsClient:
         self.loop = files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object."""
+        """Some bytes of an object.
+
+        Args:
+            key: name of the object in the bucket.
+            start: offset of the first byte.
+            end: offset after the last byte.
+        """
         try:
             return await self._media(key, headers={"Range": f"bytes={start}-{end - 1}"})
         except Exception as error:
@@ -91,7 +97,13 @@ class GcsClient:
         return ObjectContent(data, generation)
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the generation is still that."""
+        """Write if the generation is still that.
+
+        Args:
+            key: name of the object in the bucket.
+            data: the new content.
+            version: the version that must still be there, None for no object.
+        """
         await self._upload(key, data, ifGenerationMatch=version or "0")
 
     async def remove(self, key: str, version: str) -> None:

@@ -62,7 +62,13 @@ class S3Client:
         self.loop = self._files.loop
 
     async def get(self, key: str, start: int, end: int) -> bytes:
-        """Some bytes of an object."""
+        """Some bytes of an object.
+
+        Args:
+            key: name of the object in the bucket.
+            start: offset of the first byte.
+            end: offset after the last byte.
+        """
         try:
             return await self._read(await self.call("get_object", Key=key, Range=f"bytes={start}-{end - 1}"))
         except Exception as error:
@@ -110,7 +116,13 @@ class S3Client:
         return ObjectContent(await self._read(answer, limit), required_word(answer.get("ETag")))
 
     async def replace(self, key: str, data: bytes, version: str | None) -> None:
-        """Write if the ETag is still that."""
+        """Write if the ETag is still that.
+
+        Args:
+            key: name of the object in the bucket.
+            data: the new content.
+            version: the version that must still be there, None for no object.
+        """
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         await self.call("put_object", Key=key, Body=data, **condition)
 

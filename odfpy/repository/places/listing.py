@@ -91,7 +91,14 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
 
 def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Return whether a text is part of what a dataset is called, or says of itself; case does not matter."""
+    """Return whether a text is part of what a dataset is called, or says of itself; case does not matter.
+
+    Args:
+        text: the text to look for.
+        alias: name of the dataset.
+        description: its description, None for none.
+        keywords: its keywords.
+    """
     return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
 
 

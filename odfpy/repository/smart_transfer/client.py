@@ -34,7 +34,18 @@ def pull_from_node(
     clock: Timestamp | None = None,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
-    """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`."""
+    """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`.
+
+    Args:
+        base: address of the dataset on the node, http or https.
+        target: the dataset here.
+        force: whether a history that has diverged is overwritten.
+        expected_id: the id that the dataset must have, None for any.
+        seen: the head that was seen there last, None for none.
+        required: who must have signed the head, None for nobody.
+        clock: the time here, of which blocks may not be far ahead; None for no check.
+        progress: is told of bytes that have arrived.
+    """
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:

@@ -33,6 +33,11 @@ def to_json(value: Any) -> Any:
 def from_json(type_: type[T], tree: Any, path: str = "") -> T:
     """Read a record.
 
+    Args:
+        type_: the class of the record.
+        tree: what the JSON says.
+        path: its place in the message, for errors.
+
     Raises:
         ProtocolViolation: the tree is not one; the message names the place.
     """

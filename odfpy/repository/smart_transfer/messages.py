@@ -39,6 +39,7 @@ PING_EVERY = 10.0
 
 _MAX_REASON = 123
 """Bytes that a WebSocket's closing frame has for its reason (RFC 6455, 5.5)."""
+_dump: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 M = TypeVar("M")
 
@@ -347,7 +348,7 @@ def encode(message: Any) -> str:
 
 
 def encode_ok(message: Any) -> str:
-    """A message that says yes."""
+    """Return a message that says yes."""
     return _dump({"Ok": to_json(message)})
 
 
@@ -377,19 +378,20 @@ def decode(type_: type[M], text: str) -> M:
 def decode_result(ok: type[M], error: Any, text: str) -> tuple[M | None, Any]:
     """A message that says yes or no, from text: what it says, and what it says against it; one of them is None.
 
+    Args:
+        ok: the class of a yes.
+        error: the classes of a no.
+        text: the message.
+
     Raises:
         ProtocolViolation: it is not such a message.
     """
-    tree = _load(text)
-    if isinstance(tree, dict) and tree.keys() == {"Ok"}:
-        return from_json(ok, tree["Ok"]), None
-    if isinstance(tree, dict) and tree.keys() == {"Err"}:
-        return None, from_json(error, tree["Err"], "Err")
+    match _load(text):
+        case {"Ok": tree, **rest} if not rest:
+            return from_json(ok, tree), None
+        case {"Err": tree, **rest} if not rest:
+            return None, from_json(error, tree, "Err")
     raise ProtocolViolation(f"Expected Ok or Err, found {text[:80]!r}")
-
-
-def _dump(tree: Any) -> str:
-    return json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
 
 
 def _load(text: str) -> Any:

@@ -176,7 +176,13 @@ def file_of(item: LinkedObject) -> ObjectFile:
 
 
 def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[LinkedObject]) -> TransferResult:
-    """Return what was done."""
+    """Return what was done.
+
+    Args:
+        incoming: the blocks that came.
+        old_head: the head before, None for a new dataset.
+        moved: the files that were copied.
+    """
     objects = list(moved)
     return TransferResult(
         outcome=TransferOutcome.UPDATED,
@@ -250,7 +256,13 @@ class Interval:
 
 
 def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -> Interval:
-    """Sum up what a transfer of some blocks comes to."""
+    """Sum up what a transfer of some blocks comes to.
+
+    Args:
+        layout: the dataset that has them.
+        blocks: the blocks, oldest first.
+        num_records: rows in them.
+    """
     linked = linked_objects(blocks)
     plan = TransferPlan(
         num_blocks=len(blocks),
@@ -273,6 +285,12 @@ def blocks_after(
     chain: MetadataChain, head: Multihash, begin_after: Multihash | None, *, force: bool
 ) -> list[HashedBlock] | None:
     """The blocks of a chain up to one and after another, oldest first; no more of them are read than need be.
+
+    Args:
+        chain: the chain.
+        head: the last block.
+        begin_after: the block before the first one, None for the beginning.
+        force: whether all blocks are wanted if that is no ancestor.
 
     Returns:
         None when the other one is not among the ancestors, unless all are to be overwritten.

@@ -244,6 +244,11 @@ class PushTarget(Protocol):
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
         """Give the new dataset its name, under the lock.
 
+        Args:
+            layout: the folder in which it has grown.
+            dataset_id: id of the dataset.
+            visibility: who sees it then.
+
         Raises:
             Refusal: the name has been taken in the meantime.
         """

@@ -43,6 +43,11 @@ def upload_signatures(
 ) -> Conversation[SignatureReport | None]:
     """Send the signatures of what is pushed, if the server takes them; gives who has signed, None if it does not.
 
+    Args:
+        source: the dataset here.
+        blocks: the blocks that are pushed, oldest first.
+        is_head: whether the last one becomes the head, and not the tip of a branch or tag.
+
     Raises:
         ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
     """
@@ -75,6 +80,13 @@ def take_signatures(
     clock: Timestamp | None,
 ) -> Conversation[IncomingSignatures]:
     """Wait until the client says that this is all, and take the signatures that come before that.
+
+    Args:
+        incoming: the blocks that are pushed.
+        here: the blocks that are here already.
+        target: the dataset, or the place where a new one grows.
+        known: the keys that are known here to have ended.
+        clock: the time here, of which blocks may not be far ahead; None for no check.
 
     Raises:
         ForgedSignature, MalformedSignature, UnentitledRevocation: something is not what it should be.

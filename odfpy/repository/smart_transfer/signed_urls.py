@@ -64,7 +64,13 @@ class UrlSigner:
         return f"{FOLDERS[grant.kind]}/{grant.name}?{urlencode(query)}"
 
     def allows(self, grant: Grant, signature: str, now: int) -> bool:
-        """Return whether a signature is ours, and not too old."""
+        """Return whether a signature is ours, and not too old.
+
+        Args:
+            grant: the permission.
+            signature: the signature in the URL.
+            now: seconds since the epoch.
+        """
         is_ours = hmac.compare_digest(self._signature(grant).encode(), signature.encode("utf-8", "replace"))
         return is_ours and now < grant.expires
 

@@ -56,6 +56,11 @@ class IncomingSignatures:
     def take_statements(self, path: str, data: bytes, key: ActorId) -> None:
         """Look at a file of statements about a key.
 
+        Args:
+            path: its path in the dataset.
+            data: its bytes.
+            key: the key that it is about.
+
         Raises:
             MalformedSignature, UnentitledRevocation: it is not what it should be.
         """
@@ -65,6 +70,11 @@ class IncomingSignatures:
 
     def take(self, path: str, data: bytes, hashed: HashedBlock) -> None:
         """Look at a file of signatures of a block, or of the head that is at it.
+
+        Args:
+            path: its path in the dataset.
+            data: its bytes.
+            hashed: the block.
 
         Raises:
             ForgedSignature, MalformedSignature: it is not what it should be.
@@ -137,6 +147,11 @@ def _together(known: SignedBlock | None, new: SignedBlock) -> SignedBlock:
 
 def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, SignedBlock | None]) -> dict[str, bytes]:
     """Files to bring somewhere: signatures by their paths, after the statements about who has made them.
+
+    Args:
+        source: the side files that have them.
+        dataset_id: id of the dataset.
+        signed: signatures by their paths, None where there are none.
 
     Raises:
         OdfError: they cannot be read.

@@ -137,6 +137,11 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
     """Bring what a place says of the keys that have signed its head to another that has the same blocks.
 
     One of the two is on this machine, and has been checked. What goes wrong here is no fault of the transfer.
+
+    Args:
+        source: the place that has them.
+        target: the place that gets them.
+        head: the head of both.
     """
     here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
     with suppress(OdfError):

@@ -214,6 +214,15 @@ def decide(
 ) -> TransferResult | None:
     """Return what two chains that are not equal come to: nothing to do, or None where there is.
 
+    Args:
+        found: how the chains relate.
+        source: the dataset that is copied.
+        source_head: its head.
+        target: the dataset that it is copied to.
+        target_head: its head, None if it is new.
+        seen: the head that was seen there last, None for none.
+        force: whether a history that has diverged is overwritten.
+
     Raises:
         DatasetsDiverged, HistoryTakenBack, ForeignDataset: see `transfer`.
     """

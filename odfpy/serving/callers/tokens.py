@@ -93,6 +93,11 @@ class Tokens:
     def new(self, name: str, scope: Scope, lifetime: Duration | None = None) -> str:
         """Make a token; gives its text, which cannot be had again.
 
+        Args:
+            name: name of the token.
+            scope: what it is good for.
+            lifetime: how long it is valid, None for ever.
+
         Raises:
             InvalidValue: not a name, or no time to live.
             AlreadyExists: there is one of that name.

@@ -188,7 +188,14 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @_guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Give a prepared statement its parameters; everything else that is put would write."""
+        """Give a prepared statement its parameters; everything else that is put would write.
+
+        Args:
+            context: the context of the call.
+            descriptor: the descriptor of the call.
+            reader: the stream from the client.
+            writer: the stream to the client.
+        """
         asking = self._asking(context)
         command = _command(descriptor)
         if name_of(command) != "CommandPreparedStatementQuery":
@@ -203,7 +210,14 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @_guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing goes both ways."""
+        """Nothing goes both ways.
+
+        Args:
+            context: the context of the call.
+            descriptor: the descriptor of the call.
+            reader: the stream from the client.
+            writer: the stream to the client.
+        """
         del context, descriptor, reader, writer
         raise NotSupported("Nothing is exchanged here", hint="Flight SQL does without DoExchange.")
 

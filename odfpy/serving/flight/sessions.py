@@ -62,7 +62,13 @@ _OPTIONS: Final = {"dialect": tuple(sorted(DIALECTS)), "catalog": (CATALOG,), "s
 
 
 def set_option(session: FlightSession, name: str, value: str) -> int:
-    """Set an option of a session, nothing for what goes without saying; gives the number of an error, or 0."""
+    """Set an option of a session, nothing for what goes without saying; gives the number of an error, or 0.
+
+    Args:
+        session: the session.
+        name: name of the option.
+        value: its value, as text.
+    """
     if name not in _OPTIONS:
         return _INVALID_NAME
     if value not in ("", *_OPTIONS[name]):

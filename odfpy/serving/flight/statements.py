@@ -148,7 +148,13 @@ def parts_of(found: Plan) -> tuple[tuple[int, int], ...] | None:
 
 
 def cut_rows(first: int, last: int, ends: Sequence[int]) -> list[tuple[int, int]]:
-    """A range of offsets, cut at the ends of slices into parts that are neither many nor small."""
+    """A range of offsets, cut at the ends of slices into parts that are neither many nor small.
+
+    Args:
+        first: offset of the first row.
+        last: offset of the last row.
+        ends: offsets of the last rows of slices, ascending.
+    """
     least = max(_LEAST_ROWS, -(-(last - first + 1) // _MOST_PARTS))
     parts, start = [], first
     for end in [*(end for end in ends if end < last), last]:

@@ -55,7 +55,14 @@ def set_up_logging(*, quiet: bool = False) -> None:
 
 
 def log(event: str, *, level: int = logging.INFO, error: BaseException | None = None, **fields: Any) -> None:
-    """Tell something."""
+    """Tell something.
+
+    Args:
+        event: what has happened.
+        level: a level of `logging`.
+        error: the exception behind it, None for none.
+        fields: more members of the line.
+    """
     logging.getLogger(LOGGER).log(level, event, extra={"fields": fields}, exc_info=error)
 
 

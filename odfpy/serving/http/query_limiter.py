@@ -79,6 +79,11 @@ class QueryGate:
     async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
         """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
 
+        Args:
+            request: the request, whose client may go away.
+            caller: who asks.
+            work: the work; checks its control now and then.
+
         Raises:
             Refused: there is no room for it, or it is at fault.
         """

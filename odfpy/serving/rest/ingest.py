@@ -95,7 +95,13 @@ class Ingests:
     _locks: dict[Path, threading.Lock] = field(default_factory=dict)
 
     def take(self, dataset: StoredDataset, given: Ingest, key: str | None) -> tuple[Ingested, bool]:
-        """Take a file in; for threads. Raises as `ingest_once`."""
+        """Take a file in; for threads. Raises as `ingest_once`.
+
+        Args:
+            dataset: the dataset.
+            given: the data and its options.
+            key: key of idempotency, None for none.
+        """
         with self._locks.setdefault(dataset.folder, threading.Lock()):
             return ingest_once(dataset, given, key, self.engines[dataset.storage.root])
 

@@ -71,7 +71,13 @@ def _soon() -> int:
 
 
 def staged_folder(storage: Storage, alias: DatasetAlias, dataset_id: DatasetId) -> Path:
-    """Return where a new dataset grows; a push that was cut goes on there."""
+    """Return where a new dataset grows; a push that was cut goes on there.
+
+    Args:
+        storage: the workspace.
+        alias: name of the dataset.
+        dataset_id: id of the dataset.
+    """
     return storage.cache / "incoming" / str(Multihash.of(f"push {alias} {dataset_id}".lower().encode()))
 
 
@@ -137,6 +143,11 @@ class ServedTarget:
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: WireVisibility) -> None:
         """Give the new dataset its name.
 
+        Args:
+            layout: the folder in which it has grown.
+            dataset_id: id of the dataset.
+            visibility: who sees it then.
+
         Raises:
             Refusal: name or dataset have been taken in the meantime.
         """
@@ -164,7 +175,13 @@ class ServedTarget:
 
 
 def store_of(served: ServedDatasets, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
-    """The dataset that a URL is about, whole or growing; None when it is not there any more."""
+    """The dataset that a URL is about, whole or growing; None when it is not there any more.
+
+    Args:
+        served: the datasets of the server.
+        alias: name of the dataset.
+        grant: the permission that the URL carries.
+    """
     if not 0 <= grant.place < len(served.storages):
         return None
     storage = served.storages[grant.place]
