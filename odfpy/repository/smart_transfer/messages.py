@@ -12,6 +12,7 @@ push   PushRequest    -> PushAccepted | PushError
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -39,12 +40,9 @@ PING_EVERY = 10.0
 
 _MAX_REASON = 123
 """Bytes that a WebSocket's closing frame has for its reason (RFC 6455, 5.5)."""
-_dump: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_dump: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 M = TypeVar("M")
-
-
-# --- What both conversations speak of ---
 
 
 @dataclass(frozen=True, slots=True)
