@@ -98,3 +98,17 @@ COMMON = {"--output", "--help", "--recursive", "--num-records", "--num-commits",
 def test_every_setting_is_on_the_page_of_commands() -> None:
     page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
     assert [key for key in (*SETTINGS, *DATASET_SETTINGS) if f"| `{key}` |" not in page] == []
+
+
+WRITTEN = [
+    *PAGES,
+    *sorted((REPOSITORY / "docs" / "adr").glob("*.md")),
+    *(REPOSITORY / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_lines_are_wrapped(page: Path) -> None:
+    """Tables cannot be wrapped, and code stays as it is."""
+    text = re.sub(r"^ *(```|~~~).*?^ *\1", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in text.split("\n") if len(line) > 120 and not line.lstrip().startswith("|")] == []
