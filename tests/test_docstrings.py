@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from inspect import cleandoc
 from pathlib import Path
@@ -45,3 +46,27 @@ def test_docstrings_begin_with_a_noun_or_a_verb(module: Path) -> None:
     nodes = [node for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, documented)]
     first = [(text.split()[0].strip(".,:;"), node) for node in nodes if (text := ast.get_docstring(node))]
     assert [getattr(node, "name", "the module") for word, node in first if word in NO_BEGINNINGS] == []
+
+
+def public_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Those of modules and of public classes; commands and endpoints describe their parameters by themselves."""
+    for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")):
+        for node in owner.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                declared = [ast.unparse(decorator) for decorator in node.decorator_list] + [ast.unparse(node.args)]
+                if not any(re.search(r"typer\.Context|\bQuery\(|router\.|app\.|commands\.", text) for text in declared):
+                    yield node
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: "/".join(path.parts[path.parts.index("odfpy") :]))
+def test_functions_with_several_parameters_say_what_these_are(module: Path) -> None:
+    """Methods without a docstring have that of the interface."""
+    silent = []
+    for function in public_functions(ast.parse(module.read_text(encoding="utf-8"))):
+        arguments = function.args
+        names = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - {"self", "cls"}
+        text = ast.get_docstring(function)
+        if len(names) >= 3 and text and not text.startswith("Implement "):
+            described = re.findall(r"^ {4}\*{0,2}(\w+): ", text.partition("Args:")[2], re.MULTILINE)
+            silent += [f"{function.name}: {name}" for name in sorted(names - set(described))]
+    assert silent == []

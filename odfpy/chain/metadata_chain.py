@@ -92,6 +92,11 @@ class MetadataChain:
     def prepare(self, state: ChainState, events: Iterable[MetadataEvent], system_time: Timestamp) -> NewBlocks:
         """Make blocks of events and check that each may follow; nothing is stored.
 
+        Args:
+            state: the state that the first of them follows.
+            events: the events, in order.
+            system_time: the time of the blocks.
+
         Raises:
             ChainRuleViolation: one of them may not.
         """

@@ -115,6 +115,11 @@ class ObjectStore(ABC):
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         """Copy an object in, hashing while it flows; nothing stays when the hash or the size is not as expected.
 
+        Args:
+            stream: the bytes.
+            name: their expected hash.
+            size: most bytes, None for any number.
+
         Raises:
             HashMismatch: the bytes have another hash.
             ObjectTooLarge: more than `size` bytes came.
@@ -145,7 +150,15 @@ class ObjectStore(ABC):
 
 
 def copy_hashed(source: BinaryIO, target: BinaryIO, name: Multihash, size: int | None, where: str) -> None:
-    """Copy a stream and check that it has the expected hash, and no more than the expected size."""
+    """Copy a stream and check that it has the expected hash, and no more than the expected size.
+
+    Args:
+        source: the bytes.
+        target: where they go.
+        name: their expected hash.
+        size: most bytes, None for any number.
+        where: the place, for messages.
+    """
     hasher = name.algorithm.hasher()
     count = 0
     while chunk := source.read(CHUNK):

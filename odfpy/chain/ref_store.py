@@ -38,6 +38,11 @@ class RefStore(ABC):
     def compare_and_swap(self, name: str, expected: Multihash | None, new: Multihash) -> None:
         """Move a reference, if it still is where the caller saw it; None stands for a reference to be made.
 
+        Args:
+            name: name of the reference.
+            expected: the block that it must still be at, None for no reference.
+            new: the block that it moves to.
+
         Raises:
             ConcurrentUpdate: the reference has moved.
         """
@@ -93,7 +98,13 @@ def parse_reference(data: bytes, where: str) -> Multihash:
 
 
 def lost_race(where: str, expected: Multihash | None, found: Multihash | None) -> ConcurrentUpdate:
-    """The error of a lost race; `where` is as `RefStore.describe` says."""
+    """The error of a lost race; `where` is as `RefStore.describe` says.
+
+    Args:
+        where: the reference, as `RefStore.describe` says.
+        expected: the block that it should have been at.
+        found: the block that it is at.
+    """
     return ConcurrentUpdate(
         f"Somebody else has moved {where}: expected {expected}, found {found}",
         hint="Nothing of yours was committed; run the command again.",

@@ -104,7 +104,16 @@ class KeyRevocation:
         expires: Timestamp | None = None,
         since: LastBlock | None = None,
     ) -> KeyRevocation:
-        """Sign a statement."""
+        """Sign a statement.
+
+        Args:
+            pair: the key pair that signs the statement.
+            key: the key that it is about.
+            reason: why the key ends.
+            time: when the statement is made.
+            expires: when the key ends, None for a revocation.
+            since: the last block whose signatures still count, None for all before.
+        """
         blank = cls(key=str(key), reason=reason, time=time, expires=expires, since=since, proof=_NO_PROOF)
         return replace(blank, proof=Proof.made_by(pair, blank._message()))
 
@@ -317,6 +326,11 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[ActorId]) -> tuple[KeyRevocation, ...]:
     """Return what a place says of some keys and is honoured; what is forged, damaged or by a stranger says nothing.
 
+    Args:
+        side: side files of the dataset, None for none.
+        dataset_id: id of the dataset.
+        keys: the keys.
+
     Raises:
         OdfError: the place cannot be read.
     """
@@ -332,6 +346,12 @@ def honoured_in(side: SideFiles | None, dataset_id: DatasetId, keys: Iterable[Ac
 
 def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_id: DatasetId, where: str) -> None:
     """Check that statements about a key are by who may make them.
+
+    Args:
+        statements: the statements.
+        key: the key.
+        dataset_id: id of the dataset.
+        where: their file, for messages.
 
     Raises:
         UnentitledRevocation: one is not.

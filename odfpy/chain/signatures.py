@@ -103,7 +103,13 @@ class SignedBlock:
         )
 
     def signed_by(self, keys: Iterable[KeyPair], kind: str, time: Timestamp) -> SignedBlock:
-        """The same with signatures of some keys."""
+        """The same with signatures of some keys.
+
+        Args:
+            keys: the key pairs.
+            kind: the kind of document.
+            time: the time of the signatures.
+        """
         message = self.message(kind, time)
         made = tuple(Signature(time, Proof.made_by(pair, message)) for pair in keys)
         return replace(self, signatures=made)
@@ -115,6 +121,13 @@ class SignedBlock:
 
     def check(self, kind: str, dataset_id: DatasetId, block: Multihash, number: int, where: str) -> None:
         """Check that this is about a block, and that every signature is that of its signer.
+
+        Args:
+            kind: the kind of document.
+            dataset_id: id of the dataset.
+            block: hash of the block.
+            number: sequence number of the block.
+            where: the file, for messages.
 
         Raises:
             ForgedSignature: it is not; the message names block and file.
@@ -163,6 +176,11 @@ def encode(signed: SignedBlock, kind: str) -> bytes:
 
 def decode(data: bytes, kind: str, where: str) -> SignedBlock:
     """Read a file of signatures, without checking them.
+
+    Args:
+        data: the bytes of the file.
+        kind: the kind of document.
+        where: the file, for messages.
 
     Raises:
         MalformedSignature: it is none; the message names the file.
@@ -225,6 +243,11 @@ def says_signed(side: SideFiles) -> bool:
 def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: HashedBlock) -> SignedBlock | None:
     """The signatures of a block, each checked; None where there are none.
 
+    Args:
+        side: side files of the dataset, None for none.
+        dataset_id: id of the dataset.
+        hashed: the block.
+
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.
     """
@@ -234,7 +257,13 @@ def read_signatures(side: SideFiles | None, dataset_id: DatasetId, hashed: Hashe
 def read_all_signatures(
     side: SideFiles, dataset_id: DatasetId, blocks: Sequence[HashedBlock]
 ) -> list[SignedBlock | None]:
-    """Read the signatures of several blocks, as `read_signatures` does of one."""
+    """Read the signatures of several blocks, as `read_signatures` does of one.
+
+    Args:
+        side: side files of the dataset.
+        dataset_id: id of the dataset.
+        blocks: the blocks.
+    """
     files = side.read_all([path_of(hashed.hash) for hashed in blocks], MAX_SIZE)
     return [_checked(side, dataset_id, hashed, files.get(path_of(hashed.hash))) for hashed in blocks]
 
@@ -250,6 +279,11 @@ def _checked(side: SideFiles, dataset_id: DatasetId, hashed: HashedBlock, data: 
 
 def read_head_signatures(side: SideFiles | None, dataset_id: DatasetId, head: HashedBlock) -> SignedBlock | None:
     """The signatures of the head, each checked; None where there are none, or where they are of another head.
+
+    Args:
+        side: side files of the dataset, None for none.
+        dataset_id: id of the dataset.
+        head: the block that the head is at.
 
     Raises:
         ForgedSignature, MalformedSignature: the message names block and file.

@@ -56,7 +56,13 @@ def newest_blocks(
 
 
 def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[SliceOfBlock]:
-    """Those slices that hold any of the rows `start` to `end`, both inclusive."""
+    """Those slices that hold any of the rows `start` to `end`, both inclusive.
+
+    Args:
+        slices: the slices.
+        start: offset of the first row.
+        end: offset of the last row.
+    """
     return [
         item for item in slices if item.data.offset_interval.start <= end and item.data.offset_interval.end >= start
     ]

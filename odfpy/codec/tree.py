@@ -118,6 +118,11 @@ _LEAF_WRITERS: dict[type, Callable[[Any], Any]] = {
 def from_tree(type_: type[T] | Any, tree: Any, path: Path = ()) -> T:
     """Read a value of the given dataclass or union.
 
+    Args:
+        type_: the dataclass or union.
+        tree: dicts, lists and scalars.
+        path: the place in the document, for messages.
+
     Raises:
         TreeError: the tree does not fit; the message names the path.
     """

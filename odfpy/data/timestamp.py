@@ -82,7 +82,14 @@ class Timestamp:
 
     @classmethod
     def from_ordinal(cls, year: int, day_of_year: int, seconds: int, nanos: int) -> Timestamp:
-        """Make an instant of its wire form: year, day of the year (1 to 366), seconds from midnight, nanoseconds."""
+        """Make an instant of its wire form: year, day of the year (1 to 366), seconds from midnight, nanoseconds.
+
+        Args:
+            year: the year.
+            day_of_year: 1 to 366.
+            seconds: seconds from midnight, UTC.
+            nanos: nanoseconds of the second.
+        """
         if not date.min.year <= year <= date.max.year:
             raise InvalidValue(f"Time out of range: year {year}")
         in_year = 366 if isleap(year) else 365

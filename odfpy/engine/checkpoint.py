@@ -94,7 +94,13 @@ def transform_digest(request: TransformRequest) -> str:
 
 
 def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRows]) -> Manifest:
-    """The manifest of the checkpoint that a run leaves."""
+    """The manifest of the checkpoint that a run leaves.
+
+    Args:
+        request: the request.
+        engine: name and version of the engine.
+        rows: the kept rows of each stateful input.
+    """
     inputs = tuple(
         InputPosition(
             source.offset_interval.end if source.offset_interval else source.prev_offset, input_watermark(source)

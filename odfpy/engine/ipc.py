@@ -19,6 +19,11 @@ BATCH_ROWS: Final = 1 << 16
 def write_stream(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     """Write batches, in plain layout, to a new file.
 
+    Args:
+        path: the file.
+        schema: the schema of the rows.
+        batches: the rows.
+
     Returns:
         the number of rows.
 

@@ -146,6 +146,13 @@ def run_restricted(
 
     It sees other processes and has the network of the machine.
 
+    Args:
+        work: gives back an exit code.
+        reads: files and folders that it may read.
+        folders: folders that it may write to.
+        limits: what it may use.
+        keep: descriptors that stay open for it, besides the standard ones.
+
     Raises:
         SandboxError: this kernel has no Landlock.
     """

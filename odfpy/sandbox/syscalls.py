@@ -76,13 +76,27 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """Mount a file system, or a part of one a second time (`MS_BIND`), or change how mounts spread (`MS_SLAVE`)."""
+    """Mount a file system, or a part of one a second time (`MS_BIND`), or change how mounts spread (`MS_SLAVE`).
+
+    Args:
+        source: the device or folder, None for none.
+        target: the folder that it appears at.
+        kind: name of the file system, None for a bind.
+        flags: `MS_...` flags.
+        data: options of the file system.
+    """
     texts = [text if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     _checked(_libc().mount(*texts[:3], ctypes.c_ulong(flags), texts[3]), f"mount {source or target}")
 
 
 def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> None:
-    """Take rights from a mount, and from what is mounted below it; other restrictions stay (Linux 5.12)."""
+    """Take rights from a mount, and from what is mounted below it; other restrictions stay (Linux 5.12).
+
+    Args:
+        target: the folder of the mount.
+        attributes: `MOUNT_ATTR_...` flags to set.
+        recursive: whether mounts below it get them, too.
+    """
     wanted = MountAttributes(attr_set=attributes)
     syscall(
         _MOUNT_SETATTR,

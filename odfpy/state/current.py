@@ -97,7 +97,13 @@ class KeyedState(Protocol):
 
 
 def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
-    """Return whether rows of two relations have the same key, as SQL."""
+    """Return whether rows of two relations have the same key, as SQL.
+
+    Args:
+        keys: the key columns.
+        left: name of one relation.
+        right: name of the other.
+    """
     return " AND ".join(f"({left}.{key.role} = {right}.{key.role})" for key in keys)
 
 
@@ -123,7 +129,13 @@ class ScannedState:
         *,
         among: str | None = None,  # noqa: ARG002
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, once for each row."""
+        """All keys that ever were, once for each row.
+
+        Args:
+            db: a connection of duckdb.
+            keys: the key columns.
+            among: name of the relation with the wanted keys, None for all.
+        """
         return self._history(db, keys, [])
 
     def current_rows(
@@ -134,7 +146,14 @@ class ScannedState:
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and values of the current rows, with their offset as `pos`."""
+        """Keys and values of the current rows, with their offset as `pos`.
+
+        Args:
+            db: a connection of duckdb.
+            keys: the key columns.
+            values: the other columns.
+            among: name of the relation with the wanted keys, None for all.
+        """
         offset = StateColumn("pos", self._vocabulary.offset_column, "BIGINT")
         operation = StateColumn("op", self._vocabulary.operation_type_column, "INTEGER")
         self._history(db, keys, [offset, operation, *values]).create_view("history", replace=True)

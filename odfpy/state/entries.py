@@ -62,7 +62,13 @@ class KeyColumns:
 
     @classmethod
     def of(cls, db: duckdb.DuckDBPyConnection, names: Sequence[str], schema: pa.Schema) -> KeyColumns:
-        """Key columns of a dataset with that schema, which has them."""
+        """Key columns of a dataset with that schema, which has them.
+
+        Args:
+            db: a connection of duckdb.
+            names: names of the key columns.
+            schema: the schema of the dataset.
+        """
         fields = [(f"k{at}", comparable_type(schema.field(name).type)) for at, name in enumerate(names)]
         types = db.from_arrow(pa.schema(fields).empty_table()).types
         return cls(tuple(names), tuple(map(str, types)))
@@ -83,7 +89,13 @@ class KeyColumns:
         return fingerprints
 
     def fingerprints_of(self, db: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str]) -> Fingerprints:
-        """The fingerprints of the keys in a relation, which calls them `columns`; ascending, each once."""
+        """The fingerprints of the keys in a relation, which calls them `columns`; ascending, each once.
+
+        Args:
+            db: a connection of duckdb.
+            relation: name of the relation.
+            columns: its names of the key columns.
+        """
         keys = (f"CAST({column} AS {type_})" for column, type_ in zip(columns, self.types, strict=True))
         found = db.sql(f"SELECT hash({', '.join(keys)}) AS fingerprint FROM {relation}").to_arrow_table()
         ascending: Fingerprints = np.sort(found.column("fingerprint").to_numpy())
@@ -104,7 +116,13 @@ class KeyColumns:
 
 
 def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Table) -> Entries:
-    """Entries of rows in the order of their offsets: for each key the last."""
+    """Entries of rows in the order of their offsets: for each key the last.
+
+    Args:
+        db: a connection of duckdb.
+        keys: the key columns.
+        rows: the rows, with their offsets.
+    """
     fingerprints = keys.fingerprints(db, rows)
     # In the order in which they come, equal ones stay: what comes later is the later row.
     order = np.argsort(fingerprints, kind="stable")
@@ -114,7 +132,14 @@ def sorted_entries(db: duckdb.DuckDBPyConnection, keys: KeyColumns, rows: pa.Tab
 def merged_entries(
     db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries], schema: pa.Schema
 ) -> Entries:
-    """Entries of several parts, the oldest first: for each key the last, in the columns of `schema`."""
+    """Entries of several parts, the oldest first: for each key the last, in the columns of `schema`.
+
+    Args:
+        db: a connection of duckdb.
+        keys: the key columns.
+        parts: the entries of each part, the oldest first.
+        schema: the columns of the result.
+    """
     rows = pa.concat_tables([fit_table(part.rows, schema) for part in parts])
     if len(parts) == 1:
         return Entries(parts[0].fingerprints, rows)
@@ -123,7 +148,13 @@ def merged_entries(
 
 
 def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequence[Entries]) -> npt.NDArray[np.bool_]:
-    """For each row of all parts, the oldest first, whether a later one has its key; a part has each key once."""
+    """For each row of all parts, the oldest first, whether a later one has its key; a part has each key once.
+
+    Args:
+        db: a connection of duckdb.
+        keys: the key columns.
+        parts: the entries of each part, the oldest first.
+    """
     shared = [np.zeros(len(part.fingerprints), np.bool_) for part in parts]
     for one, other in combinations(range(len(parts)), 2):
         few, many = sorted((one, other), key=lambda at: len(shared[at]))

@@ -45,7 +45,13 @@ class IndexedState:
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, or those that may be among the wanted, with the fingerprints of their values."""
+        """All keys that ever were, or those that may be among the wanted, with the fingerprints of their values.
+
+        Args:
+            db: a connection of duckdb.
+            keys: the key columns.
+            among: name of the relation with the wanted keys, None for all.
+        """
         if not self._index.purpose.keeps_rows and self._scanned is None:
             try:
                 parts = self._parts(db, keys, among)
@@ -67,7 +73,14 @@ class IndexedState:
         *,
         among: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """Keys and values of the current rows; `pos` counts the rows that were looked up."""
+        """Keys and values of the current rows; `pos` counts the rows that were looked up.
+
+        Args:
+            db: a connection of duckdb.
+            keys: the key columns.
+            values: the other columns.
+            among: name of the relation with the wanted keys, None for all.
+        """
         if self._index.purpose.keeps_rows and self._scanned is None:
             try:
                 parts = self._parts(db, keys, among)

@@ -108,6 +108,11 @@ class KeyIndex:
     def open(cls, folder: Path, purpose: IndexPurpose, sizes: IndexSizes = DEFAULT_SIZES) -> KeyIndex:
         """The index in a folder; what its runs hold is checked as it is read.
 
+        Args:
+            folder: the folder.
+            purpose: the purpose that it must have.
+            sizes: how it is cut.
+
         Raises:
             StateDamaged: there is none, or none that can be used for that purpose by this release.
         """

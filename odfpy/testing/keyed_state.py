@@ -63,7 +63,13 @@ class History:
 
 
 def rows_of(events: Events, start: int = 0, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """Rows from operation and data columns, the first with the offset `start`."""
+    """Rows from operation and data columns, the first with the offset `start`.
+
+    Args:
+        events: operation types and values.
+        start: offset of the first row.
+        schema: the schema of the data columns.
+    """
     names = ["op", *schema.names[4:]]
     rows = [dict(zip(names, event, strict=True)) for event in events]
     return pa.Table.from_pylist(
@@ -86,7 +92,14 @@ def current(
     values: Sequence[StateColumn] = (NAME,),
     among: pa.Table | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Offset, keys and values of the current rows, by offset."""
+    """Offset, keys and values of the current rows, by offset.
+
+    Args:
+        state: the state to ask.
+        keys: the key columns.
+        values: the other columns.
+        among: the wanted keys, None for all.
+    """
     with database(threads=2) as db:
         if among is not None:
             db.register("new", among)
@@ -98,7 +111,13 @@ def current(
 
 
 def keys_seen(state: KeyedState, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
-    """The keys that ever were, of those that are asked for."""
+    """The keys that ever were, of those that are asked for.
+
+    Args:
+        state: the state to ask.
+        key: the key column.
+        among: the wanted keys, None for all.
+    """
     with database(threads=2) as db:
         if among is not None:
             db.register("new", among)
@@ -127,11 +146,24 @@ class KeyedStateContract:
         values: Sequence[StateColumn] = (NAME,),
         among: pa.Table | None = None,
     ) -> list[tuple[Any, ...]]:
-        """Offset, keys and values of the current rows, by offset."""
+        """Offset, keys and values of the current rows, by offset.
+
+        Args:
+            history: the history to ask.
+            keys: the key columns.
+            values: the other columns.
+            among: the wanted keys, None for all.
+        """
         return current(self.make(history, [key.name for key in keys], keeps_rows=True), keys, values, among)
 
     def seen(self, history: History, key: StateColumn = ID, among: pa.Table | None = None) -> set[Any]:
-        """The keys that ever were, of those that are asked for."""
+        """The keys that ever were, of those that are asked for.
+
+        Args:
+            history: the history to ask.
+            key: the key column.
+            among: the wanted keys, None for all.
+        """
         return keys_seen(self.make(history, [key.name], keeps_rows=False), key, among)
 
     @pytest.mark.parametrize(

@@ -194,7 +194,14 @@ class RefStoreContract(RefStoreReading):
 
 
 def race(store: RefStore, writer: int, rounds: int, wait: Callable[[], object]) -> list[bool]:
-    """Try to move the head once a round, together with other writers; which rounds were won."""
+    """Try to move the head once a round, together with other writers; which rounds were won.
+
+    Args:
+        store: the store.
+        writer: number of this writer.
+        rounds: number of rounds.
+        wait: waits for the others before each round.
+    """
     won = []
     for number in range(rounds):
         wait()

@@ -51,7 +51,13 @@ class ObjectStoreMachine(RuleBasedStateMachine):
 
     @rule(name=names, data=_CONTENTS, size=st.none() | st.integers(0, 9))
     def insert_stream(self, name: Multihash, data: bytes, size: int | None) -> None:
-        """A stream that may have another hash or be too long."""
+        """A stream that may have another hash or be too long.
+
+        Args:
+            name: the announced hash.
+            data: the bytes.
+            size: the announced size.
+        """
         outcomes = []
         for store in (self.store, self.model):
             try:

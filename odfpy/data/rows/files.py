@@ -75,7 +75,14 @@ class RowFileOptions:
     def of(
         cls, name: str, form: str | None = None, compression: str | None = None, level: int | None = None, **more: Any
     ) -> RowFileOptions:
-        """Return what is not said is read off the name of the file; Parquet, compressed by zstd, if that says nothing.
+        """Make options; what is not given follows from the name of the file, or is Parquet compressed by zstd.
+
+        Args:
+            name: name of the file.
+            form: name of the format, None to go by the file.
+            compression: name of the codec, None for the default of the format.
+            level: level of the codec, None for its default.
+            more: other options, by their names.
 
         Raises:
             UsageError: there is no such format or compression, one does not go with the other, or with the name.

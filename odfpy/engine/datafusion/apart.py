@@ -160,6 +160,12 @@ def fork_server(memory: int) -> ForkServer:
 def ask(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
     """Return what a process of its own answers to a request.
 
+    Args:
+        server: the process that is forked.
+        request: the request.
+        control: tells when the work is cancelled.
+        is_planning: whether it is for a plan only, with lower limits.
+
     Raises:
         QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
         QueryEnded: the process has ended in some other way.

@@ -61,7 +61,14 @@ def quoted(name: str) -> str:
 
 
 def name_rows(context: SessionContext, name: str, schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> None:
-    """Let queries see rows under a name."""
+    """Let queries see rows under a name.
+
+    Args:
+        context: the session.
+        name: name of the table.
+        schema: the schema of the rows.
+        batches: the rows.
+    """
     rows = list(batches) or [pa.RecordBatch.from_pylist([], schema=schema)]
     context.register_record_batches(quoted(name), [rows])
 

@@ -181,6 +181,11 @@ def readings(transform: TransformSql, inputs: Sequence[TransformRequestInput], a
     A query row by row is linear: its result over all inputs is that over the first, all others being empty, then that
     over the second, and so on; the same for parts of an input, which keeps memory flat. Only where a query reads an
     input twice must the whole of it be there, since all rows of one reading come before those of the next.
+
+    Args:
+        transform: the transform.
+        inputs: the inputs, as the request has them.
+        analysis: the analysis of the transform.
     """
     for number, source in enumerate(inputs):
         reads = analysis.scans.get(source.query_alias, 0)

@@ -62,7 +62,13 @@ def _stamps(package: Path) -> list[tuple[str, int]]:
 
 
 def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cluster: bool = False) -> dict[str, str]:
-    """The environment of a worker: what programs need to find their files, and nothing else."""
+    """The environment of a worker: what programs need to find their files, and nothing else.
+
+    Args:
+        environ: the environment of this process.
+        java: the Java runtime.
+        is_cluster: whether tasks run on a cluster.
+    """
     names = _INHERITED.union(CLUSTER_VARIABLES if is_cluster else ())
     kept = {name: value for name, value in environ.items() if name in names}
     if java.source == JAVA_HOME:
@@ -80,6 +86,11 @@ def scrubbed_environment(environ: Mapping[str, str], java: JavaRuntime, *, is_cl
 
 def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
     """Start a worker, which lives on when this process ends; its process id.
+
+    Args:
+        run: the run folder.
+        settings: settings of the engine.
+        java: the Java runtime.
 
     Raises:
         EngineUnavailable: it cannot be started.

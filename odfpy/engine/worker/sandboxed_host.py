@@ -27,7 +27,13 @@ from odfpy.errors import MalformedData, OdfError
 
 
 def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int:
-    """Start Spark and do jobs until nobody wants any more; an exit code."""
+    """Start Spark and do jobs until nobody wants any more; an exit code.
+
+    Args:
+        host: Spark.
+        jobs: the socket for jobs.
+        questions: the socket for questions in between.
+    """
     channel = Channel(jobs)
     try:
         host.start()

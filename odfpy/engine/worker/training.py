@@ -58,7 +58,13 @@ FROM first f JOIN second s ON f.amount = s.amount GROUP BY f.name ORDER BY f.nam
 
 
 def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> bool:
-    """Make the cache, unless another process is at it; whether it could be made."""
+    """Make the cache, unless another process is at it; whether it could be made.
+
+    Args:
+        cache: the cache to make.
+        java: the Java runtime.
+        settings: settings of the engine.
+    """
     with cache.attempt() as draft, TemporaryDirectory(prefix="odf-training-") as folder:
         if draft is None:
             return True

@@ -109,7 +109,14 @@ def check_aliases(steps: Sequence[SqlQueryStep], inputs: Sequence[str]) -> None:
 
 
 def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, known: Sequence[str]) -> Step:
-    """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at."""
+    """One step, parsed and analyzed; what it may name are the tables that are known. Hints have been looked at.
+
+    Args:
+        catalyst: access to Catalyst.
+        alias: name of the step, None for the last one.
+        source: its text.
+        known: names of the steps before it.
+    """
     text, tables = _with_plain_names(catalyst, source.text, known)
     parsed = catalyst.parse(without_hints(catalyst, text))
     admit(parsed, source, tables, NondeterministicQuery)

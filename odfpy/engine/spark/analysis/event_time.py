@@ -30,7 +30,14 @@ def event_time_origins(delta: Delta, column: Node) -> list[ColumnOrigin]:
 
 
 def watermark_passes(catalyst: Catalyst, found: Sequence[ColumnOrigin], delta: Delta, tables: Sequence[Table]) -> bool:
-    """Return whether the watermark of the inputs says anything about the result."""
+    """Return whether the watermark of the inputs says anything about the result.
+
+    Args:
+        catalyst: access to Catalyst.
+        found: the ways by which the event time of the result comes about.
+        delta: the changes of the last step.
+        tables: the tables that the query can name.
+    """
     return bool(found) and all(_is_monotone(catalyst, origin, delta, tables) for origin in found)
 
 

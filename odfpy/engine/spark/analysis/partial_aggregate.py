@@ -337,7 +337,15 @@ def different_calls(node: Node) -> list[Node]:
 def columns_with(
     build: Builder, node: Node, results: Mapping[str, Node], groupings: list[Node], groups: list[Node]
 ) -> list[Node]:
-    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by."""
+    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by.
+
+    Args:
+        build: makes expressions.
+        node: an output expression of the aggregate.
+        results: results of functions by their SQL.
+        groupings: the grouping expressions.
+        groups: the columns that hold their values.
+    """
 
     def found(part: Node) -> Node | None:
         if is_call(part):

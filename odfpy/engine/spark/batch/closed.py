@@ -156,7 +156,13 @@ class ClosedPlanner:
         return plan.withNewChildren(self.catalyst.seq([one.plan for one in below]))
 
     def where(self, conditions: Sequence[Node], plan: Node, *, any_of: bool = False) -> Node:
-        """A plan where all conditions hold, or any of them."""
+        """A plan where all conditions hold, or any of them.
+
+        Args:
+            conditions: the conditions.
+            plan: the plan.
+            any_of: whether one of them is enough.
+        """
         word = "Or" if any_of else "And"
         return self.catalyst.filter(reduce(lambda a, b: self.catalyst.expression(word, a, b), conditions), plan)
 

@@ -33,7 +33,13 @@ _EXTREMES: Final = ("aggregate.Max", "aggregate.Min")
 
 
 def time_of(catalyst: Catalyst, column: Node, times: Times) -> ColumnTimes | None:
-    """Tell what is known of a selected column, given what is known of those below."""
+    """Tell what is known of a selected column, given what is known of those below.
+
+    Args:
+        catalyst: access to Catalyst.
+        column: the column.
+        times: the known times of the columns below.
+    """
     if expression_name(column) != "Alias":
         return times.get(column_id(column))
     value = column.child()
@@ -46,7 +52,13 @@ def time_of(catalyst: Catalyst, column: Node, times: Times) -> ColumnTimes | Non
 
 
 def time_of_group(catalyst: Catalyst, group: Node, times: Times) -> ColumnTimes | None:
-    """Tell what is known of an expression of GROUP BY; one that only adds a duration waits like other functions."""
+    """Tell what is known of an expression of GROUP BY; one that only adds a duration waits like other functions.
+
+    Args:
+        catalyst: access to Catalyst.
+        group: the grouping expression.
+        times: the known times of the columns below.
+    """
     below = _only_one(group, times)
     if below is None or expression_name(group) == "AttributeReference":
         return below
@@ -77,7 +89,13 @@ def function_of_time(
 
 
 def sliding_windows(catalyst: Catalyst, plan: Node, times: Times) -> dict[int, ColumnTimes]:
-    """Find the columns of an Expand that have one of the windows that a time falls into, in each copy of a row."""
+    """Find the columns of an Expand that have one of the windows that a time falls into, in each copy of a row.
+
+    Args:
+        catalyst: access to Catalyst.
+        plan: the plan.
+        times: the known times of the columns below.
+    """
     found = {}
     copies = [items(copy) for copy in items(plan.projections())]
     for at, column in enumerate(columns(plan)):

@@ -143,7 +143,13 @@ def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
 
 
 def has_passed(catalyst: Catalyst, value: Node, limit: int | None) -> Node:
-    """The condition that a time is at or before a limit: never, while that is not known."""
+    """The condition that a time is at or before a limit: never, while that is not known.
+
+    Args:
+        catalyst: access to Catalyst.
+        value: the expression of a time.
+        limit: microseconds since the epoch, None for none.
+    """
     if limit is None:
         return catalyst.boolean(False)
     return catalyst.expression("LessThanOrEqual", value, catalyst.time(limit, value.dataType()))

@@ -40,7 +40,14 @@ class Nearness:
 
 
 def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
-    """Return whether two values are the same but for the last digits of fractions, also inside of lists and structs."""
+    """Return whether two values are the same but for the last digits of fractions, also inside of lists and structs.
+
+    Args:
+        one: one value.
+        other: the other value.
+        relative: largest relative difference of fractions.
+        absolute: largest absolute difference of fractions.
+    """
     if isinstance(one, float) and isinstance(other, float):
         same_kind = math.isnan(one) and math.isnan(other)
         return same_kind or math.isclose(one, other, rel_tol=relative, abs_tol=absolute)

@@ -67,7 +67,14 @@ class Log:
 
 
 def read_log(catalyst: Catalyst, table: Table, scratch: Path, late: Late = Late.CORRECTED) -> Log:
-    """The changelog of a table, as far as a query wants its late entries; errors as for `odfpy...tables.scan`."""
+    """The changelog of a table, as far as a query wants its late entries; errors as for `odfpy...tables.scan`.
+
+    Args:
+        catalyst: access to Catalyst.
+        table: the table.
+        scratch: a folder for files on the way.
+        late: what becomes of its late entries.
+    """
     rows = catalyst.dataframe(scan(catalyst, table, scratch))
     if late is not Late.CORRECTED and table.data_paths:
         rows = _chosen(rows, table, late)

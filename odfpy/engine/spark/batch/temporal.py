@@ -56,6 +56,12 @@ def versions_of_state(state: DataFrame, by: Sequence[str], time: str, path: Path
     """The versions of a table of which each row begins one; of several at one time the greatest by all columns counts.
 
     Arguments as above, without marks.
+
+    Args:
+        state: the rows with their commits.
+        by: names of the key columns.
+        time: name of the event time.
+        path: the file.
     """
     from pyspark.sql import functions
 

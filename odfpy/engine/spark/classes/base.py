@@ -61,5 +61,11 @@ class QueryClass(Protocol):
         ...
 
     def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
-        """The rows that the step adds for the new rows of its inputs, or for what `leaves` has in their places."""
+        """The rows that the step adds for the new rows of its inputs, or for what `leaves` has in their places.
+
+        Args:
+            catalyst: access to Catalyst.
+            step: the step.
+            leaves: makes the plan of each source, None for the rows of this run.
+        """
         ...

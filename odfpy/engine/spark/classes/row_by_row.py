@@ -31,7 +31,13 @@ class RowByRow:
         return "every result row comes from one input row: " + ", ".join(used)
 
     def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
-        """The query over the new rows, with the carried columns beside its own."""
+        """The query over the new rows, with the carried columns beside its own.
+
+        Args:
+            catalyst: access to Catalyst.
+            step: the step.
+            leaves: makes the plan of each source, None for the rows of this run.
+        """
         return carry(catalyst, step.plan, leaves)
 
 

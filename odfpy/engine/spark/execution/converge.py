@@ -44,6 +44,12 @@ def write_difference(
 ) -> tuple[SliceDescription, ...]:
     """Run a transform from the beginning of its inputs and write how its result differs from the output so far.
 
+    Args:
+        ready: the prepared transform.
+        request: the request.
+        engine: name and version of the engine.
+        rows_in_one_task: number of rows up to which one task does the work.
+
     Raises:
         HistoryNeeded: rows of the past are needed that the request does not have.
         InvalidQuery: the result does not fit the schema of the output so far.

@@ -60,6 +60,11 @@ def transform(
 
     Row by row there is no state. Other queries look at rows of the past; unless the request gives them, the answer is
     that they are needed.
+
+    Args:
+        spark: the session.
+        request: the request.
+        rows_in_one_task: number of rows up to which one task does the work.
     """
     try:
         return respond(lambda: _transform(spark, request, rows_in_one_task))

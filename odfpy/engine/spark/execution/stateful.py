@@ -75,7 +75,14 @@ class Stateful:
 
 
 def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> bool:
-    """Return whether a transform has been prepared before, over inputs of the same schemas."""
+    """Return whether a transform has been prepared before, over inputs of the same schemas.
+
+    Args:
+        catalyst: access to Catalyst.
+        transform: the transform.
+        vocab: names of the system columns.
+        tables: the tables that the query can name.
+    """
     return _key_of(catalyst, transform, vocab, tables) in _KNOWN
 
 
@@ -192,7 +199,15 @@ def run_blocks(
     rows_in_one_task: int = ROWS_IN_ONE_TASK,
     unfinished: Attempt | None = None,
 ) -> FragmentRuns:
-    """Run all fragments but the one that is the output, which is ready to be run, and those that are done already."""
+    """Run all fragments but the one that is the output, which is ready to be run, and those that are done already.
+
+    Args:
+        ready: the prepared transform.
+        request: the request.
+        engine: name and version of the engine.
+        rows_in_one_task: number of rows up to which one task does the work.
+        unfinished: what an attempt just before has found, None for none.
+    """
     catalyst, sources = ready.catalyst, request.query_inputs
     counts = [_count(source) for source in sources]
     before, after = _clocks(catalyst, sources)
@@ -290,12 +305,24 @@ def key_of(info: PlanInfo) -> list[str] | None:
 
 
 def in_final_order(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
-    """Changes in their final order, each with its operation type."""
+    """Changes in their final order, each with its operation type.
+
+    Args:
+        changed: the changes, with their weights.
+        key: names of the key columns, None for no key.
+        event_time: position of the event time, None for none.
+    """
     return in_order(changed, None if event_time is None else f"c{event_time}", key)
 
 
 def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
-    """Write ordered changes to the slice of a request."""
+    """Write ordered changes to the slice of a request.
+
+    Args:
+        request: the request.
+        form: the form of the output.
+        frame: the rows in their order.
+    """
     return write_slice(frame, request, _changed_rows, form)
 
 

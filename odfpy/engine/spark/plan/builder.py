@@ -74,12 +74,26 @@ class Builder:
         return self._class(_PACKAGE + "plans.logical.Sort")(self.catalyst.seq(keys), True, child, none)
 
     def window(self, functions: Iterable[Node], partition: Iterable[Node], order: Iterable[Node], child: Node) -> Node:
-        """SELECT *, functions FROM child, all of them over the same partition and order."""
+        """SELECT *, functions FROM child, all of them over the same partition and order.
+
+        Args:
+            functions: the window functions.
+            partition: expressions of PARTITION BY.
+            order: expressions of ORDER BY.
+            child: the plan below.
+        """
         seq, none = self.catalyst.seq, self.catalyst.nothing
         return self._class(_PACKAGE + "plans.logical.Window")(seq(functions), seq(partition), seq(order), child, none)
 
     def over(self, function: Node, partition: Iterable[Node], order: Iterable[Node], frame: Node) -> Node:
-        """An aggregate or window function OVER (PARTITION BY partition ORDER BY order frame)."""
+        """An aggregate or window function OVER (PARTITION BY partition ORDER BY order frame).
+
+        Args:
+            function: the window function.
+            partition: expressions of PARTITION BY.
+            order: expressions of ORDER BY.
+            frame: the frame.
+        """
         seq = self.catalyst.seq
         return self.expression(
             "WindowExpression", function, self.expression("WindowSpecDefinition", seq(partition), seq(order), frame)
@@ -97,22 +111,46 @@ class Builder:
         )
 
     def row_number(self, partition: list[Node], order: list[Node], name: str) -> Node:
-        """A column of the numbers 1, 2, 3... within each partition."""
+        """A column of the numbers 1, 2, 3... within each partition.
+
+        Args:
+            partition: expressions of PARTITION BY.
+            order: expressions of ORDER BY.
+            name: name of the column.
+        """
         number = self.over(self.expression("RowNumber"), partition, order, self.rows_until("CurrentRow"))
         return self.catalyst.alias(number, name)
 
     # --- Joins ---
 
     def anti_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The rows of the left side that have no partner on the right."""
+        """The rows of the left side that have no partner on the right.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("LeftAnti", left, right, condition)
 
     def inner_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
-        """The pairs of rows for which a condition holds; all pairs without one."""
+        """The pairs of rows for which a condition holds; all pairs without one.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("Inner", left, right, condition)
 
     def outer_join(self, left: Node, right: Node, condition: Node | None = None) -> Node:
-        """The same, and the rows of the left side that have no partner."""
+        """The same, and the rows of the left side that have no partner.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("LeftOuter", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node | None) -> Node:

@@ -164,7 +164,13 @@ class Catalyst:
         return self._class("org.apache.spark.api.python.PythonUtils").toSeq(found)
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
-        """An expression as a column, with an identity of its own unless one is given."""
+        """An expression as a column, with an identity of its own unless one is given.
+
+        Args:
+            expression: the expression.
+            name: its name.
+            expr_id: its identity, None for a new one.
+        """
         return self._expression("Alias")(
             expression,
             name,
@@ -216,19 +222,43 @@ class Catalyst:
         return self._plan("Filter")(condition, child)
 
     def expand(self, copies: Iterable[Iterable[Node]], columns: Iterable[Node], child: Node) -> Node:
-        """Several copies of each row of child, each with expressions of its own for the columns."""
+        """Several copies of each row of child, each with expressions of its own for the columns.
+
+        Args:
+            copies: for each copy of a row, its expressions.
+            columns: the output columns.
+            child: the plan below.
+        """
         return self._plan("Expand")(self.seq([self.seq(copy) for copy in copies]), self.seq(columns), child)
 
     def aggregate(self, groupings: Iterable[Node], columns: Iterable[Node], child: Node) -> Node:
-        """SELECT columns FROM child GROUP BY groupings."""
+        """SELECT columns FROM child GROUP BY groupings.
+
+        Args:
+            groupings: the grouping expressions.
+            columns: the output expressions.
+            child: the plan below.
+        """
         return self._plan("Aggregate")(self.seq(groupings), self.seq(columns), child, self.nothing)
 
     def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The rows of the left side that have a partner on the right."""
+        """The rows of the left side that have a partner on the right.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("LeftSemi", left, right, condition)
 
     def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The pairs of rows for which a condition holds."""
+        """The pairs of rows for which a condition holds.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("Inner", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:

@@ -58,7 +58,13 @@ def never_exceeds(expression: Node) -> bool:
 
 
 def shift_of(catalyst: Catalyst, expression: Node, reads: Node) -> int | None:
-    """By how many microseconds an expression is later than the time that it reads, or None when that varies."""
+    """By how many microseconds an expression is later than the time that it reads, or None when that varies.
+
+    Args:
+        catalyst: access to Catalyst.
+        expression: the expression.
+        reads: the column of the time that the expression reads.
+    """
     if not _shifts(catalyst, expression):
         return None
     found = evaluated_at(catalyst, expression, reads, _SAMPLES)

@@ -20,14 +20,28 @@ def is_time(expression: Node) -> bool:
 
 
 def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> int | None:
-    """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down."""
+    """The value of a time expression when the column that it reads has a value, both in microseconds, rounded down.
+
+    Args:
+        catalyst: access to Catalyst.
+        expression: the expression.
+        reads: the column of the time that the expression reads.
+        micros: the time, in microseconds since the epoch.
+    """
     given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
     (found,) = _one_row(catalyst, [expression], [given])
     return found
 
 
 def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequence[int]) -> list[int | None] | None:
-    """The values of a time expression for several values of what it reads; None if it fails for one of them."""
+    """The values of a time expression for several values of what it reads; None if it fails for one of them.
+
+    Args:
+        catalyst: access to Catalyst.
+        expression: the expression.
+        reads: the column of the time that the expression reads.
+        micros: the times, in microseconds since the epoch.
+    """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

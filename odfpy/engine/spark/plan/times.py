@@ -149,6 +149,11 @@ def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
 def check_advance(found: Iterable[DerivedWatermark], was: Clock, now: Clock) -> None:
     """Check that watermarks go forward while those of the sources do.
 
+    Args:
+        found: the watermarks of columns.
+        was: the watermarks before the pull.
+        now: the watermarks after the pull.
+
     Raises:
         InternalError: one goes back.
     """

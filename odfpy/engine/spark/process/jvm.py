@@ -139,7 +139,15 @@ _ON_THIS_MACHINE: Final = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME"
 def java_environment(
     environ: Mapping[str, str], home: Path, scratch: Path, connection: Path, *, is_cluster: bool = False
 ) -> dict[str, str]:
-    """Environment of the Java process: that of the worker, and where Spark finds things."""
+    """Environment of the Java process: that of the worker, and where Spark finds things.
+
+    Args:
+        environ: the environment of this process.
+        home: the folder of Spark.
+        scratch: a folder for files on the way.
+        connection: the file in which Java says where it listens.
+        is_cluster: whether tasks run on a cluster.
+    """
     return {
         **environ,
         **({} if is_cluster else _ON_THIS_MACHINE),
@@ -223,6 +231,11 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], log: int) -> s
 
 def connect(process: subprocess.Popen[bytes], connection: Path, wait_seconds: float) -> Jvm:
     """Wait until Spark says at which port it can be reached.
+
+    Args:
+        process: Java.
+        connection: the file in which Java says where it listens.
+        wait_seconds: seconds to wait for that.
 
     Raises:
         JvmDied: the process ended instead.

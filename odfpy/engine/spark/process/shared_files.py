@@ -33,7 +33,13 @@ def storage_of(spark: SparkSession) -> str | None:
 
 
 def read_parquet(spark: SparkSession, schema: StructType, paths: Iterable[str]) -> DataFrame:
-    """The rows of Parquet files of this machine, read by executors; a path is a path, whatever is in it."""
+    """The rows of Parquet files of this machine, read by executors; a path is a path, whatever is in it.
+
+    Args:
+        spark: the session.
+        schema: the schema of the rows.
+        paths: the files.
+    """
     reader = spark.read.schema(schema).option("__globPaths__", "false")
     return reader.parquet(*for_executors(spark, paths))
 

@@ -142,7 +142,13 @@ class StartupCache:
             os.close(descriptor)
 
     def accept(self, draft: Path, java: JavaRuntime, home: Path) -> bool:
-        """Make a draft the cache if Java can use it."""
+        """Make a draft the cache if Java can use it.
+
+        Args:
+            draft: the file that was made.
+            java: the Java runtime.
+            home: the folder of Spark.
+        """
         command = java_command(java, home, self.path.parent, options=(f"-XX:AOTCache={draft}", "-XX:AOTMode=on"))
         probe = [*command[: command.index("-cp") + 2], "-version"]
         if not draft.exists():

@@ -48,7 +48,13 @@ class Identifiers:
         return self.catalyst.alias(value, IDS)
 
     def with_ids(self, shown: Sequence[Node], value: Node, child: Node) -> Node:
-        """SELECT shown, value AS the identifiers FROM child."""
+        """SELECT shown, value AS the identifiers FROM child.
+
+        Args:
+            shown: the columns to show.
+            value: the identifiers.
+            child: the plan below.
+        """
         return self.catalyst.project([*shown, self.named(value)], child)
 
     def together(self, parts: Sequence[Node]) -> Node:
@@ -70,5 +76,11 @@ def is_leaf(plan: Node) -> bool:
 
 
 def leaf(catalyst: Catalyst, shown: Sequence[Node], annotated: Node) -> Node:
-    """Rows with identifiers as a plan that does not show these, and in which they are found again."""
+    """Rows with identifiers as a plan that does not show these, and in which they are found again.
+
+    Args:
+        catalyst: access to Catalyst.
+        shown: the columns to show.
+        annotated: the plan with identifiers.
+    """
     return catalyst.project(shown, annotated)

@@ -60,7 +60,14 @@ def _with_partners(ids: Identifiers, plan: Node, left: Node, right: Node, *, is_
 
 
 def set_operation(ids: Identifiers, plan: Node, left: Node, right: Node) -> Node:
-    """EXCEPT or INTERSECT, with or without ALL, of annotated rows; arguments as of `join`."""
+    """EXCEPT or INTERSECT, with or without ALL, of annotated rows; arguments as of `join`.
+
+    Args:
+        ids: the identifiers.
+        plan: the plan.
+        left: the annotated left side.
+        right: the annotated right side.
+    """
     catalyst, build = ids.catalyst, ids.build
     is_except, is_all = operator_name(plan) == "Except", bool(plan.isAll())
     sides, times, shown = [], [], []

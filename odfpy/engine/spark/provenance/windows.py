@@ -123,7 +123,13 @@ def window(ids: Identifiers, plan: Node, below: Node) -> Node:
 
 
 def after_offset(ids: Identifiers, plan: Node, below: Node) -> Node:
-    """OFFSET over annotated rows that are sorted: a row is made of those that come before it, too."""
+    """OFFSET over annotated rows that are sorted: a row is made of those that come before it, too.
+
+    Args:
+        ids: the identifiers.
+        plan: the OFFSET.
+        below: the annotated plan below.
+    """
     build, catalyst = ids.build, ids.catalyst
     order = items(below.order()) if expression_name(below).endswith("Sort") else []
     call = build.aggregate(build.expression("aggregate.CollectList", ids.of(below)))

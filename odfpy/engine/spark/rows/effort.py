@@ -82,6 +82,12 @@ def gathered_rows(frame: DataFrame) -> DataFrame:
 
 
 def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> Node:
-    """The rows of files that the engine has written for itself."""
+    """The rows of files that the engine has written for itself.
+
+    Args:
+        catalyst: access to Catalyst.
+        schema: the schema of the rows.
+        paths: the files.
+    """
     frame = read_parquet(catalyst.spark, schema, [str(path) for path in paths])
     return gather(catalyst, catalyst.plan(frame))

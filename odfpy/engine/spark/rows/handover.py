@@ -49,7 +49,13 @@ def hand_over(tables: Mapping[str, pa.Table], folder: Path) -> tuple[PreprocessT
 
 
 def take_back(path: Path, unchanged: Iterable[UnchangedColumn], tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Read a result; columns that came through unchanged have the type that they had in their table."""
+    """Read a result; columns that came through unchanged have the type that they had in their table.
+
+    Args:
+        path: the stream of results.
+        unchanged: the columns that came through unchanged.
+        tables: the tables that were handed over, by name.
+    """
     result = map_stream(str(path))
     for column in unchanged:
         own = tables[column.table].schema.field(column.column).type

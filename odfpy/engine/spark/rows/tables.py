@@ -102,6 +102,12 @@ def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -
 
     Columns that are required in the dataset are known to have no nulls.
 
+    Args:
+        catalyst: access to Catalyst.
+        table: the table.
+        position: number of the input.
+        scratch: a folder for files on the way.
+
     Raises:
         UnsupportedQuery, EngineError: as for `scan`.
     """

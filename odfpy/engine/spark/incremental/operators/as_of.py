@@ -86,7 +86,16 @@ class _Bounds:
 def as_of_join(
     planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo, conjuncts: Sequence[Node]
 ) -> PlanInfo | None:
-    """Return what is known of a join with a temporal table, None when it is none."""
+    """Return what is known of a join with a temporal table, None when it is none.
+
+    Args:
+        planner: the planner.
+        plan: the join.
+        kind: type of the join, as Spark names it.
+        left: properties of the left side.
+        right: properties of the right side.
+        conjuncts: the conjuncts of the condition.
+    """
     sides = ((left, right, _OF_FACTS_ON_THE_LEFT), (right, left, _OF_FACTS_ON_THE_RIGHT))
     for facts, versions, of_facts in sides:
         if not versions.validity or versions.free is None:

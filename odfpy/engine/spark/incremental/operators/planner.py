@@ -158,7 +158,20 @@ class Planner:
         groups: PartialAggregate | None = None,
         best: Best | None = None,
     ) -> PlanInfo:
-        """Return a free plan as a stateful input of the operator above it; arguments as in `StatefulInput`."""
+        """Return a free plan as a stateful input of the operator above it; arguments as in `StatefulInput`.
+
+        Args:
+            info: properties of the free plan.
+            keys: expressions by which what stands on it is divided.
+            complete_when: the rules of which one makes a row complete.
+            waits: whether only complete rows count.
+            forget: when rows are kept no more.
+            late: changes that may have to do with rows that are kept no more.
+            session: start and end of the session of a single row, None for no sessions.
+            looked_up: how its rows are looked up by those of another one, None if they are not.
+            groups: the partial results that are kept in the place of rows, None for rows.
+            best: the rows that matter while nothing is taken back, None for all.
+        """
         if groups is not None:
             retention = Retention.GROUPS
         elif forget or session:
@@ -232,7 +245,13 @@ class Planner:
         return self.projected(child, selected, subqueries)
 
     def projected(self, child: PlanInfo, selected: Sequence[Node], subqueries: Subqueries = ()) -> PlanInfo:
-        """SELECT some columns FROM a part."""
+        """SELECT some columns FROM a part.
+
+        Args:
+            child: the properties of what is below.
+            selected: the expressions.
+            subqueries: the subqueries in the expressions.
+        """
         outputs = tuple(column.toAttribute() for column in selected)
         passed = passed_as(selected)
         keys = passed_keys(child.keys, passed)

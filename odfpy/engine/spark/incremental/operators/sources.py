@@ -34,7 +34,13 @@ def source_of(info: PlanInfo) -> TableSource:
 
 
 def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Node:
-    """A source as a plan without rows: its columns under given identities, and what every row carries."""
+    """A source as a plan without rows: its columns under given identities, and what every row carries.
+
+    Args:
+        catalyst: access to Catalyst.
+        outputs: its columns.
+        number: number of the source.
+    """
     empty = catalyst.empty_like(outputs)
     inner = columns(empty)
     named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]

@@ -76,6 +76,11 @@ def declared_tables(
 ) -> dict[str, TemporalTable]:
     """The temporal tables of a transform by name.
 
+    Args:
+        tables: the declarations.
+        inputs: names of the inputs.
+        steps: the steps of the transform.
+
     Raises:
         InvalidQuery: one has no key, or the name is not that of one input or earlier step.
     """

@@ -27,7 +27,13 @@ def _sides_of(expression: Node, left: PlanInfo, right: PlanInfo) -> str:
 
 
 def equal_pairs(conjuncts: Sequence[Node], left: PlanInfo, right: PlanInfo) -> list[tuple[Node, Node, bool]]:
-    """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL."""
+    """Expressions of the left side that have to equal some of the right side; and whether NULL equals NULL.
+
+    Args:
+        conjuncts: the conjuncts of the condition.
+        left: properties of the left side.
+        right: properties of the right side.
+    """
     found = []
     for conjunct in conjuncts:
         name = expression_name(conjunct)

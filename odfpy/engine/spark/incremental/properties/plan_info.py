@@ -321,7 +321,13 @@ def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:
 
 
 def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) -> Node:
-    """Return the condition that a row is complete now and was not then."""
+    """Return the condition that a row is complete now and was not then.
+
+    Args:
+        rules: the rules.
+        was: the watermarks before the pull.
+        now: the watermarks after the pull.
+    """
     catalyst = now.catalyst
     return catalyst.expression("And", is_complete(rules, now), catalyst.expression("Not", is_complete(rules, was)))
 
@@ -337,7 +343,13 @@ def rows_of(stateful_input: StatefulInput, inputs_at: InputsAt) -> Node:
 
 
 def fragment_of(info: PlanInfo, source: int, alias: str | None = None) -> Fragment:
-    """The fragment of a part, looked up by all keys that the part has, and that rows can be looked up by."""
+    """The fragment of a part, looked up by all keys that the part has, and that rows can be looked up by.
+
+    Args:
+        info: the properties of the plan.
+        source: number of the source that its changes are.
+        alias: name of the step that it is, None for a part of one.
+    """
     keys = {
         stateful_input.number: tuple(
             _key_at(key, stateful_input) for key in info.keys if _is_of_use(key, info.stateful_inputs)

@@ -14,7 +14,14 @@ Subqueries: TypeAlias = Sequence[tuple[Node, PlanInfo]]
 
 
 def bound(catalyst: Catalyst, expressions: Sequence[Node], subqueries: Subqueries, inputs_at: InputsAt) -> list[Node]:
-    """Expressions whose subqueries read the rows of a moment."""
+    """Expressions whose subqueries read the rows of a moment.
+
+    Args:
+        catalyst: access to Catalyst.
+        expressions: the expressions.
+        subqueries: the subqueries in the expressions.
+        inputs_at: the rows of the stateful inputs, before or after a pull.
+    """
     if not subqueries:
         return list(expressions)
     plans = [(node, info.built(inputs_at)) for node, info in subqueries]

@@ -35,7 +35,13 @@ _CONVERSION: Final = "PreciseTimestampConversion"
 
 
 def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | None:
-    """The time that a selected column has, given those of the columns below."""
+    """The time that a selected column has, given those of the columns below.
+
+    Args:
+        catalyst: access to Catalyst.
+        column: the column.
+        child: the properties of what is below.
+    """
     if expression_name(column) != "Alias":
         return child.times.get(column_id(column))
     expression = column.child()
@@ -51,7 +57,13 @@ def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | N
 
 
 def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) -> TimeColumn | None:
-    """The time that an expression has which reads one time; None where it may decrease."""
+    """The time that an expression has which reads one time; None where it may decrease.
+
+    Args:
+        catalyst: access to Catalyst.
+        expression: the expression.
+        below: the time that it reads.
+    """
     if expression_name(expression) == "AttributeReference":
         return below
     if not never_decreases(catalyst, expression):
@@ -67,6 +79,11 @@ def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[in
     """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
 
     Grouping sets make copies too: a column of theirs that some of them leave out is no time.
+
+    Args:
+        catalyst: access to Catalyst.
+        plan: the plan.
+        child: the properties of what is below.
     """
     found = {}
     copies = [items(copy) for copy in items(plan.projections())]

@@ -49,7 +49,14 @@ class Attempt:
         return before if before is not None and before.request == plain else cls(plain)
 
     def add(self, source: int, path: Path, schema: StructType, count: int) -> None:
-        """Remember a fragment, if that takes little memory; it has no file where it has no rows."""
+        """Remember a fragment, if that takes little memory; it has no file where it has no rows.
+
+        Args:
+            source: number of the source that the changes are.
+            path: the file.
+            schema: the schema of the rows.
+            count: number of rows.
+        """
         if source not in self.done and (count == 0 or path.stat().st_size <= _MOST_BYTES):
             self.done[source] = FinishedFragment(path.read_bytes() if count else b"", schema, count)
 

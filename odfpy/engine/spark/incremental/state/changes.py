@@ -95,7 +95,13 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
-    """The first columns of a plan under other names and identities."""
+    """The first columns of a plan under other names and identities.
+
+    Args:
+        catalyst: access to Catalyst.
+        plan: the plan.
+        wanted: the columns whose identities they get.
+    """
     pairs = zip(columns(plan), wanted, strict=False)
     return catalyst.project([same_nulls(catalyst, found, column) for found, column in pairs], plan)
 
@@ -106,6 +112,13 @@ def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
 
 
 def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None = None) -> Node:
-    """A column under another identity and its name, or a name of its own; without nulls if the other has none."""
+    """A column under another identity and its name, or a name of its own; without nulls if the other has none.
+
+    Args:
+        catalyst: access to Catalyst.
+        found: the column that is there.
+        wanted: the column with the wanted type.
+        name: its name, None for that of the wanted one.
+    """
     value = catalyst.never_null(found) if found.nullable() and not wanted.nullable() else found
     return catalyst.alias(value, name or wanted.name(), wanted.exprId())

@@ -59,7 +59,14 @@ class Correctable:
     def of(
         cls, catalyst: Catalyst, policy: LatePolicy, sources: Sequence[TransformRequestInput], scratch: Path
     ) -> Correctable | None:
-        """The limit that a policy sets, None if it sets none."""
+        """The limit that a policy sets, None if it sets none.
+
+        Args:
+            catalyst: access to Catalyst.
+            policy: the treatment of late rows.
+            sources: the inputs, as the request has them.
+            scratch: a folder for files on the way.
+        """
         return None if policy.correctable is None else cls(catalyst, policy.correctable, sources, scratch)
 
     def limited(self, stateful_input: StatefulInput, delta: Delta) -> Delta:
@@ -138,6 +145,11 @@ def _sources_of(times: DerivedWatermark) -> frozenset[int]:
 
 def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None:
     """Check that there are windows if it is said how long they are correctable.
+
+    Args:
+        policy: the treatment of late rows.
+        steps: the steps of the transform.
+        num_inputs: number of inputs.
 
     Raises:
         InvalidQuery: there are none.

@@ -169,7 +169,13 @@ class GroupRows:
         return self._groups.over_groups(expression)
 
     def is_complete(self, plan: Node, now: Clock, was: Clock | None) -> Node:
-        """Those that are settled by now; only if they had not been by then, where a clock of then is given."""
+        """Those that are settled by now; only if they had not been by then, where a clock of then is given.
+
+        Args:
+            plan: the groups.
+            now: the watermarks after the pull.
+            was: the watermarks of which complete groups are left out, None for none.
+        """
         condition = is_complete(self._due, now) if was is None else becomes_complete(self._due, was, now)
         return self._catalyst.filter(condition, plan)
 

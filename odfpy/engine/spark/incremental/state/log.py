@@ -62,7 +62,13 @@ def marks(catalyst: Catalyst) -> list[Node]:
 
 
 def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
-    """Return rows of an input like `leaf_over`, with system time and offset in the place of the offset."""
+    """Return rows of an input like `leaf_over`, with system time and offset in the place of the offset.
+
+    Args:
+        catalyst: access to Catalyst.
+        leaf: the plan of the source.
+        rows: the rows to read, None for none.
+    """
     from pyspark.sql import functions
 
     if rows is not None:

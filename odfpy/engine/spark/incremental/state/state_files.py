@@ -81,6 +81,11 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> DataFram
     They are known where a row that comes takes nothing away from those before it, as among the first of a partition.
     So one that is not among them never will be, unless rows are taken away. What has been taken away without being
     there is kept, since it takes away what comes later.
+
+    Args:
+        clock: the watermarks.
+        stateful_input: the stateful input.
+        rows: its rows.
     """
     from pyspark.sql import functions
 

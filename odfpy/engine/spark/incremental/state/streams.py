@@ -89,14 +89,26 @@ class FragmentStream:
 
     @classmethod
     def again(cls, run: FragmentRun, path: Path, done: FinishedFragment) -> FragmentStream:
-        """The changes of a fragment that was done before."""
+        """The changes of a fragment that was done before.
+
+        Args:
+            run: the run of the fragment.
+            path: the file.
+            done: its changes, found before.
+        """
         if done.count:
             path.write_bytes(done.content)
         return cls(run, path, done.schema, done.count)
 
     @classmethod
     def of(cls, run: FragmentRun, path: Path, changed: DataFrame) -> FragmentStream:
-        """Keep the changes of a fragment, which come in order, in one partition."""
+        """Keep the changes of a fragment, which come in order, in one partition.
+
+        Args:
+            run: the run of the fragment.
+            path: the file.
+            changed: its changes.
+        """
         from pyspark.sql import functions
 
         numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
@@ -136,5 +148,12 @@ def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
 def streams_of(
     catalyst: Catalyst, inputs: Sequence[TransformRequestInput], policy: LatePolicy, scratch: Path
 ) -> list[InputStream]:
-    """The inputs of a request as sources."""
+    """The inputs of a request as sources.
+
+    Args:
+        catalyst: access to Catalyst.
+        inputs: the inputs, as the request has them.
+        policy: the treatment of late rows.
+        scratch: a folder for files on the way.
+    """
     return [InputStream(catalyst, source, scratch, late) for source, late in zip(inputs, policy.inputs, strict=True)]

@@ -77,7 +77,13 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
 
 
 def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -> DataFrame:
-    """The same, of a log of rows that are all appended: each begins a version."""
+    """The same, of a log of rows that are all appended: each begins a version.
+
+    Args:
+        rows: the log.
+        data: names of the data columns.
+        keys: names of the key columns.
+    """
     from pyspark.sql import functions
 
     events = rows.withColumn(_AT, functions.col(TIME)).withColumn(_IS_END, functions.lit(False))
