@@ -306,7 +306,13 @@ _LONGEST_NAME = 200
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
-    """A hint with the known names closest to a misspelt one, or `otherwise` when none is close."""
+    """A hint with the known names closest to a misspelt one, or `otherwise` when none is close.
+
+    Args:
+        name: the name that does not exist.
+        known: the names that do.
+        otherwise: the hint if none is near, None for none.
+    """
     import difflib  # only errors pay for it
 
     if len(name) > _LONGEST_NAME:  # nobody has mistyped that, and comparing takes memory

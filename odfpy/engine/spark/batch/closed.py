@@ -79,7 +79,7 @@ class ClosedPlan:
     form: RowForm = RowForm.TOGETHER
 
     def time_at(self, position: int) -> ColumnTimes | None:
-        """Return what is known of the column at a position."""
+        """Return the properties of the column at a position."""
         return self.times.get(column_id(self.columns[position]))
 
 
@@ -240,7 +240,7 @@ class ClosedPlanner:
         return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
 
     def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
-        """Return what is known of columns that an operator passes on."""
+        """Return the properties of columns that an operator passes on."""
         ids = {column_id(column) for column in columns(plan)}
         return {key: known for key, known in child.times.items() if key in ids}
 
@@ -339,7 +339,7 @@ class ClosedPlanner:
 
 
 def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
-    """Return what is known of columns that have the rows of several parts."""
+    """Return the properties of columns that have the rows of several parts."""
     found = {}
     for at, column in enumerate(columns(plan)):
         known = [one for part in parts if (one := part.time_at(at)) is not None and not one.windows]

@@ -130,7 +130,7 @@ def extreme_of_group(catalyst: Catalyst, function: Node, group: Node, known: Col
 
 
 def _of_windows(catalyst: Catalyst, windows: Sequence[Node], times: Times, *, is_session: bool) -> ColumnTimes | None:
-    """Return what is known of windows, or of a session, of one time."""
+    """Return the properties of windows, or of a session, of one time."""
     # Spark makes a session of its start and its end; only the end may read more than the time, for the gap.
     time = _time_in(children(windows[0])[1] if is_session else windows[0])
     below = None if time is None else _only_one(time, times)
@@ -166,6 +166,6 @@ def _edge(catalyst: Catalyst, value: Node, window: ColumnTimes) -> ColumnTimes |
 
 
 def _only_one(expression: Node, times: Times) -> ColumnTimes | None:
-    """Return what is known of the one column that an expression reads; None where it reads others."""
+    """Return the properties of the one column that an expression reads; None where it reads others."""
     read = columns_read(expression)
     return times.get(column_id(read[0])) if len(read) == 1 else None

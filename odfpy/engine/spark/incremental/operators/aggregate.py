@@ -52,7 +52,7 @@ class _Grouping:
 
 
 def aggregate(planner: Planner, plan: Node) -> PlanInfo:
-    """Return what is known of an aggregate.
+    """Return the properties of an aggregate.
 
     Raises:
         UnsupportedQuery: Spark has no groups by a type.
@@ -77,7 +77,7 @@ def aggregate(planner: Planner, plan: Node) -> PlanInfo:
 
 
 def distinct(planner: Planner, plan: Node) -> PlanInfo:
-    """Return what is known of DISTINCT: a group for each row."""
+    """Return the properties of DISTINCT: a group for each row."""
     child = planner.info_of(plan.child())
     as_groups = planner.catalyst.aggregate(child.columns, child.columns, plan.child())
     groups = _groups(planner, as_groups)

@@ -86,7 +86,7 @@ class _Bounds:
 def as_of_join(
     planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo, conjuncts: Sequence[Node]
 ) -> PlanInfo | None:
-    """Return what is known of a join with a temporal table, None when it is none.
+    """Return the properties of a join with a temporal table, None when it is none.
 
     Args:
         planner: the planner.
@@ -146,7 +146,7 @@ class _AsOf:
         return [] if end is None else [CompletenessRule(end, self._past, inclusive=True)]
 
     def joined(self) -> PlanInfo:
-        """Return what is known of it, if rows of facts are all that it has."""
+        """Return the properties of it, if rows of facts are all that it has."""
         planner, bounds, inputs_at, limit = self.planner, self.bounds, self.bounds.inputs_at, self._limit
         given = CompletenessRule(inputs_at.value, limit, inclusive=True)
         keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
@@ -168,7 +168,7 @@ class _AsOf:
         )
 
     def joined_with_unused(self) -> PlanInfo:
-        """Return what is known of it, if it tells which versions no fact looks up."""
+        """Return the properties of it, if it tells which versions no fact looks up."""
         planner, (ended,) = self.planner, self._ended
         given = CompletenessRule(self.bounds.inputs_at.value, self._limit, inclusive=True)
         mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)

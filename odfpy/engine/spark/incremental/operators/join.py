@@ -52,7 +52,7 @@ class _Interval:
 
 
 def join(planner: Planner, plan: Node) -> PlanInfo:
-    """Return what is known of a join."""
+    """Return the properties of a join."""
     left, right = (planner.info_of(child) for child in children(plan))
     kind = _kind_of(plan)
     beside = _beside_constants(planner, plan, kind, left, right)

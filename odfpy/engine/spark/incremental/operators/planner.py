@@ -93,7 +93,7 @@ class Planner:
         self.row_numbers: set[int] = set()
 
     def start(self, plan: Node) -> PlanInfo:
-        """Return what is known of the plan of the step; errors as for `info`."""
+        """Return the properties of the plan of the step; errors as for `info`."""
         self._plan = plan
         return self.info_of(plan)
 
@@ -103,7 +103,7 @@ class Planner:
         return uses_of(self._plan)
 
     def info_of(self, plan: Node) -> PlanInfo:
-        """Return what is known of a plan.
+        """Return the properties of a plan.
 
         Raises:
             UnsupportedQuery: an operator that cannot be processed incrementally, or rows that cannot be known again.

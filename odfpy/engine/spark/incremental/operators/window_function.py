@@ -25,7 +25,7 @@ _LIMITS: Final = ("GlobalLimit", "LocalLimit", "Offset")
 
 
 def window(planner: Planner, plan: Node) -> PlanInfo:
-    """Return what is known of a window operator: rows of one partition are looked at together."""
+    """Return the properties of a window operator: rows of one partition are looked at together."""
     made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
     if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
         order = items(plan.orderSpec())
@@ -133,7 +133,7 @@ def _numbered(planner: Planner, plan: Node, partition: list[Node]) -> frozenset[
 
 
 def limit(planner: Planner, plan: Node) -> PlanInfo:
-    """Return what is known of ORDER BY with LIMIT or OFFSET: the first of all rows."""
+    """Return the properties of ORDER BY with LIMIT or OFFSET: the first of all rows."""
     below, operators = plan, []
     while operator_name(below) != "Sort":
         if operator_name(below) in (*_LIMITS, "Project"):

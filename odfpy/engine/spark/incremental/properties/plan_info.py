@@ -307,7 +307,7 @@ class Fragment:
 
 
 def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
-    """Return what is known of a plan that reads no source. One row without columns is known by none."""
+    """Return the properties of a plan that reads no source. One row without columns is known by none."""
 
     def build(_: InputsAt | None) -> Node:
         return plan
