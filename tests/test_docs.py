@@ -15,8 +15,8 @@ from support.pages.merge import Example, examples, made_of
 from support.pages.watermarks import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
-from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
 from odfpy.coordinator.workspace import Workspace
+from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]

@@ -11,6 +11,7 @@ from odfpy.coordinator.pull import PullOptions
 from odfpy.coordinator.storage.config import Config
 from odfpy.dataset.names import DatasetAlias
 from odfpy.ingest.archive import UnpackLimits
+from odfpy.settings.sections import FetchSection, PrepareSection
 
 
 def pull_options(
@@ -30,6 +31,7 @@ def pull_options(
     Raises:
         InvalidValue: that is no name.
     """
+    fetch, prepare = config.section(FetchSection), config.section(PrepareSection)
     return PullOptions(
         recursive=recursive,
         force=force,
@@ -38,11 +40,11 @@ def pull_options(
         reset_derivatives=reset_derivatives,
         branch=branch,
         tags=tuple(ReferenceName.of(ReferenceKind.TAG, tag) for tag in tags),
-        max_fetch_bytes=config.get("fetch.maxSize"),
-        fetch_timeout=config.get("fetch.timeout"),
-        fetch_retries=config.get("fetch.retries"),
-        unpack_limits=UnpackLimits(config.get("prepare.maxSize"), config.get("prepare.maxRatio")),
-        prepare_timeout=config.get("prepare.timeout"),
+        max_fetch_bytes=fetch.max_size,
+        fetch_timeout=fetch.timeout,
+        fetch_retries=fetch.retries,
+        unpack_limits=UnpackLimits(prepare.max_size, prepare.max_ratio),
+        prepare_timeout=prepare.timeout,
         sources=source_options(config),
         allowed=allowed,
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from odfpy.data.scalars import U64
+from odfpy.settings.sections import EngineSection
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -18,9 +20,12 @@ class SandboxMode(Enum):
     OFF = "off"
 
 
+_SANDBOX: Final = SandboxMode(EngineSection.sandbox)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """Settings of the engine's process.
+    """Settings of the engine's process; the defaults are those of the settings `engine.*`.
 
     Attributes:
         idle_seconds: an engine without work ends after so long.
@@ -41,18 +46,18 @@ class EngineSettings:
         jobs_only: run the functions of `odfpy.engine.jobs`, and load nothing that does anything else.
     """
 
-    idle_seconds: U64 = 600
-    start_seconds: U64 = 120
-    job_seconds: U64 | None = None
-    memory: str | None = None
-    master: str = "local[*]"
-    host: str | None = None
-    storage: str | None = None
-    properties: str | None = None
-    startup_cache: bool = True
-    sandbox: SandboxMode = SandboxMode.BEST_EFFORT
-    max_memory: str | None = None
-    max_disk: str | None = None
+    idle_seconds: U64 = EngineSection.idle_timeout
+    start_seconds: U64 = EngineSection.start_timeout
+    job_seconds: U64 | None = EngineSection.job_timeout
+    memory: str | None = EngineSection.memory
+    master: str = EngineSection.master
+    host: str | None = EngineSection.host
+    storage: str | None = EngineSection.storage
+    properties: str | None = EngineSection.properties
+    startup_cache: bool = EngineSection.startup_cache
+    sandbox: SandboxMode = _SANDBOX
+    max_memory: str | None = EngineSection.max_memory
+    max_disk: str | None = EngineSection.max_disk
     jobs_only: bool = False
 
     @property

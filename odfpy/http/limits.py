@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.settings.sections import TransferSection
+
 
 @dataclass(frozen=True, slots=True)
 class TransferLimits:
@@ -15,9 +17,9 @@ class TransferLimits:
         most_unpacked: bytes that a data file may have when its pages are unpacked.
     """
 
-    least_speed: int = 4096
-    window: int = 60
-    most_unpacked: int = 64 << 30
+    least_speed: int = TransferSection.least_speed
+    window: int = TransferSection.window
+    most_unpacked: int = TransferSection.max_unpacked
 
 
 class Pace:

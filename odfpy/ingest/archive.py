@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from typing import BinaryIO, Protocol
 
 from odfpy.errors import PrepareError
+from odfpy.settings.sections import PrepareSection
 
 _BLOCK = 1 << 20
 _GENEROUS = 64 << 20  # small files may be as repetitive as they like
@@ -50,8 +51,8 @@ class UnpackLimits:
         max_ratio: times the size of what it was packed in; does not apply to less than 64 MiB.
     """
 
-    max_bytes: int = 64 << 30
-    max_ratio: int = 200
+    max_bytes: int = PrepareSection.max_size
+    max_ratio: int = PrepareSection.max_ratio
 
     def check(self, unpacked: int, packed: int, name: str) -> None:
         """Check that there is not too much.

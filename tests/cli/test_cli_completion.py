@@ -16,8 +16,8 @@ from support.processes.terminal import REPOSITORY, environment, program_at_termi
 
 from odfpy.cli.commands import COMMANDS
 from odfpy.cli.completion import SHELLS
-from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
 from odfpy.coordinator.workspace import Workspace
+from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
 
 if TYPE_CHECKING:
     from cli.conftest import Odf

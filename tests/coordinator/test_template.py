@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from odfpy.coordinator.storage.config import SETTINGS, Config
+from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.template import lay_down
 from odfpy.errors import AlreadyExists, NotFound, OdfError
+from odfpy.settings.sections import SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

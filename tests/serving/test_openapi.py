@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from support.servers.serving import ask, serving, workspace_at
 
+from odfpy.query.wire.request import DatasetState
+from odfpy.query.wire.request import Request as Question
+from odfpy.serving.rest.models import DatasetStateModel, QueryModel
 from odfpy.serving.server import DatasetServer
 
 TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json")
@@ -97,3 +101,16 @@ def test_a_method_that_there_is_not(server: DatasetServer, path: str, allowed: s
     assert answer.status == 405
     assert answer.headers["allow"] == allowed
     assert answer.json["message"] == f"There is no DELETE here, but {allowed}"
+
+
+def test_a_request_over_http_has_the_fields_and_defaults_of_the_question_that_is_signed() -> None:
+    """FastAPI checks the one, the codec reads the other, also where nothing of FastAPI is installed."""
+    for model, value in ((QueryModel, Question), (DatasetStateModel, DatasetState)):
+        assert list(model.model_fields) == [camel(field.name) for field in fields(value)]
+    shortest = QueryModel(query="select 1")
+    assert Question.parse(shortest.model_dump(mode="json", exclude_none=True)) == Question.parse({"query": "select 1"})
+
+
+def camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.servers.serving import workspace_at
 
-from odfpy.coordinator.storage.config import SETTINGS
 from odfpy.errors import UsageError
 from odfpy.serving.settings import ServeSettings
+from odfpy.settings.sections import SETTINGS
 
 
 def test_nothing_set_is_the_default(tmp_path: Path) -> None:

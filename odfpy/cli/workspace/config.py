@@ -16,7 +16,7 @@ app = group("Settings of the workspace, of the user, and of single datasets.")
 
 
 def _complete_keys(ctx: typer.Context) -> list[tuple[str, str]]:
-    from odfpy.coordinator.storage.config import DATASET_SETTINGS, SETTINGS
+    from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
 
     settings = SETTINGS if ctx.params.get("dataset") is None else DATASET_SETTINGS
     return [(key, setting.description) for key, setting in settings.items()]

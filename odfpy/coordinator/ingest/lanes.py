@@ -24,6 +24,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
+from odfpy.settings.sections import EngineSection, IngestSection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,21 +65,19 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         source: what the file is for.
         path: the file, ready to be read.
     """
-    chosen = config.get("ingest.lane")
-    if chosen != "auto":
-        return Lane(chosen == "spark", f"ingest.lane is {chosen}")
-    master = config.get("engine.master")
-    if EngineSettings(master=master).is_cluster:
-        if config.get("engine.storage") is not None:
+    ingest, engine = config.section(IngestSection), config.section(EngineSection)
+    if ingest.lane != "auto":
+        return Lane(ingest.lane == "spark", f"ingest.lane is {ingest.lane}")
+    if EngineSettings(master=engine.master).is_cluster:
+        if engine.storage is not None:
             return Lane(is_spark=False, reason="executors do not see the folder of the workspace (engine.storage)")
-        return Lane(is_spark=True, reason=f"the engine's master is {master}")
+        return Lane(is_spark=True, reason=f"the engine's master is {engine.master}")
     needed = path.stat().st_size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
         needed += state.data_bytes * _STATE_GROWS
-    limit = config.get("ingest.memory")
-    is_large = needed > _bytes_of(limit)
+    is_large = needed > _bytes_of(ingest.memory)
     what = f"input and state may take {_describe(needed)}" if needed else "there is nothing to read"
-    return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({limit})")
+    return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({ingest.memory})")
 
 
 def ingest_by_spark(

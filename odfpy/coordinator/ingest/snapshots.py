@@ -12,6 +12,7 @@ from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.coordinator.ingest.allowed import Allowed
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.settings.sections import RetractionsSection
 
 if TYPE_CHECKING:
     from odfpy.data.data_warning import DataWarning
@@ -34,7 +35,7 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: A
         return None
     from odfpy.ingest.retractions import RetractionLimit
 
-    share: str = Config.of_dataset(dataset.folder).get("retractions.share")
+    share = Config.of_dataset(dataset.folder).section(RetractionsSection).share
     return RetractionLimit(int(share.removesuffix("%")), allowed.retractions, str(dataset.handle))
 
 

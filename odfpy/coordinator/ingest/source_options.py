@@ -7,31 +7,34 @@ from pathlib import Path
 from odfpy.coordinator.storage.config import Config
 from odfpy.ingest.fetch.bounds import SourceBounds
 from odfpy.ingest.fetch.options import SourceOptions
+from odfpy.settings.sections import ContainerSection, EthereumSection, FetchSection, MqttSection, SourcesSection
 
 
 def source_options(config: Config) -> SourceOptions:
     """Return what is in force."""
+    container, ethereum = config.section(ContainerSection), config.section(EthereumSection)
     return SourceOptions(
-        batch_size=config.get("fetch.batchSize"),
-        container_engine=config.get("container.engine"),
-        container_timeout=config.get("container.timeout"),
-        mqtt_idle_millis=config.get("mqtt.idleMillis"),
-        ethereum_nodes=config.get("ethereum.nodes"),
-        ethereum_blocks_per_request=config.get("ethereum.blocksPerRequest"),
-        ethereum_blocks_per_commit=config.get("ethereum.blocksPerCommit"),
-        ethereum_confirmations=config.get("ethereum.confirmations"),
-        ethereum_ask_times=config.get("ethereum.askTimes"),
+        batch_size=config.section(FetchSection).batch_size,
+        container_engine=container.engine,
+        container_timeout=container.timeout,
+        mqtt_idle_millis=config.section(MqttSection).idle_millis,
+        ethereum_nodes=ethereum.nodes,
+        ethereum_blocks_per_request=ethereum.blocks_per_request,
+        ethereum_blocks_per_commit=ethereum.blocks_per_commit,
+        ethereum_confirmations=ethereum.confirmations,
+        ethereum_ask_times=ethereum.ask_times,
         bounds=_bounds(config),
     )
 
 
 def _bounds(config: Config) -> SourceBounds:
-    folders = _several(config.get("sources.folders"))
+    sources = config.section(SourcesSection)
+    folders = _several(sources.folders)
     return SourceBounds(
-        variables=_several(config.get("sources.variables")),
-        hosts=_several(config.get("sources.hosts")),
+        variables=_several(sources.variables),
+        hosts=_several(sources.hosts),
         folders=None if folders is None else tuple(Path(folder).expanduser() for folder in folders),
-        images=_several(config.get("sources.images")),
+        images=_several(sources.images),
     )
 
 

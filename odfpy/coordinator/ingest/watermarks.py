@@ -20,6 +20,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import UsageError
+from odfpy.settings.sections import WatermarkSection
 
 OFTEN: Final = Duration(60)
 """How often the watermark of an idle source is moved at most by what looks all the time, such as a watch."""
@@ -65,9 +66,8 @@ def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
     Raises:
         MalformedManifest: they are damaged; the message names the file.
     """
-    config = Config.of_dataset(dataset.folder)
-    lag, idle = config.get("watermark.lag"), config.get("watermark.idle")
-    return WatermarkPolicy(Duration.parse(lag), None if idle is None else Duration.parse(idle))
+    chosen = Config.of_dataset(dataset.folder).section(WatermarkSection)
+    return WatermarkPolicy(Duration.parse(chosen.lag), None if chosen.idle is None else Duration.parse(chosen.idle))
 
 
 def idle_watermark(dataset: StoredDataset, *, sparing: bool = False) -> Timestamp | None:

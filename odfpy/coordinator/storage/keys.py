@@ -28,6 +28,7 @@ from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
+from odfpy.settings.sections import ProofsSection
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.storage import Storage
@@ -300,5 +301,5 @@ def answer_key(storage: Storage) -> KeyPair:
     Raises:
         UnusableKey: it can neither be read nor made.
     """
-    named = Config.load(storage.root).get("proofs.key")
+    named = Config.load(storage.root).section(ProofsSection).key
     return UserKeys(own=None if named is None else storage.root.absolute() / named).own()

@@ -22,6 +22,7 @@ from odfpy.coordinator.storage.revoked_keys import announce, end_of_key
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import OdfError
+from odfpy.settings.sections import SignaturesSection
 
 
 class Signing:
@@ -123,7 +124,7 @@ class Signing:
 
     @cached_property
     def _is_wanted(self) -> bool:
-        return bool(Config.load(self._root).get("signatures.sign"))
+        return Config.load(self._root).section(SignaturesSection).sign
 
     def _say(self, what: str, error: OdfError) -> None:
         self._remarks.append(f"{what}: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))

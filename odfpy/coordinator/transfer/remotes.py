@@ -32,6 +32,7 @@ from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_referen
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
+from odfpy.settings.sections import SignaturesSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Remotes:
     @property
     def required(self) -> RequiredSigners | None:
         """By whom copies must be signed."""
-        return required_signers(Config.load(self._storage.root).get("signatures.require"), UserKeys())
+        return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
     def pull_url(self, dataset: StoredDataset) -> str | None:
         """Return where a copy is pulled from, None for datasets that are at home here."""

@@ -6,6 +6,7 @@ from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.settings.sections import EngineSection
 
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
@@ -15,19 +16,20 @@ def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
 
 def engine_settings(storage: Storage, config: Config) -> EngineSettings:
     """Return how the Spark engine of a workspace is run."""
+    chosen = config.section(EngineSection)
     return EngineSettings(
-        idle_seconds=config.get("engine.idleTimeout"),
-        start_seconds=config.get("engine.startTimeout"),
-        job_seconds=config.get("engine.jobTimeout"),
-        memory=config.get("engine.memory"),
-        master=config.get("engine.master"),
-        host=config.get("engine.host"),
-        storage=config.get("engine.storage"),
-        properties=_absolute(storage, config.get("engine.properties")),
-        startup_cache=config.get("engine.startupCache"),
-        sandbox=SandboxMode(config.get("engine.sandbox")),
-        max_memory=config.get("engine.maxMemory"),
-        max_disk=config.get("engine.maxDisk"),
+        idle_seconds=chosen.idle_timeout,
+        start_seconds=chosen.start_timeout,
+        job_seconds=chosen.job_timeout,
+        memory=chosen.memory,
+        master=chosen.master,
+        host=chosen.host,
+        storage=chosen.storage,
+        properties=_absolute(storage, chosen.properties),
+        startup_cache=chosen.startup_cache,
+        sandbox=SandboxMode(chosen.sandbox),
+        max_memory=chosen.max_memory,
+        max_disk=chosen.max_disk,
     )
 
 

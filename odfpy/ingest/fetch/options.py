@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from odfpy.ingest.fetch.bounds import SourceBounds
+from odfpy.settings.sections import ContainerSection, EthereumSection, FetchSection, MqttSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +25,13 @@ class SourceOptions:
         bounds: what sources may reach.
     """
 
-    batch_size: int = 10_000
-    container_engine: str = "auto"
-    container_timeout: int | None = None
-    mqtt_idle_millis: int = 1000
-    ethereum_nodes: str | None = None
-    ethereum_blocks_per_request: int = 100_000
-    ethereum_blocks_per_commit: int = 1_000_000
-    ethereum_confirmations: int = 0
-    ethereum_ask_times: bool = False
+    batch_size: int = FetchSection.batch_size
+    container_engine: str = ContainerSection.engine
+    container_timeout: int | None = ContainerSection.timeout
+    mqtt_idle_millis: int = MqttSection.idle_millis
+    ethereum_nodes: str | None = EthereumSection.nodes
+    ethereum_blocks_per_request: int = EthereumSection.blocks_per_request
+    ethereum_blocks_per_commit: int = EthereumSection.blocks_per_commit
+    ethereum_confirmations: int = EthereumSection.confirmations
+    ethereum_ask_times: bool = EthereumSection.ask_times
     bounds: SourceBounds = field(default_factory=SourceBounds)

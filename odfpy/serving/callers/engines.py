@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.coordinator.transform.engines import why_unconfined
 from odfpy.serving.callers.tokens import Scope
+from odfpy.settings.sections import EngineSection
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -33,7 +34,9 @@ class ServedEngines:
         """
         self._storage = workspace.storage
         self._all = workspace.engines.with_limits(memory, seconds)
-        self._confined = self._all if workspace.config.get(UNCONFINED) else self._all.only_confined()
+        self._confined = (
+            self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.only_confined()
+        )
 
     def of(self, caller: Caller) -> EngineRegistry:
         """Those that answer a caller."""
@@ -48,6 +51,6 @@ def warning(workspace: Workspace) -> str | None:
     why = why_unconfined(workspace.storage, workspace.config)
     if why is None:
         return None
-    if workspace.config.get(UNCONFINED):
+    if workspace.config.section(EngineSection).serve_unconfined:
         return f"queries of strangers for Spark run without a whole sandbox ({why}), as {UNCONFINED} says"
     return f"queries for Spark are answered for tokens of the scope admin only: there is no whole sandbox ({why})"

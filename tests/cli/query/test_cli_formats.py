@@ -12,7 +12,7 @@ import pytest
 
 from odfpy.cli.screen.output import Format, Output
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.storage.config import SETTINGS
+from odfpy.settings.sections import SETTINGS
 
 if TYPE_CHECKING:
     from cli.conftest import Odf

@@ -1,0 +1,317 @@
+"""All settings, in the order of `odf config list`: those of a workspace, and those of a dataset.
+
+Each is declared as `name: Annotated[type, Meaning(sentence)] = default` in its section. `max_rows` in `ServeSection` is
+`serve.maxRows` in files. A new setting also has a row in `docs/cli.md` and in `workspace_template/.odf/config.yaml`.
+"""
+
+# No `from __future__ import annotations` here: annotations are read when a command starts, and text takes longer.
+
+from typing import Annotated, Literal
+
+from odfpy.data.duration import DURATION_FORM
+from odfpy.settings.setting import AtLeast, Form, Meaning, Section, Setting, settings_in
+
+Count = Annotated[int, AtLeast(0)]
+Positive = Annotated[int, AtLeast(1)]
+Text = Annotated[str, Form(".*", "text")]  # of one line
+Size = Annotated[str, Form("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")]
+Master = Annotated[
+    str,
+    Form(
+        r"local(\[(\*|[1-9][0-9]*)\])?|spark://[^\s/,:]+:[0-9]+(,[^\s/,:]+:[0-9]+)*|yarn|k8s://\S+",
+        "local[*], local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
+    ),
+]
+Storage = Annotated[
+    str,
+    Form(
+        r"[a-z][a-z0-9+.-]*://(?!\S*:\S*@)\S+",
+        "the URL of a folder without a password, such as s3a://bucket/odf",
+    ),
+]
+Signers = Annotated[
+    str,
+    Form(
+        r"\s*[^\s,][^\s,]*\s*(,\s*[^\s,]+\s*)*",
+        "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
+    ),
+]
+Patterns = Annotated[
+    str, Form(r"\s*[^\s,][^,]*(,\s*[^\s,][^,]*)*", "patterns with commas between them, such as a*,b; none for none")
+]
+Folders = Annotated[str, Form(r"\s*(/|~)[^,]*(,\s*(/|~)[^,]*)*", "absolute paths of folders with commas between them")]
+Nodes = Annotated[str, Form(r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")]
+Percent = Annotated[str, Form("100%|[0-9]{1,2}%", "a share such as 50%")]
+DurationText = Annotated[str, Form(*DURATION_FORM)]
+
+# --- Of a workspace --------------------------------------------------------------------------------------------------
+
+
+class EngineSection(Section):
+    """The processes that run queries."""
+
+    NAME = "engine"
+
+    idle_timeout: Annotated[Count, Meaning("Seconds after which an engine without work ends")] = 600
+    start_timeout: Annotated[Count, Meaning("Seconds that the start of an engine may take")] = 120
+    job_timeout: Annotated[
+        Count | None, Meaning("Seconds that one job of an engine may take; unlimited if not set")
+    ] = None
+    memory: Annotated[Size | None, Meaning("Greatest heap of the engine's Java process, for example 2g")] = None
+    sandbox: Annotated[
+        Literal["required", "best-effort", "off"],
+        Meaning("Whether the engine must run in a sandbox, does if it can, or not", "Execution Model"),
+    ] = "best-effort"
+    max_memory: Annotated[Size | None, Meaning("What a sandboxed engine may hold in memory; 9/10 of it if not set")] = (
+        None
+    )
+    max_disk: Annotated[Size | None, Meaning("What a job of a sandboxed engine may write; unlimited if not set")] = None
+    serve_unconfined: Annotated[
+        bool, Meaning("Let strangers' queries into an engine without a whole sandbox", "Execution Model")
+    ] = False
+    startup_cache: Annotated[bool, Meaning("Keep a cache of loaded Java classes that makes starts shorter")] = True
+    master: Annotated[Master, Meaning("Where Spark runs tasks: local[2], or the address of a cluster")] = "local[*]"
+    host: Annotated[Text | None, Meaning("Address at which executors reach this machine; found out if not set")] = None
+    storage: Annotated[Storage | None, Meaning("Where a cluster gets files if it does not see the workspace")] = None
+    properties: Annotated[Text | None, Meaning("File with properties of Spark for a cluster")] = None
+
+
+class IngestSection(Section):
+    """Ingests into root datasets."""
+
+    NAME = "ingest"
+
+    lane: Annotated[
+        Literal["auto", "local", "spark"],
+        Meaning("Where ingests run: in this process, or as tasks of the engine", "Ingestion"),
+    ] = "auto"
+    memory: Annotated[Size, Meaning("Memory for an ingest in this process; auto leaves more to Spark", "Ingestion")] = (
+        "2g"
+    )
+
+
+class SignaturesSection(Section):
+    """Signatures of blocks."""
+
+    NAME = "signatures"
+
+    sign: Annotated[bool, Meaning("Sign what is committed here with the key of the user")] = True
+    require: Annotated[Signers | None, Meaning("By whom copies must be signed; by nobody if not set")] = None
+
+
+class ProofsSection(Section):
+    """Signed answers to queries."""
+
+    NAME = "proofs"
+
+    key: Annotated[
+        Text | None, Meaning("File with the key that signs answers to queries; the user's key if not set")
+    ] = None
+
+
+class ServeSection(Section):
+    """Limits of `odf serve`; `odfpy.serving.settings.ServeSettings` has what cannot be set in a file."""
+
+    NAME = "serve"
+
+    query_timeout: Annotated[
+        Positive, Meaning("Seconds that a query over HTTP may take, with the time that it waits")
+    ] = 60
+    running_queries: Annotated[Positive, Meaning("Queries over HTTP that are worked on at the same time")] = 4
+    max_queries: Annotated[Positive, Meaning("The same and those that wait; more are refused")] = 256
+    max_queries_each: Annotated[Positive, Meaning("Those of one token, or one address without a token")] = 128
+    query_memory: Annotated[
+        Positive, Meaning("Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark")
+    ] = 2 * 1024**3
+    max_rows: Annotated[Positive, Meaning("Rows that the answer to a query over HTTP may have")] = 100_000
+    max_answer: Annotated[Positive, Meaning("Bytes of Arrow data that it may have")] = 32 * 1024**2
+    max_object: Annotated[Positive, Meaning("Bytes that one pushed object, or the data of one ingest, may have")] = (
+        64 * 1024**3
+    )
+    max_connections_each: Annotated[
+        Positive, Meaning("Connections of one address at the same time; more are refused")
+    ] = 500
+    max_stranger_body: Annotated[Positive, Meaning("Bytes that the body of a request without a token may have")] = (
+        128 * 1024
+    )
+    request_memory: Annotated[
+        Positive, Meaning("Bytes of memory for what comes from callers with a token, before it is done")
+    ] = 384 * 1024**2
+    request_memory_each: Annotated[Positive, Meaning("Bytes of it that one token may take")] = 256 * 1024**2
+    stranger_memory: Annotated[Positive, Meaning("Bytes of memory for what comes from callers without a token")] = (
+        64 * 1024**2
+    )
+    stranger_memory_each: Annotated[Positive, Meaning("Bytes of it that one address may take")] = 16 * 1024**2
+    patience: Annotated[
+        Positive, Meaning("Seconds that a client may let the server wait, or a query over Flight SQL its client")
+    ] = 60
+    flight_timeout: Annotated[
+        Positive, Meaning("Seconds that a query over Flight SQL may take, with the time to fetch its rows")
+    ] = 3600
+    flight_queries: Annotated[
+        Positive, Meaning("Answers over Flight SQL that may be open at the same time; more are refused")
+    ] = 256
+    flight_working: Annotated[Positive, Meaning("How many of these may be computed at the same time")] = 8
+
+
+class SourcesSection(Section):
+    """Limits of what sources may reach from this machine."""
+
+    NAME = "sources"
+
+    variables: Annotated[Patterns | None, Meaning("Variables that sources may use; any if not set", "FetchStep")] = None
+    hosts: Annotated[Patterns | None, Meaning("Hosts that sources may ask; any if not set", "FetchStep")] = None
+    folders: Annotated[
+        Folders | None, Meaning("Folders that sources may read, besides the workspace", "FetchStep::FilesGlob")
+    ] = None
+    images: Annotated[
+        Patterns | None, Meaning("Images that sources may run; any if not set", "FetchStep::Container")
+    ] = None
+
+
+class FetchSection(Section):
+    """Fetching from sources."""
+
+    NAME = "fetch"
+
+    max_size: Annotated[Count, Meaning("Bytes that one fetched file may have", "FetchStep")] = 64 * 1024**3
+    timeout: Annotated[Count, Meaning("Seconds to wait for a server before giving up", "FetchStep")] = 30
+    retries: Annotated[Count, Meaning("How often to try again when a source breaks off", "FetchStep")] = 3
+    batch_size: Annotated[
+        Count, Meaning("Rows after which a stream of rows is committed, before it goes on", "FetchStep")
+    ] = 10_000
+
+
+class TransferSection(Section):
+    """Copies from repositories."""
+
+    NAME = "transfer"
+
+    least_speed: Annotated[Count, Meaning("Bytes per second; whoever sends less is given up", "Repository")] = 4096
+    window: Annotated[Positive, Meaning("Seconds over which that is measured", "Repository")] = 60
+    max_unpacked: Annotated[Count, Meaning("Bytes that a data file of a copy may have when unpacked", "Repository")] = (
+        64 * 1024**3
+    )
+
+
+class PrepareSection(Section):
+    """Preparing fetched files for reading."""
+
+    NAME = "prepare"
+
+    max_size: Annotated[Count, Meaning("Bytes that a prepared file may have", "PrepStep")] = 64 * 1024**3
+    max_ratio: Annotated[
+        Count, Meaning("How many times larger than a packed file what is in it may be", "PrepStep::Decompress")
+    ] = 200
+    timeout: Annotated[Count, Meaning("Seconds that the command of a Pipe step may take", "PrepStep::Pipe")] = 3600
+
+
+class ContainerSection(Section):
+    """Container sources."""
+
+    NAME = "container"
+
+    engine: Annotated[
+        Literal["auto", "podman", "docker"],
+        Meaning("What runs the images of Container sources", "FetchStep::Container"),
+    ] = "auto"
+    timeout: Annotated[
+        Count | None, Meaning("Seconds that a container may run; unlimited if not set", "FetchStep::Container")
+    ] = None
+
+
+class MqttSection(Section):
+    """MQTT sources."""
+
+    NAME = "mqtt"
+
+    idle_millis: Annotated[
+        Count, Meaning("Milliseconds without a message after which a pull from MQTT ends", "FetchStep::Mqtt")
+    ] = 1000
+
+
+class EthereumSection(Section):
+    """EthereumLogs sources."""
+
+    NAME = "ethereum"
+
+    nodes: Annotated[
+        Nodes | None,
+        Meaning("Nodes of EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
+    ] = None
+    blocks_per_request: Annotated[
+        Count, Meaning("Blocks that an Ethereum node is asked for at once", "FetchStep::EthereumLogs")
+    ] = 100_000
+    blocks_per_commit: Annotated[
+        Count, Meaning("Blocks after which progress is committed at the latest", "FetchStep::EthereumLogs")
+    ] = 1_000_000
+    confirmations: Annotated[
+        Count,
+        Meaning("Blocks to stay behind the newest one, which may still be replaced", "FetchStep::EthereumLogs"),
+    ] = 0
+    ask_times: Annotated[
+        bool,
+        Meaning("Ask for the time of blocks that a node does not tell with the logs", "FetchStep::EthereumLogs"),
+    ] = False
+
+
+# --- Of one root dataset ---------------------------------------------------------------------------------------------
+
+
+class WatermarkSection(Section):
+    """The policy of a root dataset's watermark."""
+
+    NAME = "watermark"
+
+    lag: Annotated[DurationText, Meaning("How far the watermark stays behind the greatest event time", "Watermark")] = (
+        "0s"
+    )
+    idle: Annotated[
+        DurationText | None,
+        Meaning(
+            "When nothing new came for that long, a pull lets the watermark follow system time, less the lag",
+            "Watermark",
+        ),
+    ] = None
+
+
+class RetractionsSection(Section):
+    """Retractions that a snapshot brings."""
+
+    NAME = "retractions"
+
+    share: Annotated[
+        Percent,
+        Meaning(
+            "How much of its current rows one Snapshot may retract without --allow-retractions; 100% for anything",
+            "MergeStrategy::Snapshot",
+        ),
+    ] = "50%"
+
+
+# --- All of them -----------------------------------------------------------------------------------------------------
+
+WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
+    EngineSection,
+    IngestSection,
+    SignaturesSection,
+    ProofsSection,
+    ServeSection,
+    SourcesSection,
+    FetchSection,
+    TransferSection,
+    PrepareSection,
+    ContainerSection,
+    MqttSection,
+    EthereumSection,
+)
+DATASET_SECTIONS: tuple[type[Section], ...] = (WatermarkSection, RetractionsSection)
+
+
+def _by_key(sections: tuple[type[Section], ...]) -> dict[str, Setting]:
+    return {setting.key: setting for section in sections for setting in settings_in(section)}
+
+
+SETTINGS = _by_key(WORKSPACE_SECTIONS)
+DATASET_SETTINGS = _by_key(DATASET_SECTIONS)
+"""What can be set for one root dataset."""

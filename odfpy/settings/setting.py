@@ -1,0 +1,176 @@
+"""What a declaration of a setting says, and the check of a value against it.
+
+Declarations are plain classes, so that defaults cost nothing at the start of a command. pydantic checks values, and is
+imported when the first value is given: by a file that sets something, or by `odf config set`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Value = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The use of a setting, for people.
+
+    Attributes:
+        sentence: one line, without a full stop.
+        specification: the section of the ODF specification that it concerns, None for what is odfpy's own.
+        is_secret: values may hold tokens, so they are shown only to those who ask for this setting.
+    """
+
+    sentence: str
+    specification: str | None = None
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of a text.
+
+    Attributes:
+        pattern: a regular expression for all of it.
+        words: the same for people.
+    """
+
+    pattern: str
+    words: str
+
+    def check(self, text: str) -> str:
+        """Return the text.
+
+        Raises:
+            ValueError: it has another form.
+        """
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(self.words)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The smallest of some numbers."""
+
+    least: int
+
+
+class Section:
+    """Settings that belong together, with the values in force.
+
+    A subclass declares each as an attribute: its name in snake case, `Annotated` with `Meaning` and maybe more, and its
+    default. Their order is that of `odf config list`.
+    """
+
+    NAME: ClassVar[str]
+
+    def __init__(self, **values: Value | None) -> None:
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self.NAME}.{name} is set in a file, or by `odf config set`")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that exists.
+
+    Attributes:
+        key: dotted name, as in `engine.idleTimeout`.
+        attribute: its name in the section.
+        type: type of its values, without None.
+        default: value where nothing is set, None for none.
+        meaning: its use.
+        marks: further conditions: `Form`, `AtLeast`.
+    """
+
+    key: str
+    attribute: str
+    type: Any
+    default: Value | None
+    meaning: Meaning
+    marks: tuple[Form | AtLeast, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """One line for people."""
+        return self.meaning.sentence
+
+    @property
+    def values(self) -> str:
+        """The values that it takes, in words."""
+        for mark in self.marks:
+            if isinstance(mark, Form):
+                return mark.words
+            if mark.least:
+                return f"a whole number from {mark.least} on"
+        if get_origin(self.type) is Literal:
+            *others, last = get_args(self.type)
+            return f"{', '.join(others)} or {last}"
+        return {str: "text", int: "a whole number", bool: "true or false"}[self.type]
+
+    def accepts(self, value: object) -> bool:
+        """Tell whether a value is one of this setting."""
+        from pydantic import ValidationError
+
+        try:
+            self._adapter.validate_python(value, strict=True)  # the text "1" is no number, and 1 no truth value
+        except ValidationError:
+            return False
+        return True
+
+    def read(self, text: str) -> Value:
+        """Return what a text from a command line stands for, which may be no value of this setting."""
+        if self.type is bool and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if self.type is int and text.isascii() and text.isdecimal():
+            return int(text)
+        return text
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        from pydantic import AfterValidator, Field, TypeAdapter
+
+        annotated: Any = Annotated
+        checked = self.type
+        for mark in self.marks:
+            rule = Field(ge=mark.least) if isinstance(mark, AtLeast) else AfterValidator(mark.check)
+            checked = annotated[checked, rule]
+        return TypeAdapter(checked)
+
+
+def settings_in(section: type[Section]) -> tuple[Setting, ...]:
+    """Return the settings that a section declares, in their order."""
+    return tuple(_setting(section, name, declared) for name, declared in get_annotations(section).items())
+
+
+def _setting(section: type[Section], name: str, declared: Any) -> Setting:
+    kind, marks = _unwrapped(declared)
+    (meaning,) = (mark for mark in marks if isinstance(mark, Meaning))
+    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast))
+    return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), meaning, rules)
+
+
+def _unwrapped(declared: Any) -> tuple[Any, list[Any]]:
+    """Split a type into what values are, without None, and all marks on it."""
+    if get_origin(declared) is Annotated:
+        kind, marks = _unwrapped(declared.__origin__)
+        return kind, [*marks, *declared.__metadata__]
+    if get_origin(declared) in (Union, UnionType):
+        (declared,) = (kind for kind in get_args(declared) if kind is not NoneType)
+        return _unwrapped(declared)
+    return declared, []
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
