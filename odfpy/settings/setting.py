@@ -1,12 +1,12 @@
 """What a declaration of a setting says, and the check of a value against it.
 
-Declarations are plain classes, so that defaults cost nothing at the start of a command. pydantic checks values, and is
-imported when the first value is given: by a file that sets something, or by `odf config set`.
+Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic checks values, and is
+loaded when there is one: a file sets something, or `odf config set` does. Its core is enough for single values, and
+takes a third of the time that its models take (docs/adr/0032-settings.md).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import get_annotations
@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic_core import SchemaValidator
 
 Value = str | int | bool
 
@@ -45,16 +45,6 @@ class Form:
 
     pattern: str
     words: str
-
-    def check(self, text: str) -> str:
-        """Return the text.
-
-        Raises:
-            ValueError: it has another form.
-        """
-        if not re.fullmatch(self.pattern, text):
-            raise ValueError(self.words)
-        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +110,7 @@ class Setting:
 
     def accepts(self, value: object) -> bool:
         """Tell whether a value is one of this setting."""
-        from pydantic import ValidationError
-
-        try:
-            self._adapter.validate_python(value, strict=True)  # the text "1" is no number, and 1 no truth value
-        except ValidationError:
-            return False
-        return True
+        return self._validator.isinstance_python(value)
 
     def read(self, text: str) -> Value:
         """Return what a text from a command line stands for, which may be no value of this setting."""
@@ -137,15 +121,19 @@ class Setting:
         return text
 
     @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        from pydantic import AfterValidator, Field, TypeAdapter
+    def _validator(self) -> SchemaValidator:
+        from pydantic_core import SchemaValidator, core_schema
 
-        annotated: Any = Annotated
-        checked = self.type
-        for mark in self.marks:
-            rule = Field(ge=mark.least) if isinstance(mark, AtLeast) else AfterValidator(mark.check)
-            checked = annotated[checked, rule]
-        return TypeAdapter(checked)
+        # Strict: the text "1" is no number, and the number 1 no truth value.
+        if get_origin(self.type) is Literal:
+            return SchemaValidator(core_schema.literal_schema(list(get_args(self.type))))
+        if self.type is bool:
+            return SchemaValidator(core_schema.bool_schema(strict=True))
+        if self.type is int:
+            least = next((mark.least for mark in self.marks if isinstance(mark, AtLeast)), None)
+            return SchemaValidator(core_schema.int_schema(ge=least, strict=True))
+        pattern = next((rf"\A(?:{mark.pattern})\Z" for mark in self.marks if isinstance(mark, Form)), None)
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="python-re", strict=True))
 
 
 def settings_in(section: type[Section]) -> tuple[Setting, ...]:

@@ -160,7 +160,7 @@ import sys
 from pathlib import Path
 from odfpy.coordinator.storage.config import Config
 from odfpy.settings.sections import {EngineSection.__name__}
-print(Config.load(Path({str(tmp_path)!r})).section(EngineSection).idle_timeout, "pydantic" in sys.modules)
+print(Config.load(Path({str(tmp_path)!r})).section(EngineSection).idle_timeout, "pydantic_core" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert done.stdout.split() == ["600", str(is_loaded)]
