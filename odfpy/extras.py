@@ -32,7 +32,7 @@ def needs_extra(name: str | None, what: str, failure: type[OdfError] = FetchErro
 
 
 def do_without_pandas() -> None:
-    """Keep pyarrow from importing pandas only to ask whether a list is a Series, which takes 0.2 s."""
+    """Keep pyarrow from importing pandas only to ask whether a list is a Series (docs/adr/0033-start.md)."""
     sys.meta_path.insert(0, _NoPandas)
 
 

@@ -85,7 +85,19 @@ def test_an_alphabet_without_lines_is_no_error(workspace: Path) -> None:
 
 # --- Start-up ---------------------------------------------------------------------------------------------------------
 
-HEAVY = {"numpy", "pandas.core", "pyarrow", "duckdb", "datafusion", "pyspark", "py4j", "sqlglot", "fastapi"}
+HEAVY = {
+    "numpy",
+    "pandas.core",
+    "pyarrow",
+    "duckdb",
+    "datafusion",
+    "pyspark",
+    "py4j",
+    "sqlglot",
+    "fastapi",
+    "pydantic_core",
+    "rich",
+}
 
 
 @pytest.mark.parametrize(
