@@ -14,8 +14,7 @@ from odfpy.errors import ConcurrentUpdate, IntegrityError, InvalidValue, OdfErro
 from odfpy.files import TEMPORARY, locked_folder, open_regular, put_aside, replace_file, sync_folder
 
 HEAD = "head"
-SIGNATURE_SUFFIX = ".sig"
-"""What the names of files end with that lie beside references and say who has moved them; no reference's name does."""
+# Names in `.sig` are those of files that lie beside references and say who has moved them.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.sig)")
 _MAX_SIZE = 200
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
-    from odfpy.engine.worker.client import ProgressListener
 
 
 class Engine(Protocol):
@@ -95,21 +94,18 @@ class EngineRegistry:
         self._apart: int | None = None
 
     @classmethod
-    def standard(
-        cls, run_dir: Path, settings: EngineSettings | None = None, on_progress: ProgressListener | None = None
-    ) -> EngineRegistry:
+    def standard(cls, run_dir: Path, settings: EngineSettings | None = None) -> EngineRegistry:
         """The engines of this release.
 
         Args:
             run_dir: the workspace's folder for what runs.
             settings: of the Spark engine; its memory and time are those of DataFusion's processes, too.
-            on_progress: hears how the Spark engine gets on.
         """
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
 
-            return SparkEngine(run_dir, settings, on_progress)
+            return SparkEngine(run_dir, settings)
 
         chosen = settings or EngineSettings()
         memory = chosen.most_memory or most_memory()

@@ -1,15 +1,12 @@
-"""Rows of a query as they are made: by another thread, or by another process into a file that grows."""
+"""Rows of a query as they are made, by another process into a file that grows."""
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
-import queue
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -22,10 +19,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS: Final = 0.005
 _LONGEST_POLL: Final = 0.05
 _END_SECONDS: Final = 20.0
-_AHEAD: Final = 2
-_INTERRUPTIONS: Final = 8
-"""After so many a thread is left behind: it ends with what native code is at."""
-_BETWEEN_INTERRUPTIONS: Final = 0.25
 
 
 class RowStream(Protocol):
@@ -188,92 +181,3 @@ def _plain_file(path: str, flags: int) -> int:
     except OSError:
         pass
     raise EngineError(f"The engine has left something that is not a file: {path}")
-
-
-class Interruption(BaseException):
-    """An exception for a thread that nobody waits for any more."""
-
-
-class Beside:
-    """Rows that a thread of their own makes, a few batches ahead of who reads them; it can be stopped in native code.
-
-    Attributes:
-        schema: of the rows.
-    """
-
-    def __init__(self, schema: pa.Schema, make: Callable[[], Iterator[pa.RecordBatch]], control: Control) -> None:
-        self.schema = schema
-        self._make = make
-        self._control = control
-        self._made: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_AHEAD)
-        self._thread = threading.Thread(target=self._work, name="query", daemon=True)
-        self._is_over = threading.Event()
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Implement `RowStream`."""
-        self._control.check()
-        self._thread.start()
-        self._control.on_stop(self._interrupt)
-        while True:
-            match self._next():
-                case None:
-                    return
-                case BaseException() as error:
-                    self._control.check()
-                    raise error
-                case batch:
-                    yield batch
-
-    def _next(self) -> pa.RecordBatch | BaseException | None:
-        while True:
-            self._control.check()
-            try:
-                return self._made.get(timeout=_LONGEST_POLL)
-            except queue.Empty:
-                continue
-
-    def _work(self) -> None:
-        with suppress(Interruption):  # one that comes when all is done
-            self._make_all()
-
-    def _make_all(self) -> None:
-        last: BaseException | None = None
-        try:
-            for batch in self._make():
-                self._hand_over(batch)
-                self._control.check()
-        except BaseException as error:  # noqa: BLE001  whoever reads gets it
-            last = error
-        self._is_over.set()
-        self._control.stop_clock()
-        if not self._control.is_stopped:
-            self._hand_over(last)
-
-    def _hand_over(self, item: pa.RecordBatch | BaseException | None) -> None:
-        while not self._control.is_stopped:
-            try:
-                self._made.put(item, timeout=_LONGEST_POLL)
-            except queue.Full:
-                continue
-            return
-
-    def _interrupt(self) -> None:
-        """Raise an exception in the thread: DataFusion looks for one now and then, and drops its work. Where it comes
-        while a callback runs, it may be taken for the callback's and be lost.
-        """
-        if self._thread.ident is not None and not self._is_over.is_set():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread.ident), ctypes.py_object(Interruption)
-            )
-
-    def close(self) -> None:
-        """Implement `RowStream`."""
-        if self._thread.ident is None:
-            return
-        if self._thread.is_alive():
-            self._control.cancel()
-        for _ in range(_INTERRUPTIONS):
-            self._thread.join(_BETWEEN_INTERRUPTIONS)
-            if not self._thread.is_alive():
-                return
-            self._interrupt()

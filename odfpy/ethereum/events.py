@@ -26,7 +26,6 @@ _SIGNATURE = re.compile(r"\s*(?:event\s+)?([A-Za-z_$][\w$]*)\s*\(([^()]*)\)\s*;?
 _PARAMETER = re.compile(r"([a-z]+[0-9]*(?:\[[0-9]*\])*)(\s+indexed)?(?:\s+([A-Za-z_$][\w$]*))?", re.ASCII)
 _SHORT = re.compile(r"^(u?int)(?![0-9])")
 _HINT = "Write it as in the contract: Transfer(address indexed from, address indexed to, uint256 value)."
-_WORD = 32
 
 
 class NotOfThisEvent(ValueError):

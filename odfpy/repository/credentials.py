@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError
 from odfpy.files import configuration_folder, locked_folder
@@ -99,12 +98,8 @@ def check_token(text: str, what: str) -> str:
 class Credentials:
     """The file with the tokens."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        """
-        Args:
-            path: the file; that of the person by default.
-        """
-        self.path = path or configuration_folder() / "credentials.yaml"
+    def __init__(self) -> None:
+        self.path = configuration_folder() / "credentials.yaml"
 
     def servers(self) -> tuple[str, ...]:
         """The servers that tokens are known for."""

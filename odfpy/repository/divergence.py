@@ -7,7 +7,6 @@ differ are read, and the common ancestor is known when the walk ends.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -62,7 +61,6 @@ def compare_chains(
     source_head: Multihash,
     target: DatasetLayout,
     target_head: Multihash | None,
-    on_block: Callable[[], object] = lambda: None,
 ) -> Divergence:
     """Walk back from two heads until the chains meet.
 
@@ -71,14 +69,13 @@ def compare_chains(
         source_head: where it begins.
         target: the other side.
         target_head: where it begins, None for an empty one.
-        on_block: called for every block that is read.
 
     Raises:
         ObjectNotFound, HashMismatch, MalformedData, IntegrityError: a block is missing or not what it should be; the
             message says where it is.
     """
-    ours = _Walk(source.blocks, source_head, on_block)
-    theirs = _Walk(target.blocks, target_head, on_block)
+    ours = _Walk(source.blocks, source_head)
+    theirs = _Walk(target.blocks, target_head)
     while ours.name != theirs.name:
         (ours if ours.number >= theirs.number else theirs).step()
     return Divergence(ours.name, ours.number, ours.passed(), theirs.passed())
@@ -93,11 +90,10 @@ class _Walk:
             ends whatever the links say.
     """
 
-    def __init__(self, blocks: ObjectStore, head: Multihash | None, on_block: Callable[[], object]) -> None:
+    def __init__(self, blocks: ObjectStore, head: Multihash | None) -> None:
         self.name = head
         self.number = -1
         self._blocks = blocks
-        self._on_block = on_block
         self._passed: list[EncodedBlock] = []
         self._size = 0
         self._here: EncodedBlock | None = None
@@ -133,7 +129,6 @@ class _Walk:
                 " than can be taken in at once",
                 hint="Blocks describe data, and have about a kilobyte; ask those who publish the dataset.",
             )
-        self._on_block()
         return block
 
 

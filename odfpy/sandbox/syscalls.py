@@ -109,9 +109,9 @@ def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> N
     )
 
 
-def unmount(target: str, flags: int = MNT_DETACH) -> None:
+def unmount(target: str) -> None:
     """Unmount."""
-    _checked(_libc().umount2(os.fsencode(target), ctypes.c_int(flags)), f"unmount {target}")
+    _checked(_libc().umount2(os.fsencode(target), ctypes.c_int(MNT_DETACH)), f"unmount {target}")
 
 
 def change_root(folder: str) -> None:

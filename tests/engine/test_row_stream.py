@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from odfpy.engine.control import Control
-from odfpy.engine.row_stream import Beside, Interruption, Spooled
+from odfpy.engine.row_stream import Spooled
 from odfpy.errors import EngineError, InvalidQuery, QueryCancelled
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -76,78 +75,3 @@ def test_an_engine_may_leave_nothing_but_a_file(tmp_path: Path, kind: str) -> No
     writing(secret, batch(1))()
     with pytest.raises(EngineError, match="not a file"):
         Spooled(path, lambda: path.symlink_to(secret) if kind == "link" else path.mkdir(), Control())
-
-
-def test_a_thread_that_makes_rows_is_a_few_batches_ahead_and_no_more(tmp_path: Path) -> None:
-    made: list[int] = []
-
-    def make() -> Iterator[pa.RecordBatch]:
-        for number in range(100):
-            made.append(number)
-            yield batch(number)
-
-    rows = Beside(SCHEMA, make, Control())
-    batches = iter(rows)
-    assert next(batches) == batch(0)
-    assert len(made) < 10
-    rows.close()
-    with pytest.raises(QueryCancelled):
-        next(batches)
-
-
-def test_errors_of_a_thread_that_makes_rows_are_those_of_its_reader() -> None:
-    def make() -> Iterator[pa.RecordBatch]:
-        yield batch(1)
-        raise InvalidQuery("division by zero")
-
-    batches = iter(Beside(SCHEMA, make, Control()))
-    assert next(batches) == batch(1)
-    with pytest.raises(InvalidQuery, match="by zero"):
-        next(batches)
-
-
-def test_an_interruption_that_is_lost_in_a_callback_comes_again() -> None:
-    begun, ended, lost = threading.Event(), threading.Event(), []
-
-    def make() -> Iterator[pa.RecordBatch]:
-        yield batch(1)
-        begun.set()
-        while True:  # never gives another batch
-            try:
-                while True:
-                    begun.is_set()
-            except Interruption:
-                if lost:
-                    ended.set()
-                    raise
-                lost.append(1)
-
-    rows = Beside(SCHEMA, make, Control())
-    assert next(iter(rows)) == batch(1)
-    assert begun.wait(60)
-    rows.close()
-    assert ended.wait(60)
-
-
-def test_a_thread_whose_rows_nobody_wants_ends_at_the_next_ones() -> None:
-    begun, ended, go_on = threading.Event(), threading.Event(), threading.Event()
-
-    def make() -> Iterator[pa.RecordBatch]:
-        yield batch(1)
-        begun.set()
-        with suppress(Interruption):  # native code that hears nothing
-            go_on.wait()
-        try:
-            yield batch(2)
-        except GeneratorExit:
-            ended.set()
-            raise
-
-    control = Control()
-    rows = Beside(SCHEMA, make, control)
-    assert next(iter(rows)) == batch(1)
-    assert begun.wait(60)
-    control.cancel()
-    go_on.set()
-    assert ended.wait(60)
-    rows.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Date, Int32, Int64, Timestamp, TimeUnit
+from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Int32, Int64, Timestamp, TimeUnit
 from odfpy.data.vocabulary import DatasetVocabulary
 
 TIME_TYPE = Timestamp(TimeUnit.MILLISECOND, "UTC")
@@ -18,11 +18,6 @@ def system_fields(vocab: DatasetVocabulary, event_time_type: DataType = TIME_TYP
     """
     types = (Int64(), Int32(), TIME_TYPE, event_time_type)
     return tuple(DataField(name, data_type) for name, data_type in zip(vocab.columns, types, strict=True))
-
-
-def is_event_time_type(data_type: DataType) -> bool:
-    """Return whether a column of that type can be the event time."""
-    return isinstance(data_type, (Timestamp, Date))
 
 
 def data_fields(schema: DataSchema, vocab: DatasetVocabulary) -> tuple[DataField, ...]:

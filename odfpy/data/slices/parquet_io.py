@@ -42,7 +42,7 @@ def reading(path: PathLike) -> Iterator[None]:
 
 
 @contextmanager
-def open_parquet(path: PathLike, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: PathLike) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; errors inside the block are turned into ours as by `reading`."""
-    with reading(path), pq.ParquetFile(path, metadata=metadata) as file:
+    with reading(path), pq.ParquetFile(path) as file:
         yield file

@@ -186,17 +186,6 @@ class SparkEngine:
             raise as_error(response)
         return result_of(response)
 
-    def warm_up(self) -> None:
-        """Start the worker if there is none, without waiting for it.
-
-        Raises:
-            EngineUnavailable: it cannot be started.
-        """
-        self.run.create()
-        if self.run.holder() is None:
-            launch(self.run, self.settings, find_java())
-            self._has_launched = True
-
     # --- One request ---
 
     def _ask(

@@ -114,7 +114,6 @@ class PushPhase(Enum):
 # A union writes the name of the member that it is; these two are named for the conversation.
 PullPhase.WIRE_NAME = "Pull"  # type: ignore[attr-defined]
 PushPhase.WIRE_NAME = "Push"  # type: ignore[attr-defined]
-Phase: TypeAlias = PullPhase | PushPhase
 
 
 @dataclass(frozen=True, slots=True)

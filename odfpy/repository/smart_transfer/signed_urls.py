@@ -49,8 +49,8 @@ class Grant:
 class UrlSigner:
     """Signs grants, and knows its own signatures. Its key lives as long as it does: no URL outlives its server."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
 
     def path(self, grant: Grant) -> str:
         """Path and query below the URL of the dataset."""

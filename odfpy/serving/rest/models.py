@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.request import DEFAULT_LIMIT, MOST_ROWS, Include
 from odfpy.query.wire.schema_formats import SchemaFormat
-
-E = TypeVar("E", bound=Enum)
 
 QUERY = 'select "offset", op, event_time, rate from "com.example.rates" order by "offset" limit 2'
 DIALECTS = "SqlDataFusion or SqlSpark."
