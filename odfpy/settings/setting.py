@@ -1,4 +1,4 @@
-"""What a declaration of a setting says, and the check of a value against it.
+"""Declarations of settings, and the check of a value against one.
 
 Declarations are plain classes, so that defaults cost nothing when a command starts. pydantic checks values, and is
 loaded when there is one: a file sets something, or `odf config set` does. Its core is enough for single values, and
