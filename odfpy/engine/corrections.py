@@ -1,4 +1,4 @@
-"""Pairs of corrections in the rows of a result (design: "Steps").
+"""Pairs of corrections in the rows of a result (ADR 0013, "Steps").
 
 In an input, `-C` is followed at once by its `+C`. A query may lose one half of a pair, when a filter lets only the old
 or only the new row through: then the half that is left is a retraction (`-R`) or an appended row (`+A`).

@@ -1,4 +1,4 @@
-"""The laws of queries with state, over random inputs (design: "Streams and states").
+"""The laws of queries with state, over random inputs (ADR 0013, "Streams and states").
 
 Whatever arrives, in whatever cuts: the state of the output is what plain Spark says of the state of the inputs, as far
 as the watermarks have closed it, also where the input is such an output itself; only what is there is retracted; what

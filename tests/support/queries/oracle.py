@@ -1,4 +1,4 @@
-"""What is right: the text of a query, run by plain Spark over what its inputs are now (design: "Streams and states").
+"""What is right: the text of a query, run by plain Spark over what its inputs are now (ADR 0013, "Streams and states").
 
 Nothing of the incremental engine is used here: changelogs are netted in Python, and Spark gets tables without any
 operation types.

@@ -1,4 +1,4 @@
-"""Parsing and analysis of a transform's queries by Spark; their names are checked (design: "Steps").
+"""Parsing and analysis of a transform's queries by Spark; their names are checked (ADR 0013, "Steps").
 
 Everything is decided on Spark's analyzed plan, never on the text. The text is looked at only to show places in it.
 """

@@ -1,4 +1,4 @@
-"""Classification: the steps that are row by row, and what hinders the others (design: "Steps")."""
+"""Classification: the steps that are row by row, and what hinders the others (ADR 0013, "Steps")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Determinism: whether a step is a function of its inputs (specification: "Determinism and sandbox").
+"""Determinism: whether a step is a function of its inputs (ADR 0013, "Determinism").
 
 The flag `deterministic` of Spark's expressions is not enough: by it the current date, the user and the version of
 Spark are constants. So every expression must be known, see `odfpy.engine.spark.plan.functions`.

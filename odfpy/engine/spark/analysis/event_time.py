@@ -1,4 +1,4 @@
-"""Event times of a result and those of the inputs, and so its watermark (design: "Watermark out").
+"""Event times of a result and those of the inputs, and so its watermark (ADR 0013, "Watermark out").
 
 A watermark promises that no row at or before it comes later. It passes through a query where the event time does: it
 is passed unchanged, or it is a function of the input's event time that never decreases. Where the event time is

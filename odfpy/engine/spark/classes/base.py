@@ -1,4 +1,4 @@
-"""The one interface of query classes: one function to classify, one to run (design: "Steps")."""
+"""The one interface of query classes: one function to classify, one to run (ADR 0013, "Steps")."""
 
 from __future__ import annotations
 

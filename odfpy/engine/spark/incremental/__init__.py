@@ -1,4 +1,4 @@
-"""Incremental queries of every class above plain Spark batch (design: "A design for the incremental engine").
+"""Incremental queries of every class above plain Spark batch (docs/adr/0013-incremental-engine.md).
 
 One idea carries all classes: find the keys that new rows touch, run the user's own operators over the rows of just
 those keys as they were before and as they are now, and emit the difference.

@@ -1,4 +1,4 @@
-"""One pull of a fragment (design: "One pull of a stateful step").
+"""One pull of a fragment (docs/adr/0013-incremental-engine.md, "One pull of a fragment").
 
 1. touched keys: those of the new rows, and those of rows that settle because the watermark moved
 2. the fragment over the rows of these keys as they were, with the watermarks of then

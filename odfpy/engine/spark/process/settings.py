@@ -1,4 +1,4 @@
-"""Settings of Spark and its JVM that a result could depend on, all pinned (specification: "Determinism and sandbox").
+"""Settings of Spark and its JVM that a result could depend on, all pinned (ADR 0013, "Determinism").
 
 `SETTINGS` decide what a query means; their digest is part of the engine's version, so that `odf verify` can tell when
 a dataset needs another engine. `TUNING` only decides how fast it is, and may differ from machine to machine.

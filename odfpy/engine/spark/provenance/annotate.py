@@ -1,9 +1,9 @@
 """A plan with the identifiers of the rows that each of its rows is made of, operator by operator.
 
 A set of rows is right if these alone make the row again, and if no other row can be left out so that it is not made any
-more (design: "why"). So a row of GROUP BY is made of all rows of its group, one of a join of its two partners, and one
-of DISTINCT of all that are the same; a row that is there because another one is not (NOT EXISTS, EXCEPT, a missing
-partner) is made of itself, since no row can be left out for it to go.
+more (why-provenance, ADR 0024). So a row of GROUP BY is made of all rows of its group, one of a join of its two
+partners, and one of DISTINCT of all that are the same; a row that is there because another one is not (NOT EXISTS,
+EXCEPT, a missing partner) is made of itself, since no row can be left out for it to go.
 """
 
 from __future__ import annotations

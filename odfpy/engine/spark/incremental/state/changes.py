@@ -1,4 +1,4 @@
-"""Changelogs as multisets of rows (design: "Streams and states").
+"""Changelogs as multisets of rows (ADR 0013, "Streams and states").
 
 A row of a changelog has a weight: +1 for `+A` and `+C`, -1 for `-R` and `-C`. Rows that are the same in all columns are
 one row with the sum of their weights; what is left is the state that the changelog stands for. A retraction of what is

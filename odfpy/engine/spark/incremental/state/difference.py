@@ -1,7 +1,7 @@
 """The difference that a fragment emits: its result after a pull less that before, in its final order.
 
 Rows are ordered by event time, then by the columns by which a row is known, then by all columns; where one row takes
-the place of another with the same key, `-C` stands right before its `+C` (design: "Order and floats").
+the place of another with the same key, `-C` stands right before its `+C` (ADR 0013, "Order and floats").
 """
 
 from __future__ import annotations
