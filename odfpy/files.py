@@ -76,11 +76,13 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     try:
         make_folder(path.parent)
         with written_aside(path) as temporary:
+            # The mode is given at creation: a private key must not be readable for a moment, until a chmod.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+        # The name is an entry of the folder: without this, a power loss may bring the old file back.
         sync_folder(path.parent)
     except OSError as error:
         raise OdfError(f"Cannot write {path}: {error.strerror}") from error
@@ -106,6 +108,8 @@ def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
             temporary.write_bytes(data)
         folders = dict.fromkeys(path.parent for path in aside.values())
         if folders:
+            # Content first, names afterwards: a name that survives a power loss must lead to whole content. One flush
+            # of the file system is cheaper than one of each file from some dozens on.
             sync_file_system(next(iter(folders)))
         for temporary in list(aside):
             temporary.replace(aside[temporary])
@@ -130,6 +134,7 @@ def put_aside(path: Path) -> None:
     if not path.is_dir() or path.is_symlink():
         return
     if any(path.iterdir()):
+        # Whatever is in it may be all that somebody has of it, so nothing is deleted.
         path.rename(path.with_name(f".aside-{secrets.token_hex(4)}"))
     else:
         path.rmdir()
@@ -156,6 +161,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
     make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY)
     try:
+        # A lock on the folder itself: a lock file would have to be deleted, and whoever waits for it at that moment
+        # would hold the lock of a file that is gone.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -163,6 +163,7 @@ def copy_hashed(source: BinaryIO, target: BinaryIO, name: Multihash, size: int |
     count = 0
     while chunk := source.read(CHUNK):
         count += len(chunk)
+        # Before the rest is read: a peer that announced a megabyte could send until the disk is full.
         if size is not None and count > size:
             raise ObjectTooLarge(f"Object {name} of {where}: more than the {size} bytes that were announced")
         hasher.update(chunk)
@@ -243,6 +244,8 @@ class LocalObjectStore(ObjectStore):
         """The files of those that are not here yet, each checked against its name."""
         for name, data in objects:
             if name in self:
+                # It may be garbage that a collector is about to remove: being young, it survives until a head leads to
+                # it.
                 self.touch(name)
                 continue
             if not name.matches(data):
@@ -251,6 +254,8 @@ class LocalObjectStore(ObjectStore):
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         with self._placing(name) as temporary:
+            # Not to its own name at once: a power loss between rename and flush would leave a name with cut content,
+            # and what has the name of its hash is not hashed again.
             path.rename(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())

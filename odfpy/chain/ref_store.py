@@ -130,6 +130,7 @@ class LocalRefStore(RefStore):
         path = self.folder / check_name(name)
         try:
             with locked_folder(self.folder):
+                # Read again under the lock: the caller has seen the reference before it worked for minutes.
                 found = self.get(name)
                 if found != expected:
                     raise lost_race(self.describe(name), expected, found)

@@ -81,6 +81,8 @@ class ResumableDownload(io.RawIOBase):
                 continue
             self._count += len(data)
             if self._count - self._good_at >= PROGRESS:
+                # Only real progress makes up for failures: a server that breaks off after each byte would be asked for
+                # ever.
                 self._good_at, self._good_since, self._failures = self._count, time.monotonic(), 0
             return data
 
@@ -121,11 +123,15 @@ class ResumableDownload(io.RawIOBase):
             raise TransferInterrupted(f"{self._where}: the server answers with status {answer.status}")
         if self._count and answer.status == _PARTIAL:
             begin = _RANGE.match(answer.headers.get("Content-Range", ""))
+            # RFC 9110 lets a server send another range than the one asked for; taken as ours, it would be mixed up
+            # bytes.
             if begin is None or int(begin[1]) != self._count:
                 answer.close()
                 raise TransferError(f"{self._where}: the server does not go on at byte {self._count}, as it was asked")
             return answer
         self._require(answer)
+        # The server sends all of it again, since it knows no ranges: what has been handed on is passed over. Objects
+        # are named by their hash, so that other bytes this time are found out in the end.
         left = self._count
         while left:
             passed = answer.read(min(left, _CHUNK))

@@ -35,6 +35,8 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
         raise _not_lockable(path, what, error) from error
     try:
         try:
+            # The kernel lets the lock go with the process. A lock that is a file with a process id would outlive a
+            # crash, and another process may get the same id.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
@@ -43,6 +45,8 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
                 hint="Wait for it to finish, then run the command again. Nothing was changed.",
             ) from None
         last = os.fstat(descriptor)
+        # A holder empties the file when it lets go, so text in it is that of one who was killed. After a power loss the
+        # text may be lost as well; then the file is older than the start of the machine.
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode()
         try:

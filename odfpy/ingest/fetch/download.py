@@ -89,6 +89,8 @@ def kept_for(name: str, context: FetchContext) -> PendingFile:
     """
     kept = PendingFile(context.kept or context.scratch, name)
     has_versions = kept.version.is_known or not kept.is_complete
+    # A source without versions cannot say whether the kept file is still its own. For a while it is taken for that, so
+    # that a failing pull can be mended and tried again without another download. A clock that went back ends it.
     is_fresh = not context.fetch_uncacheable and 0 <= context.now.nanos - kept.fetched_at.nanos < _FRESH
     is_committed = kept.version.is_same(SourceVersion.of_state(context.known_state))
     if context.force or is_committed or not (has_versions or is_fresh):
@@ -117,6 +119,7 @@ def download(source: RemoteFile, name: str, context: FetchContext) -> PendingFil
         try:
             return _attempt(source, kept, known, context)
         except FetchInterrupted as error:
+            # A large file over a bad line breaks off often and still arrives: who makes progress is not given up.
             failures = 1 if kept.received - before >= BLOCK else failures + 1
             wait_or_give_up(error, failures, source.shown, context)
 
@@ -183,6 +186,7 @@ def _receive(source: RemoteFile, arriving: PartialFile, kept: PendingFile, conte
         raise FetchError(f"{source.shown}: {length} bytes are announced, {most} are allowed", hint=hint)
     if arriving.offset == 0:
         kept.start(arriving.version, length, context.now)
+    # One version with two lengths: the proof of the version is worth nothing, and the parts may not fit together.
     elif None not in (length, kept.length) and length != kept.length:
         before = kept.length
         kept.clear()

@@ -162,6 +162,7 @@ class Bucket:
                 except Exception as error:
                     if cause_of(error)[0] is not Cause.PASSING:
                         raise
+                # Longer each time: a store that is overloaded gets no relief from clients that ask again at once.
                 await asyncio.sleep(0.1 * 4**failures)
             return await ask(*args, **kwargs)
 
@@ -211,6 +212,8 @@ class Bucket:
         try:
             self.ask(key, self.client.replace, key, data, version)
         except FileNotFoundError:
+            # Stores answer "not found" to a condition on an object that has gone: somebody else was first. Without a
+            # condition on one, only the bucket can be missing.
             raise (self._no_bucket() if version is None else Conflict(key)) from None
         return True
 
