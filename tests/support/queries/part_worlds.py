@@ -19,11 +19,11 @@ from support.engine.requests import Query, Source, queries
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
-from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Key, StatefulInput, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, Key, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
-from odfpy.engine.spark.incremental.state.groups import Groups
+from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
-from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, StatefulRows
+from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.tables import Table

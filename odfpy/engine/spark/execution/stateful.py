@@ -27,8 +27,8 @@ from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.attempt import Attempt
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
+from odfpy.engine.spark.incremental.state.pull import Pull, Stream
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
-from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, Stream
 from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
@@ -125,7 +125,7 @@ def stateful(
     while len(_KNOWN) > _MOST_KNOWN:
         del _KNOWN[next(iter(_KNOWN))]
     steps, result = known
-    check_correctable(policy, steps, len(tables))
+    check_correctable(policy, steps.fragments, len(tables))
     form = output_form(result, vocab, recorded)
     if form.operation_type is not None:
         name = vocab.operation_type_column

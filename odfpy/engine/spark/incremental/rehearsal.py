@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, StatefulInput
 from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.incremental.state.difference import difference, in_order
-from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.times import Clock
 

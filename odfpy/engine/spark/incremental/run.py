@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
+    Groups,
     Lookup,
     StatefulInput,
     becomes_complete,
@@ -24,8 +25,8 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import difference
-from odfpy.engine.spark.incremental.state.groups import Groups
-from odfpy.engine.spark.incremental.state.stateful_inputs import Pull, StatefulRows
+from odfpy.engine.spark.incremental.state.pull import Pull
+from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock

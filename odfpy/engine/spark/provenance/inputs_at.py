@@ -17,10 +17,9 @@ from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import InputsAt, PlanInfo, StatefulInput, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
-from odfpy.engine.spark.incremental.state.groups import Groups
 from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.incremental.state.streams import streams_of

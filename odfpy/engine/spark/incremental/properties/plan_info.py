@@ -17,15 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, expression_name
 from odfpy.engine.spark.plan.storable_types import can_be_key
 from odfpy.engine.spark.plan.times import Clock, DerivedWatermark
-
-if TYPE_CHECKING:
-    from odfpy.engine.spark.incremental.state.groups import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +209,19 @@ class Validity:
 
     is_end: bool
     watermark: DerivedWatermark
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Partial results of a stateful input's rows.
+
+    Attributes:
+        plan: what `PartialAggregate.of_rows` gives, each once.
+        by_value: whether values are keys of it.
+    """
+
+    plan: Node
+    by_value: bool
 
 
 class InputsAt(Protocol):

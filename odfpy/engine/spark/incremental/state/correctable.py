@@ -21,9 +21,8 @@ from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.lateness.slices import late_slices
 from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.incremental.operators.steps import Steps
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import (
     MILLISECOND,
@@ -143,7 +142,7 @@ def _sources_of(times: DerivedWatermark) -> frozenset[int]:
     return frozenset()
 
 
-def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None:
+def check_correctable(policy: LatePolicy, fragments: Sequence[Fragment], num_inputs: int) -> None:
     """Check that there are windows if it is said how long they are correctable.
 
     Args:
@@ -154,9 +153,7 @@ def check_correctable(policy: LatePolicy, steps: Steps, num_inputs: int) -> None
     Raises:
         InvalidQuery: there are none.
     """
-    stateful_inputs = (
-        stateful_input for fragment in steps.fragments for stateful_input in fragment.info.stateful_inputs
-    )
+    stateful_inputs = (stateful_input for fragment in fragments for stateful_input in fragment.info.stateful_inputs)
     if policy.correctable is not None and not any(
         has_windows(stateful_input, num_inputs) for stateful_input in stateful_inputs
     ):

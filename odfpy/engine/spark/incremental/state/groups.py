@@ -10,33 +10,46 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.incremental.properties.plan_info import CompletenessRule, becomes_complete, is_complete
+from odfpy.engine.spark.incremental.properties.plan_info import (
+    CompletenessRule,
+    Groups,
+    StatefulInput,
+    becomes_complete,
+    is_complete,
+)
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
+from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, read_plan
 
-if TYPE_CHECKING:
-    from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
-    from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 
+class InputRows(Protocol):
+    """The rows of the stateful inputs of one fragment during a pull."""
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Partial results of a stateful input's rows.
+    pull: Pull
 
-    Attributes:
-        plan: what `PartialAggregate.of_rows` gives, each once.
-        by_value: whether values are keys of it.
-    """
+    @property
+    def catalyst(self) -> Catalyst:
+        """The session."""
+        ...
 
-    plan: Node
-    by_value: bool
+    def name(self, stateful_input: StatefulInput) -> str:
+        """Return the name of what is kept of a stateful input."""
+        ...
+
+    def new(self, stateful_input: StatefulInput) -> Changes | None:
+        """Return the changes of a stateful input in this pull."""
+        ...
+
+    def history(self, stateful_input: StatefulInput) -> Changes | None:
+        """Return all rows of a stateful input before this pull."""
+        ...
 
 
 @dataclass
@@ -48,7 +61,7 @@ class GroupRows:
         stateful_input: the stateful input, of which `groups` is not None.
     """
 
-    rows: StatefulRows
+    rows: InputRows
     stateful_input: StatefulInput
 
     @property

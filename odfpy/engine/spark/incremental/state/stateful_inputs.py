@@ -7,19 +7,17 @@ asked. Both give the same results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput, any_of, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
-from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.groups import GroupRows
 from odfpy.engine.spark.incremental.state.log import latest_of, log_of, log_over
+from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.sessions import open_sessions
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.incremental.state.state_files import InputState, StateFile, best, files_of, num_staying
@@ -33,47 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _NEVER: Final = 1 << 63
-
-
-class Stream(Protocol):
-    """A source during a pull."""
-
-    def new(self) -> SourceRows | None:
-        """The rows of this pull, None when there are none."""
-        ...
-
-    def old(self) -> SourceRows | None:
-        """The rows of all pulls before, None when there are none.
-
-        Raises:
-            HistoryNeeded: they have not been given.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Pull:
-    """The context of a pull.
-
-    Attributes:
-        catalyst: the session.
-        streams: the sources, by number.
-        before: the watermarks of then.
-        after: the watermarks of now.
-        scratch: a folder for temporary files.
-        is_first: whether there has been no pull before.
-        kept: the rows that the last pull has kept, by name; None when that is not known.
-        correctable: how long windows are correctable, None for ever.
-    """
-
-    catalyst: Catalyst
-    streams: Sequence[Stream]
-    before: Clock
-    after: Clock
-    scratch: Path
-    is_first: bool
-    kept: Mapping[str, tuple[Path, KeptRows]] | None = None
-    correctable: Correctable | None = None
 
 
 @dataclass

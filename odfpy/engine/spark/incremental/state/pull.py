@@ -1,0 +1,55 @@
+"""The context of a pull of a stateful query: the sources, the watermarks, and what the last pull has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.incremental.state.correctable import Correctable
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows
+from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.times import Clock
+
+
+class Stream(Protocol):
+    """A source during a pull."""
+
+    def new(self) -> SourceRows | None:
+        """The rows of this pull, None when there are none."""
+        ...
+
+    def old(self) -> SourceRows | None:
+        """The rows of all pulls before, None when there are none.
+
+        Raises:
+            HistoryNeeded: they have not been given.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The context of a pull.
+
+    Attributes:
+        catalyst: the session.
+        streams: the sources, by number.
+        before: the watermarks of then.
+        after: the watermarks of now.
+        scratch: a folder for temporary files.
+        is_first: whether there has been no pull before.
+        kept: the rows that the last pull has kept, by name; None when that is not known.
+        correctable: how long windows are correctable, None for ever.
+    """
+
+    catalyst: Catalyst
+    streams: Sequence[Stream]
+    before: Clock
+    after: Clock
+    scratch: Path
+    is_first: bool
+    kept: Mapping[str, tuple[Path, KeptRows]] | None = None
+    correctable: Correctable | None = None
