@@ -1,59 +1,22 @@
-"""A query with filters that let through what is closed at this moment.
+"""A part of a query that lets through what is closed, and what the rules of its operators share.
 
-Its plan, as Spark has analyzed it, is walked from the inputs up. On the way it is known what the watermarks say of each
-column; where an operator has to wait for them, a filter lets through what it has not to wait for any more:
-
-| operator | waits for |
-|---|---|
-| GROUP BY a window | its end, as a time of the kind that the window is made of |
-| GROUP BY a function of a time that never goes back | the time that it comes to |
-| GROUP BY a session | the end of the session, which is known above the GROUP BY |
-| outer and anti join of two times within an interval | for a row without a partner, the end of the interval |
-| join with a temporal table | for a row that looks up a version, its time, on both sides |
-
-All else is given at once. What a filter leaves out is not seen by operators above it. Tables of constants are always
-there: rows beside them keep their times as long as they are looked at one by one.
+The rules are in `odfpy.engine.spark.batch.closing`, those of joins in `odfpy.engine.spark.batch.joins`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Final
 
-from odfpy.engine.spark.batch.computed import extreme_of_group, sliding_windows, time_of, time_of_group
-from odfpy.engine.spark.batch.conditions import has_query
-from odfpy.engine.spark.batch.known import (
-    ColumnTimes,
-    RowForm,
-    TableTimes,
-    ValidityColumn,
-    form_of,
-    has_passed,
-    least,
-    together,
-)
-from odfpy.engine.spark.batch.ties import with_ties_in_limit, with_ties_in_window
-from odfpy.engine.spark.batch.uses import Uses, joins_below
-from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import (
-    Catalyst,
-    Node,
-    children,
-    column_id,
-    columns,
-    expression_name,
-    items,
-    operator_name,
-)
-from odfpy.engine.spark.plan.session_windows import fence, is_session
+from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn
+from odfpy.engine.spark.batch.uses import Uses
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 
 TABLE: Final = "__odf_table"
 """The column that tells which table a plan reads, by number."""
-
-_NAMES: Final = ("SubqueryAlias", "View", "expressions.PipeOperator")
-_BACKWARDS: Final = ("RowNumber", "Rank", "DenseRank")
 
 
 class NotComparable(Exception):
@@ -83,73 +46,26 @@ class ClosedPlan:
         return self.times.get(column_id(self.columns[position]))
 
 
-class ClosedPlanner:
-    """The walk through the plan of one query."""
+class PlanWalk(ABC):
+    """A walk through the plan of one query, from its inputs up, as the rule of one operator sees it."""
 
-    def __init__(self, catalyst: Catalyst, tables: Sequence[TableTimes]) -> None:
-        """Begin a walk; `tables` are those that the query reads, by their numbers."""
+    def __init__(self, catalyst: Catalyst) -> None:
+        """Begin a walk in a session."""
         self.catalyst = catalyst
-        self._tables = tables
-        self._definitions: dict[int, Node] = {}
         self._plan: Node = None
 
-    def of(self, plan: Node) -> ClosedPlan:
-        """The whole of a query.
+    @abstractmethod
+    def part(self, plan: Node) -> ClosedPlan:
+        """Return what is closed of a part of the plan.
 
         Raises:
             NotComparable: it has an operator of which no rule says what it waits for.
         """
-        self._plan = plan
-        return self.part(plan)
 
     @cached_property
     def uses(self) -> Uses:
         """Return what the query does with columns."""
         return Uses(self._plan)
-
-    def part(self, plan: Node) -> ClosedPlan:
-        """A part of it; errors as for `of`."""
-        from odfpy.engine.spark.batch.joins import join
-
-        name = operator_name(plan)
-        match name:
-            case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
-                return self.part(plan.child())  # the order of rows is of no matter but to LIMIT
-            case "LocalRelation" | "Range" | "OneRowRelation":
-                return ClosedPlan(plan, tuple(columns(plan)), form=RowForm.CONSTANT)
-            case "WithCTE":
-                self._definitions |= {one.id(): one.child() for one in items(plan.cteDefs())}
-                return self.part(plan.plan())
-            case "CTERelationRef":
-                return self._reference(plan)
-            case "Join":
-                self._check_no_query(plan)
-                return join(self, plan)
-        rules: dict[str, Callable[[Node], ClosedPlan]] = {
-            "Project": self._project,
-            "Filter": self._filter,
-            "Generate": self._made,
-            "Expand": self._made,
-            "Union": self._union,
-            "Aggregate": self._aggregate,
-            "Distinct": self._distinct,
-            "Window": self._window,
-            "Except": self._set_operation,
-            "Intersect": self._set_operation,
-            "GlobalLimit": self._limit,
-            "LocalLimit": self._limit,
-            "Offset": self._limit,
-        }
-        if name not in rules:
-            raise NotComparable(f"its query has the operator {name}, of which the batch does not know when it waits")
-        if name not in ("Project", "Filter"):
-            self._check_no_query(plan)
-        return rules[name](plan)
-
-    @staticmethod
-    def _check_no_query(plan: Node) -> None:
-        if any(has_query(one) for one in items(plan.expressions())):
-            raise NotComparable("its query has a subquery where the batch does not know what is closed")
 
     def above(self, plan: Node, *below: ClosedPlan) -> Node:
         """An operator over other plans."""
@@ -165,196 +81,3 @@ class ClosedPlanner:
         """
         word = "Or" if any_of else "And"
         return self.catalyst.filter(reduce(lambda a, b: self.catalyst.expression(word, a, b), conditions), plan)
-
-    # --- Row by row ---
-
-    def _project(self, plan: Node) -> ClosedPlan:
-        selected = items(plan.projectList())
-        mark = next((one for one in selected if one.name() == TABLE and expression_name(one) == "Alias"), None)
-        if mark is not None:
-            return self._table(plan, self._tables[int(mark.child().value())])
-        child = self.part(plan.child())
-        if any(has_query(one) for one in selected):
-            found, form = self._closed_queries(selected, child)
-            return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), form=form)
-        return self._selected(selected, child)
-
-    def _selected(self, selected: Sequence[Node], child: ClosedPlan) -> ClosedPlan:
-        times, validity = {}, {}
-        for one in selected:
-            if (known := time_of(self.catalyst, one, child.times)) is not None:
-                times[column_id(one)] = known
-            source = one.child() if expression_name(one) == "Alias" else one
-            if expression_name(source) == "AttributeReference" and column_id(source) in child.validity:
-                validity[column_id(one)] = child.validity[column_id(source)]
-        outputs = tuple(one.toAttribute() for one in selected)
-        return ClosedPlan(self.catalyst.project(selected, child.plan), outputs, times, validity, child.form)
-
-    def _table(self, plan: Node, table: TableTimes) -> ClosedPlan:
-        outputs = tuple(columns(plan))
-        times, validity = (
-            {column_id(outputs[at]): known for at, known in found.items()} for found in (table.times, table.validity)
-        )
-        return ClosedPlan(plan, outputs, times, validity, table.form)  # type: ignore[arg-type]
-
-    def _reference(self, plan: Node) -> ClosedPlan:
-        """A use of a common table expression: its definition in place, under other names."""
-        definition = self.part(self._definitions[plan.cteId()])
-        pairs = zip(definition.columns, columns(plan), strict=True)
-        return self._selected([self.catalyst.alias(a, b.name(), b.exprId()) for a, b in pairs], definition)
-
-    def _filter(self, plan: Node) -> ClosedPlan:
-        from odfpy.engine.spark.batch.joins import join_where
-
-        condition = plan.condition()
-        child = join_where(self, plan) if joins_below(plan) else self.part(plan.child())
-        if has_query(condition):
-            (condition,), form = self._closed_queries([condition], child)
-            return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, form=form)
-        return replace(child, plan=self.catalyst.filter(condition, child.plan))
-
-    def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowForm]:
-        """Expressions over a part whose queries let through what is closed, and how rows are made with them."""
-        forms = [child.form]
-
-        def closed(expression: Node) -> Node:
-            name = expression_name(expression)
-            if name == "ScalarSubquery" and not items(expression.children()):
-                found = self.part(expression.plan())
-                forms.append(found.form)
-                return expression.withNewPlan(found.plan)
-            below = children(expression)
-            if not below:
-                return expression
-            return expression.withNewChildren(self.catalyst.seq([closed(child) for child in below]))
-
-        made = [closed(one) if has_query(one) else one for one in expressions]
-        return made, together(forms)
-
-    def _made(self, plan: Node) -> ClosedPlan:
-        """Generate and Expand, which make several rows of one; the latter also sliding windows."""
-        child = self.part(plan.child())
-        times = self._passed(plan, child)
-        if operator_name(plan) == "Expand":
-            times |= sliding_windows(self.catalyst, plan, child.times)
-        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
-
-    def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
-        """Return the properties of columns that an operator passes on."""
-        ids = {column_id(column) for column in columns(plan)}
-        return {key: known for key, known in child.times.items() if key in ids}
-
-    def _union(self, plan: Node) -> ClosedPlan:
-        parts = [self.part(child) for child in children(plan)]
-        changing = [part for part in parts if part.form is not RowForm.CONSTANT]  # of constants none comes later
-        form = form_of([part.form for part in parts])
-        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), form=form)
-
-    # --- Several rows at once ---
-
-    def _distinct(self, plan: Node) -> ClosedPlan:
-        child = self.part(plan.child())
-        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), self._passed(plan, child))
-
-    def _set_operation(self, plan: Node) -> ClosedPlan:
-        parts = [self.part(child) for child in children(plan)]
-        form = together([part.form for part in parts])
-        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), form=form)
-
-    def _window(self, plan: Node) -> ClosedPlan:
-        made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]
-        if len(made) < plan.windowExpressions().size():  # Spark repeats columns here when it makes a join of LATERAL
-            order = items(plan.orderSpec())
-            plan = Builder(self.catalyst).window(made, items(plan.partitionSpec()), order, plan.child())
-        child = self.part(plan.child())
-        times = {}
-        order = items(plan.orderSpec())
-        by = order[0].child() if order and "DESC" not in order[0].direction().sql() else None
-        known = None if by is None or expression_name(by) != "AttributeReference" else child.times.get(column_id(by))
-        if known is not None and all(_looks_back(one.child()) for one in made):
-            times[column_id(by)] = known
-        return ClosedPlan(with_ties_in_window(self.catalyst, self.above(plan, child)), tuple(columns(plan)), times)
-
-    def _limit(self, plan: Node) -> ClosedPlan:
-        operators, below = [], plan
-        while operator_name(below) != "Sort":
-            if operator_name(below) not in ("GlobalLimit", "LocalLimit", "Offset", "Project", *_NAMES):
-                raise NotComparable("its query has a LIMIT of which no ORDER BY says which rows come first")
-            if operator_name(below) not in _NAMES:
-                operators.append(below)
-            below = below.child()
-        found = with_ties_in_limit(self.catalyst, self.above(below, self.part(below.child())))
-        for operator in reversed(operators):
-            found = operator.withNewChildren(self.catalyst.seq([found]))
-        return ClosedPlan(found, tuple(columns(plan)))
-
-    def _aggregate(self, plan: Node) -> ClosedPlan:
-        child = self.part(plan.child())
-        groups = [(one, time_of_group(self.catalyst, one, child.times)) for one in items(plan.groupingExpressions())]
-        times_of_groups = [known for _, known in groups]
-        session = next((pair for pair in groups if is_session(pair[0])), None)
-        timed = [(one, known) for one, known in groups if known is not None and not is_session(one)]
-        if session is not None:
-            return self._sessions(plan, self._times_of_results(plan, child, times_of_groups, []), child, *session)
-        if timed:
-            over = [
-                has_passed(self.catalyst, self.catalyst.field_of(one, "end") if known.windows else one, known.passed)
-                for one, known in timed
-            ]
-            child = replace(child, plan=self.where(over, child.plan, any_of=True))
-        times = self._times_of_results(plan, child, times_of_groups, timed)
-        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times)
-
-    def _sessions(
-        self, plan: Node, times: Mapping[int, ColumnTimes], child: ClosedPlan, session: Node, known: ColumnTimes | None
-    ) -> ClosedPlan:
-        catalyst, outputs = self.catalyst, tuple(columns(plan))
-        groups = items(plan.groupingExpressions())
-        if known is None:
-            return ClosedPlan(fence(catalyst, self.above(plan, child)), outputs, times)
-        shown = catalyst.alias(session, "__odf_session")
-        inside = catalyst.aggregate(groups, [*items(plan.aggregateExpressions()), shown], child.plan)
-        over = has_passed(catalyst, catalyst.field_of(shown.toAttribute(), "end"), known.passed)
-        return ClosedPlan(catalyst.project(outputs, catalyst.filter(over, fence(catalyst, inside))), outputs, times)
-
-    def _times_of_results(
-        self,
-        plan: Node,
-        child: ClosedPlan,
-        groups: Sequence[ColumnTimes | None],
-        timed: Sequence[tuple[Node, ColumnTimes]],
-    ) -> dict[int, ColumnTimes]:
-        expressions = items(plan.groupingExpressions())
-        found = {}
-        for output in items(plan.aggregateExpressions()):
-            value = output.child() if expression_name(output) == "Alias" else output
-            same = next((groups[at] for at, one in enumerate(expressions) if value.semanticEquals(one)), None)
-            if same is None and expression_name(value) == "aggregate.AggregateExpression":
-                same = extreme_of_group(self.catalyst, value.aggregateFunction(), *timed[0]) if timed else None
-            elif same is None:
-                same = time_of(self.catalyst, output, child.times)
-            if same is not None:
-                found[column_id(output)] = same
-        return found
-
-
-def _times_of_all(plan: Node, parts: Sequence[ClosedPlan]) -> dict[int, ColumnTimes]:
-    """Return the properties of columns that have the rows of several parts."""
-    found = {}
-    for at, column in enumerate(columns(plan)):
-        known = [one for part in parts if (one := part.time_at(at)) is not None and not one.windows]
-        if known and len(known) == len(parts):
-            found[column_id(column)] = least(known)
-    return found
-
-
-def _looks_back(call: Node) -> bool:
-    """Return whether a window function looks at no later row than the one that it is for."""
-    function = call.windowFunction()
-    name = expression_name(function)
-    if name == "Lag":
-        return bool(function.inputOffset().foldable() and function.inputOffset().eval(None) > 0)
-    if name in ("aggregate.AggregateExpression", "NthValue"):
-        last = expression_name(call.windowSpec().frameSpecification().upper())
-        return last in ("CurrentRow", "UnboundedPreceding")
-    return name in _BACKWARDS

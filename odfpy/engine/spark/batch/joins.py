@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.batch.closed import ClosedPlan, ClosedPlanner
+from odfpy.engine.spark.batch.closed import ClosedPlan, PlanWalk
 from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
 from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn, has_passed, least, together
 from odfpy.engine.spark.batch.uses import is_inner
@@ -25,7 +25,7 @@ _FACTS_LEFT: Final = ("Inner", "Cross", "LeftOuter", *_ONE_SIDE)
 _FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 
 
-def join(walk: ClosedPlanner, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
+def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
     """A join that lets through what is closed.
 
     Args:
@@ -47,7 +47,7 @@ def join(walk: ClosedPlanner, plan: Node, where: Sequence[Node] = ()) -> ClosedP
     return _Pairs(walk, plan, kind, left, right, _interval(walk, said, left, right)).closed()
 
 
-def join_where(walk: ClosedPlanner, plan: Node) -> ClosedPlan:
+def join_where(walk: PlanWalk, plan: Node) -> ClosedPlan:
     """The inner join below a WHERE, of which some conditions may be those of the join."""
     said = (one for one in parts_of(plan.condition()) if columns_read(one) and not has_query(one))
     return join(walk, plan.child(), list(said))
@@ -59,9 +59,7 @@ def _kind_of(plan: Node) -> str:
     return "LeftOuter" if kind == "LeftSingle" else kind
 
 
-def _beside_constants(
-    walk: ClosedPlanner, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan
-) -> ClosedPlan | None:
+def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan) -> ClosedPlan | None:
     """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
     if right.form is RowForm.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
         rows = left
@@ -73,7 +71,7 @@ def _beside_constants(
     return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
 
 
-def _side(walk: ClosedPlanner, node: Node, where: Sequence[Node]) -> ClosedPlan:
+def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
     """One side of a join; if that is an inner join itself, with the conditions that read nothing else."""
     mine = [one for one in where if reads_only(one, columns(node))]
     return join(walk, node, mine) if is_inner(node) else walk.part(node)
@@ -101,7 +99,7 @@ class _Interval:
             self.most = other.most if self.most is None else min(self.most, other.most)
 
 
-def _interval(walk: ClosedPlanner, said: Sequence[Node], left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
+def _interval(walk: PlanWalk, said: Sequence[Node], left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
     found: _Interval | None = None
     for condition in said:
         for order in not_after(condition):
@@ -113,7 +111,7 @@ def _interval(walk: ClosedPlanner, said: Sequence[Node], left: ClosedPlan, right
     return found
 
 
-def _bound(walk: ClosedPlanner, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
+def _bound(walk: PlanWalk, order: NotAfter, left: ClosedPlan, right: ClosedPlan) -> _Interval | None:
     """Return what it says of two times that the one, with a duration, is not after the other, with a duration."""
     pair = columns_read(order.smaller), columns_read(order.greater)
     if any(len(read) != 1 for read in pair):
@@ -140,7 +138,7 @@ def _is_time(side: ClosedPlan, column: Node) -> bool:
 class _Pairs:
     """A join of two sides, perhaps of times within an interval."""
 
-    walk: ClosedPlanner
+    walk: PlanWalk
     plan: Node
     kind: str
     left: ClosedPlan
@@ -192,7 +190,7 @@ class _Pairs:
 
 
 def with_rows_alone(
-    walk: ClosedPlanner,
+    walk: PlanWalk,
     plan: Node,
     left: ClosedPlan,
     right: ClosedPlan,
@@ -250,7 +248,7 @@ class _AsOf:
     shows_end: bool
 
 
-def _as_of(walk: ClosedPlanner, said: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
+def _as_of(walk: PlanWalk, said: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
     begins, ends = [], []
     for condition in said:
         for order in not_after(condition):
@@ -285,9 +283,7 @@ def _is_of(time: Node, facts: ClosedPlan) -> bool:
     return len(columns_read(time)) == 1 and reads_only(time, facts.columns)
 
 
-def _time_of_fact(
-    walk: ClosedPlanner, time: Node, facts: ClosedPlan
-) -> tuple[Node, Node | None, int, ColumnTimes] | None:
+def _time_of_fact(walk: PlanWalk, time: Node, facts: ClosedPlan) -> tuple[Node, Node | None, int, ColumnTimes] | None:
     """The value that facts wait with, the column that it is, the duration that is added to it, and what is known."""
     while expression_name(time) == "Cast" and children(time)[0].dataType().typeName() == "date":
         (time,) = children(time)  # a date is compared as its midnight
@@ -310,7 +306,7 @@ def _time_of_fact(
 class _LookedUp:
     """A join of facts with the versions that were in force at their times."""
 
-    walk: ClosedPlanner
+    walk: PlanWalk
     plan: Node
     kind: str
     left: ClosedPlan

@@ -10,7 +10,8 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
-from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, ClosedPlanner, NotComparable
+from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
+from odfpy.engine.spark.batch.closing import ClosedPlanner
 from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
