@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
@@ -30,9 +30,6 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue, MalformedData
-
-if TYPE_CHECKING:
-    from odfpy.chain.revocations import KnownRevocations
 
 BLOCK_SIGNATURES: Final = "BlockSignatures"
 HEAD_SIGNATURES: Final = "HeadSignatures"
@@ -49,10 +46,6 @@ _WEB_PAGE: Final = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|head|\?x
 
 class ForgedSignature(IntegrityError, code="E650"):
     """A signature is not by whom it says it is, or not of what it lies beside."""
-
-
-class NotSigned(IntegrityError, code="E654"):
-    """A copy is not signed by whom the settings want it to be."""
 
 
 class MalformedSignature(MalformedData, code="E651"):
@@ -300,7 +293,7 @@ def _read(side: SideFiles | None, path: str, kind: str) -> SignedBlock | None:
     return None if side is None or data is None else decode(data, kind, side.describe(path))
 
 
-# --- Who has signed what, and who must have ---------------------------------------------------------------------------
+# --- Who has signed what ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,44 +316,3 @@ class SignatureReport:
         signed = [block for block in blocks if block is not None and block.signatures]
         signers = dict.fromkeys(signer for block in reversed(signed) for signer in block.signers)
         return cls(len(signed), len(blocks) - len(signed), tuple(signers))
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredSigners:
-    """By whom a copy must be signed: one of some, on its newest block, which vouches for all before it.
-
-    Attributes:
-        names: who they are, for messages; empty where nobody must have signed.
-        keys: their keys.
-        owner: whether the dataset's own key is good, too.
-        revoked: what is known here of keys that count no more.
-    """
-
-    names: str
-    keys: frozenset[ActorId]
-    owner: bool
-    revoked: KnownRevocations | None = None
-
-    def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
-        """Check that a chain that ends in a block is signed as it must be.
-
-        Args:
-            newest: the block.
-            signed: its signatures that count, which have been checked.
-            dataset_id: the dataset.
-            where: the place that it is in, for the message.
-
-        Raises:
-            NotSigned: it is not.
-        """
-        signers, owner = signed.signers if signed else (), ActorId.owner_of(dataset_id)
-        if not self.names:
-            return
-        if not (self.keys | ({owner} if self.owner else set())).intersection(signers):
-            names = ("the owner" if signer == owner else str(signer) for signer in signers)
-            by = f"signed by {', '.join(names)}" if signers else "not signed"
-            raise NotSigned(
-                f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {by}; signatures.require wants"
-                f" {self.names}",
-                hint="Ask whoever publishes the dataset to sign it, or `odf config set signatures.require` otherwise.",
-            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.signatures import RequiredSigners
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -14,6 +14,7 @@ from support.chains.small_datasets import dataset_id, make_dataset
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.required_signers import NotSigned, RequiredSigners
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -21,8 +22,6 @@ from odfpy.chain.signatures import (
     MAX_SIZE,
     ForgedSignature,
     MalformedSignature,
-    NotSigned,
-    RequiredSigners,
     SignatureReport,
     SignedBlock,
     decode,

@@ -14,13 +14,12 @@ from support.servers.static_server import StaticServer, endless, send, static_se
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.required_signers import NotSigned, RequiredSigners
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
     ForgedSignature,
     MalformedSignature,
-    NotSigned,
-    RequiredSigners,
     SignatureReport,
     encode,
     path_of,

@@ -19,6 +19,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import LocalRefStore
+from odfpy.chain.required_signers import NotSigned, RequiredSigners
 from odfpy.chain.revocations import (
     ExpiredKey,
     KeyRevocation,
@@ -34,8 +35,6 @@ from odfpy.chain.signatures import (
     HEAD_PATH,
     HEAD_SIGNATURES,
     MalformedSignature,
-    NotSigned,
-    RequiredSigners,
     SignatureReport,
     SignedBlock,
     encode,

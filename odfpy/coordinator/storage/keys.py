@@ -20,8 +20,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KnownRevocations
-from odfpy.chain.signatures import RequiredSigners, SignatureReport
+from odfpy.chain.signatures import SignatureReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair

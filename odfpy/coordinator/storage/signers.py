@@ -9,12 +9,12 @@ from functools import cached_property
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation, RevokedKey, RevokedKeys, honoured_in, walk_back
 from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     HEAD_PATH,
     MAX_SIZE,
-    RequiredSigners,
     Signature,
     SignatureReport,
     SignedBlock,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
-from odfpy.chain.signatures import RequiredSigners
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.clock import warnings_of_copy
 from odfpy.coordinator.storage.config import Config

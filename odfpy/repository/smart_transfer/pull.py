@@ -17,7 +17,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.ref_store import HEAD
-from odfpy.chain.signatures import RequiredSigners
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

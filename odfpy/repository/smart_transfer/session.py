@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import ExpiredKey, RevokedKey
-from odfpy.chain.signatures import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged

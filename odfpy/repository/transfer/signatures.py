@@ -18,6 +18,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceView
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation, RevokedKeys, honoured_in, walk_back
 from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
@@ -25,7 +26,6 @@ from odfpy.chain.signatures import (
     HEAD_PATH,
     HEAD_SIGNATURES,
     MAX_SIZE,
-    RequiredSigners,
     SignatureReport,
     SignedBlock,
     decode,

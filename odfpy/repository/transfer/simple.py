@@ -12,8 +12,9 @@ from enum import Enum
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import validate
 from odfpy.chain.ref_store import HEAD
+from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation
-from odfpy.chain.signatures import RequiredSigners, SignatureReport
+from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
