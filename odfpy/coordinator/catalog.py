@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from odfpy.chain.references import ReferenceKind
     from odfpy.coordinator.add import PlannedDatasets
-    from odfpy.coordinator.branches.branches import BranchDiff, MergeResult
+    from odfpy.coordinator.branches.diff import BranchDiff
+    from odfpy.coordinator.branches.merge import MergeResult
     from odfpy.coordinator.ingest.source_actions import KnownSource
     from odfpy.coordinator.ingest.source_report import SourceReport
     from odfpy.coordinator.lineage.graph import DependencyCycle
@@ -178,13 +179,13 @@ class Catalog:
         Raises:
             NoSuchReference: with a suggestion.
         """
-        from odfpy.coordinator.branches.branches import diff
+        from odfpy.coordinator.branches.diff import diff
 
         return diff(self.storage.get(ref), branch)
 
     def staged_rows(self, found: BranchDiff, limit: int) -> pa.Table:
         """The first rows that a branch would add."""
-        from odfpy.coordinator.branches.branches import staged_rows
+        from odfpy.coordinator.branches.diff import staged_rows
 
         return staged_rows(self.storage.get(found.handle.id), found, limit)
 
@@ -200,7 +201,7 @@ class Catalog:
             MergeConflict: they cannot be applied again; nothing has changed.
             NoSuchReference: with a suggestion.
         """
-        from odfpy.coordinator.branches.branches import merge
+        from odfpy.coordinator.branches.merge import merge
 
         with self.storage.get(ref).writing() as dataset:
             return merge(dataset, branch, fast_forward_only=fast_forward_only)

@@ -15,7 +15,7 @@ from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
-    from odfpy.coordinator.branches.branches import BranchDiff
+    from odfpy.coordinator.branches.diff import BranchDiff
     from odfpy.coordinator.reading.compare import Comparison, RowChange
 
 commands = group("Differences.")

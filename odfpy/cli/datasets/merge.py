@@ -13,7 +13,7 @@ from odfpy.cli.screen.results import plural
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.branches.branches import MergeResult
+    from odfpy.coordinator.branches.merge import MergeResult
 
 commands = group("Staged events.")
 

@@ -25,17 +25,23 @@ from odfpy.chain.events import (
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.branches.branches import BranchDiff, MergeConflict, rows_of, touched_keys
+from odfpy.coordinator.branches.diff import BranchDiff, rows_of, touched_keys
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import InternalError
+from odfpy.errors import InternalError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.data.schemas.schema import DataSchema
+
+
+class MergeConflict(UsageError, code="E656"):
+    """Branch and head say different things of the same, so that the branch cannot be applied again."""
+
+    exit_code = 1
 
 
 def rebase(dataset: StoredDataset, found: BranchDiff) -> None:

@@ -13,8 +13,8 @@ from odfpy.chain.events import SetInfo
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.signatures import read_head_signatures
-from odfpy.coordinator.branches.branches import KeyChanges, MergeConflict, diff
-from odfpy.coordinator.branches.rebase import rebase
+from odfpy.coordinator.branches.diff import KeyChanges, diff
+from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.references import NoSuchReference
 from odfpy.coordinator.storage.results import PullOutcome, PullResult

@@ -1,13 +1,4 @@
-"""Branches: the difference to the head, and merging it.
-
-    1. where branch and head part        the last block of both
-    2. what each has since then          blocks; rows; by key, which are new, changed or gone
-    3. fast-forward                      the head has nothing of its own: it moves to the end of the branch
-    4. or apply the events again         on top of the head, where both sides say nothing different of the same thing
-
-A branch that has to be applied again is first moved, whole, onto the head; then the head moves to its end. Whenever
-that is interrupted, the command does the rest when it is run again, and no row comes twice.
-"""
+"""What is staged on a branch: what it would add to the head, in blocks, rows and keys."""
 
 from __future__ import annotations
 
@@ -17,28 +8,19 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.slices import slice_paths, slices_of
-from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.storage.references import delete, find
+from odfpy.coordinator.storage.references import find
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import IntegrityError, UsageError
+from odfpy.errors import IntegrityError
 from odfpy.repository.divergence import compare_chains
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _APPEND, _RETRACT, _CORRECT_FROM, _CORRECT_TO = range(4)
-
-
-class MergeConflict(UsageError, code="E656"):
-    """Branch and head say different things of the same, so that the branch cannot be applied again."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,70 +159,3 @@ def _changes(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequen
         was = operations[0] in (_RETRACT, _CORRECT_FROM)
         counts[was, operations[-1] in (_APPEND, _CORRECT_TO)] += 1
     return KeyChanges(counts[False, True], counts[True, True], counts[True, False])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeResult:
-    """The outcome of a merge.
-
-    Attributes:
-        old_head: the head before.
-        new_head: the head after.
-        num_blocks: blocks that the head has gained.
-        num_records: rows in them.
-        applied_again: whether they are other blocks than those of the branch, since the head had moved.
-        notes: remarks for the person.
-    """
-
-    handle: DatasetHandle
-    branch: str
-    old_head: Multihash
-    new_head: Multihash
-    num_blocks: int
-    num_records: int
-    applied_again: bool
-    notes: tuple[str, ...] = ()
-
-
-def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
-    """Take over what is on a branch, which is deleted then; the caller holds the dataset's lock.
-
-    Args:
-        dataset: seen from its head.
-        branch: what to take over.
-        fast_forward_only: refuse where events would have to be applied again.
-
-    Raises:
-        MergeConflict: they cannot be; nothing has changed.
-        DependencyCycle: by a query on the branch, the dataset would be derived from itself; the head has not moved.
-        NoSuchReference: with a suggestion.
-        OdfError: something is damaged; nothing has changed.
-    """
-    found = diff(dataset, branch)
-    applied_again = bool(found.blocks and found.head_blocks)
-    if applied_again:
-        if fast_forward_only:
-            raise MergeConflict(
-                f"{dataset.handle}: the head has moved on since {branch} began",
-                hint="Leave out --ff-only to apply the events of the branch again on top of the head.",
-            )
-        from odfpy.coordinator.branches.rebase import rebase
-
-        rebase(dataset, found)
-        found = diff(dataset, branch)
-    if found.blocks:
-        after = validate(found.blocks, dataset.chain.state(found.base))
-        Lineage(dataset.storage).refuse_circle(dataset, after)
-        dataset.sign_head(found.blocks[-1])  # with the head, or before it: it is never there unsigned
-        dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
-    delete(dataset, ReferenceKind.BRANCH, branch)
-    return MergeResult(
-        handle=dataset.handle,
-        branch=branch,
-        old_head=found.head,
-        new_head=found.tip if found.blocks else found.head,
-        num_blocks=len(found.blocks),
-        num_records=found.num_records,
-        applied_again=applied_again,
-        notes=dataset.storage.signing.remarks(),
-    )
