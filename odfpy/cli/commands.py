@@ -83,11 +83,15 @@ class _Root(Group):
             return typer.main.get_group(module.app)
         return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands in the help, without importing them."""
+    def summaries(self, ctx: Any) -> list[tuple[str, str]]:
+        """Return them with their sentences, without importing them."""
         del ctx
+        return [(name, what) for name, (_, what) in COMMANDS.items()]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands in the help."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+            formatter.write_dl(self.summaries(ctx))
 
 
 app = typer.Typer(

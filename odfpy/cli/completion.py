@@ -169,12 +169,8 @@ def _options(place: Any, context: Any) -> Iterator[tuple[str, str]]:
 
 
 def _commands(place: Any, context: Any) -> Iterable[tuple[str, str]]:
-    if place is context.command:
-        from odfpy.cli.commands import COMMANDS
-
-        return [*((name, what) for name, (_, what) in COMMANDS.items()), ("help", "Explain a command or an error.")]
-    names = place.list_commands(context)
-    return [(name, place.get_command(context, name).get_short_help_str()) for name in names]
+    found: list[tuple[str, str]] = place.summaries(context)
+    return [*found, ("help", "Explain a command or an error.")] if place is context.command else found
 
 
 def _help_topics(root: Any, context: Any) -> list[tuple[str, str]]:

@@ -101,6 +101,11 @@ class Group(_Common, TyperGroup):
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
 
+    def summaries(self, ctx: Any) -> list[tuple[str, str]]:
+        """Return the names of the commands, each with its sentence."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return [(name, one.get_short_help_str()) for name, one in found if one is not None]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments begin with.
 
