@@ -204,7 +204,7 @@ class Catalog:
         from odfpy.coordinator.branches.merge import merge
 
         with self.storage.get(ref).writing() as dataset:
-            return merge(dataset, branch, fast_forward_only=fast_forward_only)
+            return merge(self.storage, dataset, branch, fast_forward_only=fast_forward_only)
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """A manifest that would make a dataset like this one: what is in force of what manifests can say."""

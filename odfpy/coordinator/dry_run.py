@@ -163,7 +163,7 @@ class DryRun:
         from odfpy.ingest.prepare import check_steps
 
         try:
-            dataset.storage.approvals.require(dataset, source)
+            self.puller.storage.approvals.require(dataset, source)
         except SourceNotApproved as error:
             if not self.puller.options.everything:
                 raise

@@ -71,8 +71,8 @@ class Housekeeping(Catalog):
             UsageError: what is asked for does not go together.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
+        from odfpy.coordinator.maintenance.lost_names import restore_names
         from odfpy.coordinator.maintenance.verify import verify, with_circle
-        from odfpy.coordinator.storage.lost_names import restore_names
 
         check_choice("verify", refs, all=all)
         if integrity_only and against_batch:
@@ -192,7 +192,7 @@ class Housekeeping(Catalog):
         """Return what `compact` would do; nothing is changed or locked."""
         from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
 
-        return plan_compaction(self.storage.get(ref), options or CompactOptions())
+        return plan_compaction(self.storage, self.storage.get(ref), options or CompactOptions())
 
     def compact(
         self, ref: str, options: CompactOptions | None = None, *, progress: ProgressSink = silent
@@ -206,13 +206,13 @@ class Housekeeping(Catalog):
         from odfpy.coordinator.maintenance.compact import CompactOptions, compact
 
         with self.storage.get(ref).writing() as dataset:
-            return compact(dataset, options or CompactOptions(), progress)
+            return compact(self.storage, dataset, options or CompactOptions(), progress)
 
     def plan_reset(self, ref: str, block: str) -> ResetResult:
         """Return what `reset` would do; nothing is changed or locked."""
         from odfpy.coordinator.maintenance.reset import plan_reset
 
-        return plan_reset(self.storage.get(ref), block)
+        return plan_reset(self.storage, self.storage.get(ref), block)
 
     def reset(self, ref: str, block: str) -> ResetResult:
         """Take a dataset back to a block.
@@ -227,7 +227,7 @@ class Housekeeping(Catalog):
         from odfpy.coordinator.maintenance.reset import reset
 
         with self.storage.get(ref).writing() as dataset:
-            return reset(dataset, block)
+            return reset(self.storage, dataset, block)
 
     def doomed(
         self,

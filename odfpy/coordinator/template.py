@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.storage.storage import ODF_FOLDER
+from odfpy.coordinator.storage.workspace_folder import ODF_FOLDER
 from odfpy.errors import AlreadyExists, NotFound, OdfError
 
 if TYPE_CHECKING:

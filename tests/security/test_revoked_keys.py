@@ -423,7 +423,7 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
 def test_an_operator_revokes_a_key_for_the_own_node(node: Node, there: DatasetLayout) -> None:
     send_dataset(there, node.url)
     me = UserKeys().own()
-    from odfpy.coordinator.storage.revoked_keys import say as say_of
+    from odfpy.coordinator.revoke import say as say_of
 
     say_of(node.workspace.storage, ALICE.actor, Reason.COMPROMISED, holder=None, me=me)
     add_info(there, "three")

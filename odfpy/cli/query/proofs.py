@@ -58,7 +58,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
     workspace = session.workspace
     with Control(showing.timeout) as control:
         answer = ask(workspace.query_service, request, control=control)
-    document = CommittedAnswer.parse(answer.tree(answer_key(workspace.storage)))
+    document = CommittedAnswer.parse(answer.tree(answer_key(workspace.root)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())
     output.arrow(answer.table)
     output.say(f"{file}: {plural(answer.table.num_rows, 'row')}, signed by {document.proof.verification_method}")

@@ -13,8 +13,8 @@ from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound, member_nam
 if TYPE_CHECKING:
     from odfpy.chain.revocations import Reason
     from odfpy.cli.session import Session
+    from odfpy.coordinator.revoke import Revoked
     from odfpy.coordinator.storage.keys import UserKeys
-    from odfpy.coordinator.storage.revoked_keys import Revoked
     from odfpy.data.timestamp import Timestamp
 
 app = group("Keys: yours, which signs what you commit, and those of others under names.")
@@ -185,8 +185,8 @@ def _time(text: str) -> Timestamp:
 
 
 def _say(session: Session, name: str, reason: Reason, dataset: str | None, expires: Timestamp | None) -> Revoked:
+    from odfpy.coordinator.revoke import say
     from odfpy.coordinator.storage.keys import ME, OWNER, UserKeys
-    from odfpy.coordinator.storage.revoked_keys import say
     from odfpy.dataset.identity import ActorId
 
     keys = UserKeys()
@@ -195,7 +195,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
         if only is None:
             raise UsageError("Each dataset has an owner of its own", hint="Say of which: --dataset NAME.")
         key = ActorId.owner_of(only[0].handle.id)
-        holder = only[0].storage.keys.get(only[0].handle.id)
+        holder = only[0].workspace_folder.keys.get(only[0].handle.id)
         if holder is None:
             raise UsageError(f"The own key of {dataset} is not in this workspace, so that it cannot revoke itself")
     else:

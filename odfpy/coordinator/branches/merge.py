@@ -21,7 +21,7 @@ from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.references import delete
 from odfpy.coordinator.storage.results import DatasetHandle
-from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 
 
@@ -48,10 +48,11 @@ class MergeResult:
     notes: tuple[str, ...] = ()
 
 
-def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
+def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward_only: bool = False) -> MergeResult:
     """Take over what is on a branch, which is deleted then; the caller holds the dataset's lock.
 
     Args:
+        storage: the workspace.
         dataset: seen from its head.
         branch: what to take over.
         fast_forward_only: refuse where events would have to be applied again.
@@ -74,7 +75,7 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
         found = diff(dataset, branch)
     if found.blocks:
         after = validate(found.blocks, dataset.chain.state(found.base))
-        Lineage(dataset.storage).refuse_circle(dataset, after)
+        Lineage(storage).refuse_circle(dataset, after)
         dataset.sign_head(found.blocks[-1])  # with the head, or before it: it is never there unsigned
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
     delete(dataset, ReferenceKind.BRANCH, branch)
@@ -86,5 +87,5 @@ def merge(dataset: StoredDataset, branch: str, *, fast_forward_only: bool = Fals
         num_blocks=len(found.blocks),
         num_records=found.num_records,
         applied_again=applied_again,
-        notes=dataset.storage.signing.remarks(),
+        notes=dataset.workspace_folder.signing.remarks(),
     )

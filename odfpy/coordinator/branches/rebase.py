@@ -58,7 +58,7 @@ def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
     state = dataset.chain.state(found.head)
     time = commit_time(state)
     new = NewBlocks(state)
-    with dataset.storage.scratch() as scratch:
+    with dataset.workspace_folder.scratch() as scratch:
         files: list[tuple[Path, Multihash]] = []
         for hashed in found.blocks:
             event = hashed.block.event

@@ -97,7 +97,7 @@ def ingest_once(
         DatasetLocked: somebody else is writing.
         OdfError: nothing was committed.
     """
-    with dataset.writing() as locked, dataset.storage.scratch() as scratch:
+    with dataset.writing() as locked, dataset.workspace_folder.scratch() as scratch:
         record = None if key is None else _record(dataset, key)
         known = None if record is None else load_document(record, "Ingest", Ingested)
         if known is not None and known.what != given.what:
@@ -108,7 +108,10 @@ def ingest_once(
         if known is not None and (known.is_done or _has(locked, known.new_head)):
             return known, True
         noted = _Noted(
-            locked.handle, locked.folder, locked.storage, note=lambda new: _keep(record, _of_blocks(given, new))
+            locked.handle,
+            locked.folder,
+            locked.workspace_folder,
+            note=lambda new: _keep(record, _of_blocks(given, new)),
         )
         result = _take_in(noted, given, engines, scratch)
         done = Ingested(

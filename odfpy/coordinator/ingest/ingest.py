@@ -33,6 +33,7 @@ from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
 from odfpy.coordinator.ingest.watermarks import policy_of
+from odfpy.coordinator.storage.approvals import Approvals
 from odfpy.coordinator.storage.clock import warnings_of_given_time
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.config import Config
@@ -78,7 +79,7 @@ def push_source(dataset: StoredDataset, name: str | None) -> AddPushSource:
         SourceNotApproved: it has a query that somebody else has set.
     """
     chosen = _push_source(dataset, name)
-    dataset.storage.approvals.require(dataset, chosen)
+    Approvals(dataset.workspace_folder).require(dataset, chosen)
     return chosen
 
 
@@ -170,7 +171,7 @@ def _ingest_file(
     limit = retraction_limit(dataset, source.merge, allowed)
     require_whole(source, file.path, file.name)
     policy = policy_of(dataset)
-    lane = choose_lane(Config.load(dataset.storage.root), dataset.state, source, file.path)
+    lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
     keys = DatasetKeys(dataset, source.merge)
     if lane.is_spark:

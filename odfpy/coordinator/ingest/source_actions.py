@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
-from odfpy.coordinator.storage.approvals import Source, sources_of
+from odfpy.coordinator.storage.approvals import Approvals, Source, sources_of
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.ingest.prepare import commands_of
@@ -53,8 +53,8 @@ def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
         yield KnownSource(
             handle=dataset.handle,
             name=None if isinstance(source, SetPollingSource) else source.source_name,
-            actions=tuple(actions_of(source, dataset.storage.root)),
-            is_approved=dataset.storage.approvals.has(dataset.handle.id, source),
+            actions=tuple(actions_of(source, dataset.workspace_folder.root)),
+            is_approved=Approvals(dataset.workspace_folder).has(dataset.handle.id, source),
         )
 
 

@@ -127,7 +127,7 @@ class BatchVerifier:
             yield None
             return
         set_transform = require_transform(dataset, state)
-        inputs = [_whole(item) for item in recorded_intervals(dataset, set_transform, event)]
+        inputs = [_whole(item) for item in recorded_intervals(self._storage, dataset, set_transform, event)]
         time = moment.hashed.block.system_time
         with self._storage.scratch() as scratch:
             run = make_request(dataset, set_transform, state, inputs, time, scratch, None)

@@ -36,7 +36,7 @@ from odfpy.coordinator.storage.rewriting import (
     told_elsewhere,
     without_data,
 )
-from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.dataset.kind import DatasetKind
@@ -172,7 +172,7 @@ def _measures(event: AddData) -> tuple[int, int]:
 # --- The whole -------------------------------------------------------------------------------------------------------
 
 
-def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactResult:
+def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOptions) -> CompactResult:
     """Return what a compaction would do; nothing is changed or locked.
 
     Raises:
@@ -199,7 +199,7 @@ def plan_compaction(dataset: StoredDataset, options: CompactOptions) -> CompactR
         new_head=None if dropped else blocks[-1].hash,
         blocks=(len(blocks), after[0]),
         slices=(slices, after[1]),
-        downstream=downstream_of(dataset.storage, dataset, dropped),
+        downstream=downstream_of(storage, dataset, dropped),
         notes=told_elsewhere(dataset, dropped),
     )
 
@@ -214,7 +214,7 @@ def _num_kept(groups: list[BlockGroup]) -> int:
     return count
 
 
-def compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> CompactResult:
+def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, progress: ProgressSink) -> CompactResult:
     """Compact a dataset; the caller holds its lock.
 
     Args:
@@ -227,7 +227,7 @@ def compact(dataset: StoredDataset, options: CompactOptions, progress: ProgressS
         HashMismatch, ObjectNotFound: a slice is damaged or missing; nothing has changed.
     """
     started = time.monotonic()
-    plan = plan_compaction(dataset, options)
+    plan = plan_compaction(storage, dataset, options)
     if not plan.changes:
         return replace(plan, seconds=time.monotonic() - started)
     after = without_data(dataset).commit() if options.keep_metadata_only else _compact(dataset, options, progress)
@@ -241,7 +241,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
     made = rewriting(dataset, blocks, _num_kept(groups))
     total, done = sum(len(group.slices) for group in groups), 0
     files: list[tuple[Path, Multihash]] = []
-    with dataset.storage.scratch() as scratch:
+    with dataset.workspace_folder.scratch() as scratch:
         position = 0
         for group in groups:
             position += len(group.blocks)

@@ -38,7 +38,7 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     """The report on the chain of the head, with what the other files are like."""
-    dataset = dataset.storage.get(dataset.handle.id)  # from its head, however it was named
+    dataset = dataset.on(None)  # from its head, however it was named
     useless = list(_unreferenced(dataset))
     findings = [*_references(dataset), *_foreign(dataset), *_rotten(dataset, useless), *_local(dataset)]
     return replace(

@@ -72,7 +72,7 @@ def _replay(
 ) -> Path | None:
     """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
     set_transform = require_transform(this.dataset, before)
-    inputs = recorded_intervals(this.dataset, set_transform, event)
+    inputs = recorded_intervals(storage, this.dataset, set_transform, event)
     with storage.scratch() as scratch:
         time = hashed.block.system_time
         request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)

@@ -11,7 +11,7 @@ from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.rewriting import Downstream, downstream_of, told_elsewhere
-from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError
 
@@ -45,10 +45,11 @@ class ResetResult:
         return self.old_head != self.new_head
 
 
-def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
+def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetResult:
     """Return what a reset would do; nothing is changed or locked.
 
     Args:
+        storage: the workspace, which has what is derived from it.
         dataset: which one.
         block: its hash or the beginning of that, its sequence number, or the name of a tag or branch; also the hash of
             one that a reset or a compaction has left, as long as it is there.
@@ -65,7 +66,7 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
     after = validate(kept)
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
-    Lineage(dataset.storage).refuse_circle(dataset, after)
+    Lineage(storage).refuse_circle(dataset, after)
     slice_paths(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(
@@ -75,18 +76,18 @@ def plan_reset(dataset: StoredDataset, block: str) -> ResetResult:
         sequence_number=after.sequence_number,
         num_blocks=len(dropped),
         num_records=max(0, dataset.state.num_records - after.num_records),
-        downstream=downstream_of(dataset.storage, dataset, dropped),
+        downstream=downstream_of(storage, dataset, dropped),
         notes=told_elsewhere(dataset, dropped),
     )
 
 
-def reset(dataset: StoredDataset, to: str) -> ResetResult:
+def reset(storage: Storage, dataset: StoredDataset, to: str) -> ResetResult:
     """Move the head to a block; the caller holds the dataset's lock. What came after it stays until `odf gc`.
 
     Raises:
         OdfError: as for the plan; nothing has changed.
     """
-    plan = plan_reset(dataset, to)
+    plan = plan_reset(storage, dataset, to)
     if plan.changes:
         dataset.sign_head(dataset.chain.block(plan.new_head))
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)

@@ -92,7 +92,7 @@ def verify(
         replay_all(this, storage, engine_for, from_start=from_start)
     if batch is not None and is_derivative:
         _compare_with_batch(this, batch, each=each_transform)
-    signatures = _verify_signatures(this)
+    signatures = _verify_signatures(this, storage)
     return VerifyReport(
         handle=dataset.handle,
         blocks=len(this.blocks),
@@ -262,11 +262,11 @@ def _compare_with_batch(this: Verification, batch: BatchVerifier, *, each: bool)
 # --- 6. Signatures ---------------------------------------------------------------------------------------------------
 
 
-def _verify_signatures(this: Verification) -> SignatureReport:
+def _verify_signatures(this: Verification, storage: Storage) -> SignatureReport:
     def tell(error: OdfError, block: HashedBlock, file: str) -> None:
         this.error(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
 
-    remotes = Remotes(this.dataset.storage)
+    remotes = Remotes(storage)
     is_copy = False
     with suppress(OdfError):  # a damaged file of aliases has a finding of its own
         is_copy = bool(remotes.aliases(this.dataset).list("pull"))

@@ -81,7 +81,7 @@ class RowTraces:
                 f"The engine {self.engine.name} of {self.dataset.handle} does not tell where rows come from",
                 hint="Rows of queries for `engine: spark` and `engine: datafusion` can be traced.",
             )
-        with self.dataset.storage.scratch() as scratch:
+        with self.dataset.workspace_folder.scratch() as scratch:
             request = TraceRequest(
                 transform=question.last.set_transform.transform,
                 vocab=question.last.before.vocab,
@@ -145,7 +145,7 @@ class RowTraces:
         for source, offset in sorted(cited):
             by_input[source].append(offset)
         run = question.last
-        with self.dataset.storage.scratch() as scratch:
+        with self.dataset.workspace_folder.scratch() as scratch:
             given = question.inputs(scratch)
             inputs = tuple(
                 _only(item, DatasetRows(run.inputs[number].dataset), by_input[number], scratch / str(number))

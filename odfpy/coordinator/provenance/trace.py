@@ -101,7 +101,7 @@ class _Hop:
 
     def __post_init__(self) -> None:
         self.rows = DatasetRows(self.dataset)
-        self.questions = TraceGroups(self.rows, runs_of(self.dataset))
+        self.questions = TraceGroups(self.rows, runs_of(self.datasets.storage, self.dataset))
 
     def traced(self) -> TracedDataset:
         run_of = {offset: self._run_of(offset) for offset in self.offsets}

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddPushSource, SetPollingSource
 from odfpy.chain.signatures import read_signatures, says_signed
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.tree import to_tree
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import IngestError, OdfError
 from odfpy.files import replace_file
-
-if TYPE_CHECKING:
-    from odfpy.coordinator.storage.storage import Storage, StoredDataset
 
 Source: TypeAlias = SetPollingSource | AddPushSource
 
@@ -47,7 +46,7 @@ def fingerprint(source: Source) -> str:
 class Approvals:
     """The approved sources of a workspace."""
 
-    storage: Storage
+    workspace_folder: WorkspaceFolder
 
     def has(self, dataset_id: DatasetId, source: Source) -> bool:
         """Return whether a source may run."""
@@ -102,7 +101,7 @@ class Approvals:
 
     @property
     def _folder(self) -> Path:
-        return self.storage.odf / "approved"
+        return self.workspace_folder.odf / "approved"
 
     def _path(self, dataset_id: DatasetId) -> Path:
         return self._folder / dataset_id.multibase
@@ -116,9 +115,10 @@ class Approvals:
         the workspace and nowhere else; or all of a dataset whose key is here if it has no signatures at all.
         """
         made: list[tuple[DatasetId, list[Source]]] = []
-        for dataset in self.storage.scan()[0]:
+        for entry in self.workspace_folder.entries():
             try:
-                if self.storage.keys.get(dataset.handle.id) is not None:
+                dataset = StoredDataset.load(entry, self.workspace_folder)
+                if self.workspace_folder.keys.get(dataset.handle.id) is not None:
                     made.append((dataset.handle.id, list(_set_here(dataset))))
             except OdfError:
                 continue  # what is damaged stays without approval

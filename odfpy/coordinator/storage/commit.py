@@ -82,5 +82,5 @@ def commit_events(
         num_records=after.num_records - state.num_records,
         watermark=after.watermark,
         warnings=warnings_of_last_block(state.system_time) if new.encoded else (),
-        notes=dataset.storage.signing.remarks() if new.encoded else (),
+        notes=dataset.workspace_folder.signing.remarks() if new.encoded else (),
     )

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KnownRevocations
@@ -30,9 +30,6 @@ from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFoun
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
 from odfpy.settings.sections import ProofsSection
-
-if TYPE_CHECKING:
-    from odfpy.coordinator.storage.storage import Storage
 
 OWNER: Final = "owner"
 ME: Final = "me"
@@ -296,11 +293,11 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None
     )
 
 
-def answer_key(storage: Storage) -> KeyPair:
+def answer_key(root: Path) -> KeyPair:
     """Return the key that signs answers in a workspace: that of the setting `proofs.key`, or the user's own.
 
     Raises:
         UnusableKey: it can neither be read nor made.
     """
-    named = Config.load(storage.root).section(ProofsSection).key
-    return UserKeys(own=None if named is None else storage.root.absolute() / named).own()
+    named = Config.load(root).section(ProofsSection).key
+    return UserKeys(own=None if named is None else root.absolute() / named).own()

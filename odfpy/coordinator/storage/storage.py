@@ -1,139 +1,38 @@
-"""The workspace's folder, and which datasets it has.
-
-.odf/version                    version of this layout
-.odf/config.yaml                settings
-.odf/datasets/<id>/             one dataset each, laid out as in a repository
-.odf/datasets/<id>/info/alias   the name it goes by here
-.odf/keys/<id>                  private keys, mode 0600
-.odf/approved/<id>              which sources may run here
-.odf/repos/                     named repositories
-.odf/cache/                     what can be rebuilt
-.odf/run/                       locks, the engine's socket, scratch files
-"""
+"""Which datasets a workspace has: looked up, made, renamed and removed in its folder."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.coordinator.storage.locks import writer_lock
-from odfpy.coordinator.storage.results import DamagedDataset, DatasetHandle
+from odfpy.coordinator.storage.results import DamagedDataset
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
-    IntegrityError,
     InvalidValue,
     OdfError,
-    UnsupportedVersion,
     UsageError,
-    WorkspaceNotFound,
     did_you_mean,
 )
 from odfpy.files import put_aside, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.approvals import Approvals
-    from odfpy.coordinator.storage.signing import Signing
 
 __all__ = ["Storage", "StoredDataset", "is_folder_name"]
 
-ODF_FOLDER = ".odf"
-LAYOUT_VERSION = "1"
 
-
-class Storage:
-    """The folder of a workspace.
-
-    Attributes:
-        root: the folder that the person works in.
-        odf: the folder `.odf` in it.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.odf = root / ODF_FOLDER
-
-    @classmethod
-    def find(cls, folder: Path) -> Storage:
-        """The workspace that a folder is in.
-
-        Raises:
-            WorkspaceNotFound: there is none.
-            UnsupportedVersion: a newer release has made it.
-        """
-        start = folder.resolve()
-        for candidate in (start, *start.parents):
-            version = candidate / ODF_FOLDER / "version"
-            if version.is_file():
-                found = _version_in(version)
-                if found != LAYOUT_VERSION:
-                    raise UnsupportedVersion(
-                        f"The workspace in {candidate} has layout version {found!r}, this release knows"
-                        f" {LAYOUT_VERSION}",
-                        hint="Use a newer release of odfpy.",
-                    )
-                return cls(candidate)
-        raise WorkspaceNotFound(
-            f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
-        )
-
-    @property
-    def run(self) -> Path:
-        """Folder of locks, sockets and scratch files."""
-        return self.odf / "run"
-
-    @property
-    def batch_run(self) -> Path:
-        """The same of engines that give a second opinion, and end with the verification that has started them."""
-        return self.odf / "run-batch"
-
-    @property
-    def cache(self) -> Path:
-        """Folder of what can be rebuilt."""
-        return self.odf / "cache"
-
-    @property
-    def incoming(self) -> Path:
-        """Folder of copies from elsewhere that are under way; each has a lock of its name."""
-        return self.cache / "incoming"
-
-    @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A new empty folder on the same file system as the datasets, removed at the end."""
-        folder = self._scratch / f"{os.getpid()}-{secrets.token_hex(4)}"
-        try:
-            folder.mkdir(parents=True)
-            self.sweep()
-            yield folder
-        except PermissionError as error:
-            raise OdfError(f"No permission to write {error.filename or folder}") from error
-        finally:
-            _remove(folder)
-
-    def sweep(self) -> None:
-        """Remove the scratch folders of processes that were killed."""
-        for folder in self.abandoned():
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def abandoned(self) -> list[Path]:
-        """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
-        folders = sorted(self._scratch.iterdir()) if self._scratch.is_dir() else []
-        owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
-        return [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
-
-    @property
-    def _scratch(self) -> Path:
-        return self.run / "scratch"
+class Storage(WorkspaceFolder):
+    """The folder of a workspace, with its datasets."""
 
     # --- Looking up ---
 
@@ -150,26 +49,11 @@ class Storage:
         found, nameless = [], []
         for entry in self.entries():
             try:
-                found.append(self._load(entry))
+                found.append(StoredDataset.load(entry, self))
             except OdfError as error:
                 nameless.append(DamagedDataset(entry.name, error))
         by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
-
-    def entries(self) -> list[Path]:
-        """The folders of all datasets, also of damaged ones.
-
-        Raises:
-            OdfError: they cannot be listed.
-        """
-        folder = self.odf / "datasets"
-        try:
-            with os.scandir(folder) as entries:
-                return [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
 
     def get(self, ref: DatasetRef | str) -> StoredDataset:
         """The dataset of that id or name.
@@ -184,17 +68,15 @@ class Storage:
             )
         parsed = parse_ref(ref) if isinstance(ref, str) else ref
         if isinstance(parsed, DatasetId):
-            folder = self._folder(parsed)
+            folder = self.dataset_folder(parsed)
             if folder.is_dir():
-                return self._load(folder)
+                return StoredDataset.load(folder, self)
             raise self._no_such_id(parsed)
         datasets, nameless = self.scan()
         for dataset in datasets:
             if dataset.handle.alias == parsed:
                 return dataset
         if nameless:
-            from odfpy.coordinator.storage.lost_names import lost_name_of
-
             for damaged in nameless:
                 if lost_name_of(self.odf / "datasets" / damaged.name) == parsed:
                     raise damaged.error
@@ -252,11 +134,11 @@ class Storage:
         """
         self.check_free(alias, dataset_id)
         self._write_alias(staged, alias)
-        folder = self._folder(dataset_id)
+        folder = self.dataset_folder(dataset_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
         staged.rename(folder)
         sync_folder(folder.parent)
-        return self._load(folder)
+        return StoredDataset.load(folder, self)
 
     def check_free(self, alias: DatasetAlias, dataset_id: DatasetId | None = None) -> None:
         """Check that a name and an id are not taken.
@@ -281,7 +163,7 @@ class Storage:
         if alias != dataset.handle.alias:
             self.check_free(alias)
         self._write_alias(dataset.folder, alias)
-        return self._load(dataset.folder)
+        return StoredDataset.load(dataset.folder, self)
 
     def name_again(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
         """Give a name to a dataset that has lost its own; call it under `editing`.
@@ -289,12 +171,12 @@ class Storage:
         Raises:
             AlreadyExists: the name is taken.
         """
-        folder = self._folder(dataset_id)
+        folder = self.dataset_folder(dataset_id)
         if not folder.is_dir():
             raise self._no_such_id(dataset_id)
         self.check_free(alias)
         self._write_alias(folder, alias)
-        return self._load(folder)
+        return StoredDataset.load(folder, self)
 
     def has_lost_its_name(self, ref: str) -> bool:
         """Return whether that is the id of a dataset without a readable name."""
@@ -304,7 +186,7 @@ class Storage:
 
     def delete(self, dataset: StoredDataset) -> None:
         """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
-        doomed = self._scratch / f"deleted-{secrets.token_hex(4)}"
+        doomed = self.scratches / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
         dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
         sync_folder(dataset.folder.parent)  # or a power loss would bring back what is half removed
@@ -313,15 +195,6 @@ class Storage:
         self.keys.delete(dataset.handle.id)
         self.approvals.withdraw(dataset.handle.id)
 
-    def cache_of(self, dataset_id: DatasetId) -> Path:
-        """Folder for what can be rebuilt about a dataset."""
-        return self.cache / dataset_id.multibase
-
-    @property
-    def keys(self) -> KeyStore:
-        """The private keys of the datasets."""
-        return KeyStore(self.odf / "keys")
-
     @property
     def approvals(self) -> Approvals:
         """Return which sources may run."""
@@ -329,40 +202,12 @@ class Storage:
 
         return Approvals(self)
 
-    @cached_property
-    def signing(self) -> Signing:
-        """Return what signs commits."""
-        from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
-
-        return Signing(self.root)
-
     # --- Pieces ---
 
     def _no_such_id(self, dataset_id: DatasetId) -> DatasetNotFound:
         return DatasetNotFound(
             f"No dataset with the id {dataset_id} in the workspace {self.root}", hint="`odf list --wide` shows the ids."
         )
-
-    def _folder(self, dataset_id: DatasetId) -> Path:
-        return self.odf / "datasets" / dataset_id.multibase
-
-    def _load(self, folder: Path) -> StoredDataset:
-        path = folder / "info" / "alias"
-        try:
-            dataset_id = DatasetId.parse(DID_ODF_PREFIX + folder.name)
-        except InvalidValue as error:
-            raise IntegrityError(
-                f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it elsewhere."
-            ) from error
-        try:
-            alias = DatasetAlias.parse(path.read_text(encoding="utf-8").strip())
-        except (OSError, InvalidValue, UnicodeDecodeError) as error:
-            raise IntegrityError(
-                f"Damaged workspace: {path} does not hold the name of a dataset",
-                hint=f"`odf rename {dataset_id} NAME` gives it a name again; `odf verify --repair {dataset_id}` the one"
-                " by which it was pulled or pushed last.",
-            ) from error
-        return StoredDataset(DatasetHandle(dataset_id, alias), folder, self)
 
     @staticmethod
     def _write_alias(folder: Path, alias: DatasetAlias) -> None:
@@ -374,22 +219,6 @@ class Storage:
         replace_file(file, f"{alias}\n".encode())
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder, even if the person interrupts that."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except KeyboardInterrupt:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _version_in(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError as error:
-        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
-
-
 def is_folder_name(name: str) -> bool:
     """Return whether that could be the folder of a dataset, or of its cache."""
     try:
@@ -397,3 +226,15 @@ def is_folder_name(name: str) -> bool:
     except InvalidValue:
         return False
     return True
+
+
+def lost_name_of(folder: Path) -> DatasetAlias | None:
+    """The name by which a dataset was pushed last, or else pulled, without an account; None where nobody knows."""
+    from odfpy.repository.registry import Aliases  # only who has lost a name pays for importing it
+
+    with suppress(OdfError):
+        known = Aliases(folder / "info" / "aliases.yaml")
+        for place in (*known.list("push"), *known.list("pull")):
+            with suppress(OdfError):
+                return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])
+    return None

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
@@ -17,12 +16,11 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.chain_cache import summed_up
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import DatasetHandle
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
-from odfpy.dataset.identity import DatasetId
-from odfpy.errors import OdfError, UsageError
-
-if TYPE_CHECKING:
-    from odfpy.coordinator.storage.storage import Storage
+from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import IntegrityError, InvalidValue, OdfError, UsageError
 
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 
@@ -44,9 +42,33 @@ class StoredDataset:
 
     handle: DatasetHandle
     folder: Path
-    storage: Storage
+    workspace_folder: WorkspaceFolder
     branch: ReferenceName | None = None
     block: Multihash | None = None
+
+    @classmethod
+    def load(cls, folder: Path, workspace_folder: WorkspaceFolder) -> StoredDataset:
+        """Return the dataset in a folder, under the name that it has there.
+
+        Raises:
+            IntegrityError: it has no readable name, or the folder is none of a dataset.
+        """
+        path = folder / "info" / "alias"
+        try:
+            dataset_id = DatasetId.parse(DID_ODF_PREFIX + folder.name)
+        except InvalidValue as error:
+            raise IntegrityError(
+                f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it elsewhere."
+            ) from error
+        try:
+            alias = DatasetAlias.parse(path.read_text(encoding="utf-8").strip())
+        except (OSError, InvalidValue, UnicodeDecodeError) as error:
+            raise IntegrityError(
+                f"Damaged workspace: {path} does not hold the name of a dataset",
+                hint=f"`odf rename {dataset_id} NAME` gives it a name again; `odf verify --repair {dataset_id}` the one"
+                " by which it was pulled or pushed last.",
+            ) from error
+        return cls(DatasetHandle(dataset_id, alias), folder, workspace_folder)
 
     @property
     def layout(self) -> DatasetLayout:
@@ -59,7 +81,7 @@ class StoredDataset:
     @property
     def cache(self) -> Path:
         """Folder for what can be rebuilt about it; each branch has one of its own."""
-        folder = self.storage.cache_of(self.handle.id)
+        folder = self.workspace_folder.cache_of(self.handle.id)
         return folder if self.branch is None else folder / "branches" / self.branch.name
 
     def on(self, branch: str | None) -> StoredDataset:
@@ -78,13 +100,13 @@ class StoredDataset:
     @property
     def chain(self) -> MetadataChain:
         """Its metadata chain; what is committed to it is signed."""
-        storage, layout = self.storage, self.layout
-        return layout.witnessed(lambda new: storage.signing.sign(layout, lambda: storage.keys.get(self.handle.id), new))
+        folder, layout = self.workspace_folder, self.layout
+        return layout.witnessed(lambda new: folder.signing.sign(layout, lambda: folder.keys.get(self.handle.id), new))
 
     def sign_head(self, block: HashedBlock) -> None:
         """Say who has moved the head to a block that was signed before."""
-        storage = self.storage
-        storage.signing.sign_head(self.layout, self.handle.id, lambda: storage.keys.get(self.handle.id), block)
+        folder = self.workspace_folder
+        folder.signing.sign_head(self.layout, self.handle.id, lambda: folder.keys.get(self.handle.id), block)
 
     @cached_property
     def state(self) -> ChainState:
@@ -120,7 +142,7 @@ class StoredDataset:
                 f"{self.handle} as it was at block {self.block} cannot be changed",
                 hint="Leave out @ and what follows it.",
             )
-        lock = self.storage.run / "locks" / self.folder.name
+        lock = self.workspace_folder.run / "locks" / self.folder.name
         with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
             if was_abandoned:
                 self._tidy_up()
@@ -129,4 +151,4 @@ class StoredDataset:
     def _tidy_up(self) -> None:
         """Remove what a killed writer has left; only for the holder of the lock."""
         DatasetLayout.local(self.folder).clean()
-        self.storage.sweep()
+        self.workspace_folder.sweep()

@@ -10,7 +10,7 @@ from pathlib import Path
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import ExecuteTransform, SetTransform
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals
 from odfpy.coordinator.transform.run import make_request, require_transform, with_history
 from odfpy.engine import contract
@@ -21,12 +21,14 @@ class TransformRun:
     """One run.
 
     Attributes:
+        storage: the workspace, which has the inputs.
         dataset: the derivative.
         block: what it has committed.
         event: the same as an event.
         before: the chain before it.
     """
 
+    storage: Storage
     dataset: StoredDataset
     block: HashedBlock
     event: ExecuteTransform
@@ -45,7 +47,7 @@ class TransformRun:
             DatasetNotFound: an input is not in the workspace.
             InputDiverged: what was read is not in its history any more.
         """
-        return recorded_intervals(self.dataset, self.set_transform, self.event)
+        return recorded_intervals(self.storage, self.dataset, self.set_transform, self.event)
 
     def request(self, scratch: Path) -> contract.TransformRequest:
         """The request of then, with the history of the inputs; what the engine had kept does not count."""
@@ -71,13 +73,13 @@ class TransformRun:
         return item.new_offset is not None and first <= offset <= item.new_offset
 
 
-def runs_of(dataset: StoredDataset) -> list[TransformRun]:
+def runs_of(storage: Storage, dataset: StoredDataset) -> list[TransformRun]:
     """The runs of a derivative, the oldest first."""
     found, state = [], ChainState()
     for hashed in dataset.chain.in_order():
         event = hashed.block.event
         if isinstance(event, ExecuteTransform):
-            found.append(TransformRun(dataset, hashed, event, state))
+            found.append(TransformRun(storage, dataset, hashed, event, state))
         state = state.after(hashed)
     return found
 

@@ -82,7 +82,7 @@ def move(inputs: Iterable[InputInterval]) -> bool:
 
 
 def recorded_intervals(
-    dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
+    storage: Storage, dataset: StoredDataset, set_transform: SetTransform, event: ExecuteTransform
 ) -> list[InputInterval]:
     """Return the interval that a run has covered of each input; the input must still have it.
 
@@ -96,7 +96,7 @@ def recorded_intervals(
         InputDiverged: what was covered is not there any more.
     """
     intervals = [
-        InputInterval(input_of(dataset.storage, declared), declared.alias or "", item)
+        InputInterval(input_of(storage, declared), declared.alias or "", item)
         for item, declared in zip(event.query_inputs, set_transform.inputs, strict=True)
     ]
     for covered in intervals:

@@ -178,7 +178,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
         vocab=state.vocab,
         offset_interval=rows,
         data_paths=tuple(map(str, paths)),
-        schema_file=str(schema_file(item.dataset.storage, state.schema)),
+        schema_file=str(schema_file(item.dataset.workspace_folder, state.schema)),
         explicit_watermarks=marks,
         prev_offset=interval.prev_offset,
         prev_watermark=earlier[-1][1] if earlier else None,
@@ -247,7 +247,7 @@ def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputS
         return None
     slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
     paths = slice_paths(dataset.layout.data, slices)
-    return contract.OutputSoFar(str(schema_file(dataset.storage, state.schema)), tuple(map(str, paths)))
+    return contract.OutputSoFar(str(schema_file(dataset.workspace_folder, state.schema)), tuple(map(str, paths)))
 
 
 def run(
@@ -337,7 +337,7 @@ def _commit(
         counts=_counts(request, response),
         watermark=after.watermark,
         warnings=warnings_of_last_block(state.system_time),
-        notes=dataset.storage.signing.remarks(),
+        notes=dataset.workspace_folder.signing.remarks(),
     )
 
 

@@ -11,7 +11,7 @@ from odfpy.chain.events import AddData, ExecuteTransform, ExecuteTransformInput,
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.state import new_data_of
 from odfpy.codec.tree import to_tree
-from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.evolution import normalized
 from odfpy.data.schemas.schema import DataSchema
@@ -49,10 +49,10 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
     return found
 
 
-def schema_file(storage: Storage, schema: DataSchema) -> Path:
+def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
     """A Parquet file without rows that has the given schema; kept in the cache, since making one takes Arrow."""
     text = json.dumps(to_tree(schema), sort_keys=True)
-    path = storage.cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
+    path = folder.cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
     if not path.exists():
         import pyarrow.parquet as pq
 

@@ -25,6 +25,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
 from odfpy.serving.callers.datasets import ServedDatasets
@@ -48,9 +49,9 @@ class Caller:
     storage: Storage | None = None
     text: str = field(default="", repr=False)
 
-    def may(self, scope: Scope, storage: Storage) -> bool:
+    def may(self, scope: Scope, folder: WorkspaceFolder) -> bool:
         """Return whether they may do something with all datasets of a workspace."""
-        return self.token is not None and self.storage is storage and self.token.scope >= scope
+        return self.token is not None and self.storage is folder and self.token.scope >= scope
 
     def is_still_known(self) -> bool:
         """Return whether the token has neither been revoked nor ended since they came."""
@@ -149,7 +150,7 @@ def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
     """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
     if visibility_of(dataset.folder) is Visibility.PUBLIC:
         return True
-    return caller.may(Scope.READ, dataset.storage) and caller.is_still_known()
+    return caller.may(Scope.READ, dataset.workspace_folder) and caller.is_still_known()
 
 
 def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
@@ -159,7 +160,7 @@ def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> Store
         HTTPException: 401, 403 or 404, there is none that they may change.
     """
     dataset = readable(connection, caller)
-    _require(caller, Scope.ADMIN, dataset.storage)
+    _require(caller, Scope.ADMIN, dataset.workspace_folder)
     return dataset
 
 
@@ -172,11 +173,10 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
     if caller.token is None or caller.storage is None:
         raise unauthorized_error(_NEEDS.format(Scope.WRITE.value))
     dataset = _dataset_at(connection)
-    storage = dataset.storage if dataset else caller.storage
-    if storage is not caller.storage:
+    if dataset is not None and dataset.workspace_folder is not caller.storage:
         raise HTTPException(404, "There is no dataset of that name, or not for this token")
-    _require(caller, Scope.WRITE, storage)
-    return DatasetPlace(caller, alias_in(connection), storage, dataset)
+    _require(caller, Scope.WRITE, caller.storage)
+    return DatasetPlace(caller, alias_in(connection), caller.storage, dataset)
 
 
 Readable = Annotated[StoredDataset, Depends(readable)]
@@ -214,8 +214,8 @@ def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
     return datasets_of(connection).find(alias_in(connection))
 
 
-def _require(caller: Caller, scope: Scope, storage: Storage) -> None:
-    if not caller.may(scope, storage):
+def _require(caller: Caller, scope: Scope, folder: WorkspaceFolder) -> None:
+    if not caller.may(scope, folder):
         if caller.token is None:
             raise unauthorized_error(_NEEDS.format(scope.value))
         raise HTTPException(403, f"This needs an access token of this workspace with the scope {scope.value}")

@@ -44,6 +44,6 @@ class ServedDatasets:
 def _still(dataset: StoredDataset) -> bool:
     """Return whether a dataset is there under its name, and no other workspace's dataset comes before it."""
     try:
-        return dataset.storage.get(dataset.handle.id).handle == dataset.handle
+        return StoredDataset.load(dataset.folder, dataset.workspace_folder).handle == dataset.handle
     except OdfError:
         return False

@@ -103,7 +103,7 @@ class Ingests:
             key: key of idempotency, None for none.
         """
         with self._locks.setdefault(dataset.folder, threading.Lock()):
-            return ingest_once(dataset, given, key, self.engines[dataset.storage.root])
+            return ingest_once(dataset, given, key, self.engines[dataset.workspace_folder.root])
 
 
 _ROW: Final = {"event_time": "2024-01-01T00:00:00Z", "id": 1, "name": "a"}
@@ -160,7 +160,7 @@ async def ingest(
     event_time = _time(odf_event_time)
     ingests: Ingests = request.app.state.ingests
     with ExitStack() as stack:
-        folder = await anyio.to_thread.run_sync(stack.enter_context, dataset.storage.scratch())
+        folder = await anyio.to_thread.run_sync(stack.enter_context, dataset.workspace_folder.scratch())
         path, digest = await _spooled(request, folder / "body")
 
         def work() -> Response:

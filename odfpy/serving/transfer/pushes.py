@@ -171,7 +171,7 @@ class ServedTarget:
 
     def _dataset(self) -> StoredDataset | None:
         dataset = self._served.find(self._alias)
-        return dataset if dataset is not None and dataset.storage is self._storage else None
+        return dataset if dataset is not None and dataset.workspace_folder is self._storage else None
 
 
 def store_of(served: ServedDatasets, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
@@ -186,7 +186,7 @@ def store_of(served: ServedDatasets, alias: DatasetAlias, grant: Grant) -> Datas
         return None
     storage = served.storages[grant.place]
     dataset = served.find(alias)
-    if dataset is not None and dataset.storage is storage:
+    if dataset is not None and dataset.workspace_folder is storage:
         return dataset.layout if dataset.handle.id == grant.dataset_id else None
     folder = staged_folder(storage, alias, grant.dataset_id)
     return DatasetLayout.local(folder) if folder.is_dir() else None

@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 
 from odfpy.chain.object_store import ObjectTooLarge
 from odfpy.coordinator.storage.keys import UserKeys
-from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -88,7 +88,7 @@ _Versioned = Depends(_require_version)
 @router.websocket("/pull", dependencies=[_Versioned])
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
-    urls = _urls(socket, dataset.storage)
+    urls = _urls(socket, dataset.workspace_folder)
     reach = socket.app.state.reaches.of(dataset.folder)
 
     def locate(file: ObjectFile) -> TransferUrl | None:
@@ -127,11 +127,11 @@ def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
     intake.held.pass_to(who_is(caller, socket))
 
 
-def _urls(connection: HTTPConnection, storage: Storage) -> SignedUrls:
+def _urls(connection: HTTPConnection, folder: WorkspaceFolder) -> SignedUrls:
     state = connection.app.state
     # A client that came through a WebSocket gets its objects through plain requests.
     base = state.settings.base_url or str(connection.base_url).replace("ws", "http", 1)
-    place = datasets_of(connection).storages.index(storage)
+    place = next(at for at, one in enumerate(datasets_of(connection).storages) if one is folder)
     return SignedUrls(state.signer, f"{base.rstrip('/')}/{alias_in(connection)}", place)
 
 

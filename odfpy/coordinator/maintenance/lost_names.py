@@ -7,23 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.storage.storage import Storage, lost_name_of
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
 from odfpy.errors import AlreadyExists, OdfError
-from odfpy.repository.registry import Aliases
-
-
-def lost_name_of(folder: Path) -> DatasetAlias | None:
-    """The name by which a dataset was pushed last, or else pulled, without an account; None where nobody knows."""
-    with suppress(OdfError):
-        known = Aliases(folder / "info" / "aliases.yaml")
-        for place in (*known.list("push"), *known.list("pull")):
-            with suppress(OdfError):
-                return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])
-    return None
 
 
 def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetId, tuple[str, ...]]:

@@ -1,0 +1,104 @@
+"""Revoking a key beside the datasets that it has signed.
+
+Only the key itself and a dataset's own key are believed by others. A statement of a user about somebody else's key
+counts for the user, and in datasets whose own key is in the workspace for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from odfpy.chain import revocations
+from odfpy.chain.revocations import KeyRevocation, LastBlock, Reason
+from odfpy.chain.signatures import FOLDER as SIGNATURES
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, KeyPair
+from odfpy.errors import OdfError
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The outcome of a revocation.
+
+    Attributes:
+        key: which.
+        by_itself: whether the key has said it, so that everybody believes it.
+        datasets: beside which it is written now; who has copies gets it with the next push and pull.
+    """
+
+    key: ActorId
+    by_itself: bool
+    datasets: tuple[StoredDataset, ...]
+
+
+def say(
+    storage: Storage | None,
+    key: ActorId,
+    reason: Reason,
+    *,
+    holder: KeyPair | None,
+    me: KeyPair,
+    expires: Timestamp | None = None,
+    only: Iterable[StoredDataset] | None = None,
+) -> Revoked:
+    """Say of a key that it has ended, or will.
+
+    Args:
+        storage: the workspace, beside whose datasets it is written; None outside of one.
+        key: which.
+        reason: why.
+        holder: the pair of that key, if it is at hand.
+        me: the key of the user, who says it where it is not.
+        expires: when it ends; now if None.
+        only: the datasets that are meant; all in which the key has signed if None.
+
+    Raises:
+        OdfError: it cannot be written down.
+    """
+    now = Timestamp.now()
+    general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)
+    if only is None:
+        RevokedKeysFile().add(made=[general])
+    datasets = only if only is not None else storage.datasets() if storage is not None else ()
+    written = []
+    for dataset in datasets:
+        if only is None and not _has_signed(dataset, key):
+            continue
+        signer = holder or _owner(dataset)
+        with dataset.writing() as locked:
+            statements = _about(locked, signer or me, key, reason, now, expires)
+            if signer is None:
+                RevokedKeysFile().add(made=statements)
+            elif locked.layout.side is not None:
+                revocations.add(locked.layout.side, statements)
+                written.append(dataset)
+    return Revoked(key, holder is not None, tuple(written))
+
+
+def _owner(dataset: StoredDataset) -> KeyPair | None:
+    with suppress(OdfError):
+        return dataset.workspace_folder.keys.get(dataset.handle.id)
+    return None
+
+
+def _has_signed(dataset: StoredDataset, key: ActorId) -> bool:
+    text = str(key).encode()
+    folder = dataset.folder / SIGNATURES
+    return folder.is_dir() and any(text in path.read_bytes() for path in folder.iterdir() if path.is_file())
+
+
+def _about(
+    dataset: StoredDataset, signer: KeyPair, key: ActorId, reason: Reason, now: Timestamp, expires: Timestamp | None
+) -> list[KeyRevocation]:
+    """Return what is said of a key in a dataset: by time, and since which block where it has ended."""
+    layout, dataset_id = dataset.layout, dataset.handle.id
+    statements = [KeyRevocation.made_by(signer, key, reason, now, expires=expires)]
+    if expires is None:
+        head = layout.chain.block(layout.chain.head())
+        last = LastBlock(dataset_id, head.hash, head.block.sequence_number)
+        statements.append(KeyRevocation.made_by(signer, key, reason, now, since=last))
+    return statements

@@ -1,0 +1,174 @@
+"""The workspace's folder.
+
+.odf/version                    version of this layout
+.odf/config.yaml                settings
+.odf/datasets/<id>/             one dataset each, laid out as in a repository
+.odf/datasets/<id>/info/alias   the name it goes by here
+.odf/keys/<id>                  private keys, mode 0600
+.odf/approved/<id>              which sources may run here
+.odf/repos/                     named repositories
+.odf/cache/                     what can be rebuilt
+.odf/run/                       locks, the engine's socket, scratch files
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.storage.key_store import KeyStore
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError, UnsupportedVersion, WorkspaceNotFound
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from odfpy.coordinator.storage.signing import Signing
+
+ODF_FOLDER = ".odf"
+LAYOUT_VERSION = "1"
+
+
+class WorkspaceFolder:
+    """The folder of a workspace: where everything is, and what signs there.
+
+    Attributes:
+        root: the folder that the person works in.
+        odf: the folder `.odf` in it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.odf = root / ODF_FOLDER
+
+    @classmethod
+    def find(cls, folder: Path) -> Self:
+        """The workspace that a folder is in.
+
+        Raises:
+            WorkspaceNotFound: there is none.
+            UnsupportedVersion: a newer release has made it.
+        """
+        start = folder.resolve()
+        for candidate in (start, *start.parents):
+            version = candidate / ODF_FOLDER / "version"
+            if version.is_file():
+                found = _version_in(version)
+                if found != LAYOUT_VERSION:
+                    raise UnsupportedVersion(
+                        f"The workspace in {candidate} has layout version {found!r}, this release knows"
+                        f" {LAYOUT_VERSION}",
+                        hint="Use a newer release of odfpy.",
+                    )
+                return cls(candidate)
+        raise WorkspaceNotFound(
+            f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
+        )
+
+    @property
+    def run(self) -> Path:
+        """Folder of locks, sockets and scratch files."""
+        return self.odf / "run"
+
+    @property
+    def batch_run(self) -> Path:
+        """The same of engines that give a second opinion, and end with the verification that has started them."""
+        return self.odf / "run-batch"
+
+    @property
+    def cache(self) -> Path:
+        """Folder of what can be rebuilt."""
+        return self.odf / "cache"
+
+    @property
+    def incoming(self) -> Path:
+        """Folder of copies from elsewhere that are under way; each has a lock of its name."""
+        return self.cache / "incoming"
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A new empty folder on the same file system as the datasets, removed at the end."""
+        folder = self.scratches / f"{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            folder.mkdir(parents=True)
+            self.sweep()
+            yield folder
+        except PermissionError as error:
+            raise OdfError(f"No permission to write {error.filename or folder}") from error
+        finally:
+            _remove(folder)
+
+    def sweep(self) -> None:
+        """Remove the scratch folders of processes that were killed."""
+        for folder in self.abandoned():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def abandoned(self) -> list[Path]:
+        """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
+        folders = sorted(self.scratches.iterdir()) if self.scratches.is_dir() else []
+        owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
+        return [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
+
+    @property
+    def scratches(self) -> Path:
+        """Folder of the scratch folders."""
+        return self.run / "scratch"
+
+    # --- Datasets ---
+
+    def entries(self) -> list[Path]:
+        """The folders of all datasets, also of damaged ones.
+
+        Raises:
+            OdfError: they cannot be listed.
+        """
+        folder = self.odf / "datasets"
+        try:
+            with os.scandir(folder) as entries:
+                return [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise OdfError(f"Cannot read {folder}: {error.strerror}") from error
+
+    def dataset_folder(self, dataset_id: DatasetId) -> Path:
+        """Return the folder of a dataset, be it there or not."""
+        return self.odf / "datasets" / dataset_id.multibase
+
+    def cache_of(self, dataset_id: DatasetId) -> Path:
+        """Folder for what can be rebuilt about a dataset."""
+        return self.cache / dataset_id.multibase
+
+    @property
+    def keys(self) -> KeyStore:
+        """The private keys of the datasets."""
+        return KeyStore(self.odf / "keys")
+
+    @cached_property
+    def signing(self) -> Signing:
+        """Return what signs commits."""
+        from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
+
+        return Signing(self.root)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, even if the person interrupts that."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _version_in(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
