@@ -24,8 +24,9 @@ from pathlib import Path
 
 from support import REPOSITORY, print_machine
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.contract import OffsetInterval, TransformRequest, TransformResponseSuccess
+from odfpy.engine.contract import TransformRequest, TransformResponseSuccess
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import spark_home

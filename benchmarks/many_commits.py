@@ -22,11 +22,12 @@ from support import NARROW, Run, odf, print_machine, root, show, ten_rows
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
+from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.slices.slice import SliceWriter
 from odfpy.data.timestamp import Timestamp

@@ -18,13 +18,14 @@ from pathlib import Path
 from support import print_machine
 
 from odfpy.chain.encoding import block_document, decode_block, encode_block
-from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, Seed, SetDataSchema, SourceState
+from odfpy.chain.events import AddData, DataSlice, MetadataEvent, Seed, SetDataSchema, SourceState
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import sum_up, validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.codec.yaml import dump
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas import schema
 from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.timestamp import Timestamp

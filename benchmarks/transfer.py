@@ -28,9 +28,10 @@ from support import ODF, Run, print_machine, show
 
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, SetDataSchema, SetInfo
+from odfpy.chain.events import AddData, DataSlice, MetadataEvent, SetDataSchema, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 

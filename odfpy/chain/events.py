@@ -12,6 +12,7 @@ from odfpy.chain.read_steps import ReadStep
 from odfpy.chain.sources import FetchStep, MergeStrategy, PrepStep
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.scalars import U64
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -21,21 +22,6 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetRef
 from odfpy.dataset.transform import Transform
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetInterval:
-    """Rows `start` to `end`, both inclusive.
-
-    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#offsetinterval
-
-    Attributes:
-        start: offset of the first row.
-        end: offset of the last row.
-    """
-
-    start: U64
-    end: U64
 
 
 @dataclass(frozen=True, slots=True)

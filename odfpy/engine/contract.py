@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.scalars import U64
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
@@ -20,14 +21,6 @@ from odfpy.engine.sql.ad_hoc import Projection as Projection  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlRequest as SqlRequest  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlResponseSuccess as SqlResponseSuccess  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlTable as SqlTable  # noqa: PLC0414
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetInterval:
-    """Rows `start` to `end`, both inclusive."""
-
-    start: U64
-    end: U64
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine import contract
 from odfpy.engine.contract import (
     JobRequest,
-    OffsetInterval,
     PreprocessRequest,
     PreprocessTable,
     SliceDescription,

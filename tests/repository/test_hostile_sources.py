@@ -23,11 +23,12 @@ from support.chains.small_datasets import (
 from support.servers.static_server import StaticServer, cut_after, endless, send, static_server
 
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
-from odfpy.chain.events import AddData, Checkpoint, DataSlice, OffsetInterval, Seed, SetDataSchema, SetInfo
+from odfpy.chain.events import AddData, Checkpoint, DataSlice, Seed, SetDataSchema, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.object_store import ObjectTooLarge
 from odfpy.chain.rules import OffsetsNotSequential, PrevOffsetMismatch, SeedMustBeFirst, SequenceBroken
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import (

@@ -18,10 +18,11 @@ from support.chains.small_datasets import LOGICAL_HASH, NOON, append, make_datas
 from support.chains.workspaces import feed, root, workspace_with
 from support.servers.serving import ask, put, serving, workspace_at
 
-from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
+from odfpy.chain.events import AddData, DataSlice, SetDataSchema
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import from_arrow
 from odfpy.data.slices.bounded_batches import BATCH_BYTES
 from odfpy.data.slices.slice import iter_slice

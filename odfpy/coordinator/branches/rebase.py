@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import (
-    AddData,
-    AddPushSource,
-    DataSlice,
-    DisablePushSource,
-    ExecuteTransform,
-    MetadataEvent,
-    OffsetInterval,
-)
+from odfpy.chain.events import AddData, AddPushSource, DataSlice, DisablePushSource, ExecuteTransform, MetadataEvent
 from odfpy.chain.metadata_chain import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState
@@ -29,6 +21,7 @@ from odfpy.coordinator.branches.diff import BranchDiff, rows_of, touched_keys
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, UsageError
 

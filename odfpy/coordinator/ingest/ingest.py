@@ -20,7 +20,6 @@ from odfpy.chain.events import (
     AddPushSource,
     DataSlice,
     MetadataEvent,
-    OffsetInterval,
     SetDataSchema,
     SetPollingSource,
     SourceState,
@@ -39,6 +38,7 @@ from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import Progress, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SourceState
+from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
@@ -38,6 +38,7 @@ from odfpy.coordinator.storage.rewriting import (
 )
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import HashMismatch, InternalError, UsageError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from odfpy.coordinator.provenance.row_questions import TraceGroup
 from odfpy.coordinator.provenance.stored_rows import DatasetRows, RowKey
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.engine import contract
 from odfpy.engine.registry import Engine
 from odfpy.engine.responses import as_error
@@ -195,7 +196,7 @@ def _only(
             arrivals.append(replace(known[str(path)], path=copy))
     return replace(
         given,
-        offset_interval=contract.OffsetInterval(offsets[0], offsets[-1]) if offsets else None,
+        offset_interval=OffsetInterval(offsets[0], offsets[-1]) if offsets else None,
         data_paths=tuple(paths),
         arrivals=tuple(arrivals),
         history_paths=None,

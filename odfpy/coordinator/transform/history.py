@@ -13,6 +13,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals
 from odfpy.coordinator.transform.run import make_request, require_transform, with_history
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.engine import contract
 
 
@@ -96,7 +97,7 @@ def _together(parts: Sequence[contract.TransformRequestInput]) -> contract.Trans
         return parts[-1]
     return replace(
         parts[-1],
-        offset_interval=contract.OffsetInterval(min(i.start for i in intervals), max(i.end for i in intervals)),
+        offset_interval=OffsetInterval(min(i.start for i in intervals), max(i.end for i in intervals)),
         data_paths=tuple(dict.fromkeys(path for part in parts for path in part.data_paths)),
         arrivals=tuple({arrival.path: arrival for part in parts for arrival in part.arrivals}.values()),
         history_paths=None,

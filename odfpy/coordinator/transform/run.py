@@ -15,15 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from odfpy.chain.events import (
-    Checkpoint,
-    DataSlice,
-    ExecuteTransform,
-    MetadataEvent,
-    OffsetInterval,
-    SetDataSchema,
-    SetTransform,
-)
+from odfpy.chain.events import Checkpoint, DataSlice, ExecuteTransform, MetadataEvent, SetDataSchema, SetTransform
 from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.clock import warnings_of_last_block
@@ -33,6 +25,7 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputInterval, move, new_intervals
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
 from odfpy.data.schemas.primary_key import primary_key_of, with_primary_key
 from odfpy.data.schemas.schema import DataSchema
@@ -161,7 +154,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
     earlier = watermark_times(newest_blocks(chain.iter_blocks(before), None, watermark=True)) if before else []
     if interval.new_offset is not None:
         start = 0 if interval.prev_offset is None else interval.prev_offset + 1
-        rows = contract.OffsetInterval(start, interval.new_offset)
+        rows = OffsetInterval(start, interval.new_offset)
     blocks = newest_blocks(chain.iter_blocks(interval.last_block_hash), start, watermark=True)
     if start is not None and interval.new_offset is not None:
         slices = overlapping(slices_of(blocks), start, interval.new_offset)

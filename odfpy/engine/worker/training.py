@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.identity import DatasetId
@@ -18,7 +19,6 @@ from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.contract import (
     AnalyzeRequest,
     InputSchema,
-    OffsetInterval,
     SqlRequest,
     SqlTable,
     TransformRequest,

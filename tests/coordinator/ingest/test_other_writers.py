@@ -10,9 +10,10 @@ import pytest
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import AddData, DataSlice, OffsetInterval, SetDataSchema
+from odfpy.chain.events import AddData, DataSlice, SetDataSchema
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType

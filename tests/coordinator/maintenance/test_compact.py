@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import AddData, DataSlice, MetadataEvent, OffsetInterval, SetDataSchema, SetInfo, SourceState
+from odfpy.chain.events import AddData, DataSlice, MetadataEvent, SetDataSchema, SetInfo, SourceState
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
@@ -24,6 +24,7 @@ from odfpy.coordinator.ingest.watched_folder import STATE_KIND, FileStamp
 from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
 from odfpy.data.schemas.system_columns import system_fields

@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.engine.requests import Query, Source, required, rows_of, success, transform_request
 
-from odfpy.engine.contract import OffsetInterval, TransformRequestInput, TransformResponseInvalidQuery
+from odfpy.data.offset_interval import OffsetInterval
+from odfpy.engine.contract import TransformRequestInput, TransformResponseInvalidQuery
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.datafusion.trace import _Carrier
 from odfpy.engine.ipc import map_stream

@@ -16,7 +16,6 @@ from odfpy.chain.events import (
     ExecuteTransform,
     ExecuteTransformInput,
     MetadataEvent,
-    OffsetInterval,
     Seed,
     SetDataSchema,
     SetPollingSource,
@@ -27,6 +26,7 @@ from odfpy.chain.events import (
 from odfpy.chain.read_steps import ReadNdJson
 from odfpy.chain.sources import FetchUrl, MergeAppend
 from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas import schema
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.timestamp import Timestamp

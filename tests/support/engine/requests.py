@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import yaml
 from support.fixtures import KAMU
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary, OperationType
@@ -24,7 +25,6 @@ from odfpy.engine.contract import (
     AnalyzeRequest,
     Arrival,
     InputSchema,
-    OffsetInterval,
     SqlTable,
     TransformRequest,
     TransformRequestInput,

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from support.engine.requests import Source, rows_of, transform_request
 from support.queries.cases import Case, Pull, line_of
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.vocabulary import OperationType
 from odfpy.dataset.transform import TemporalTable, TransformSql
-from odfpy.engine.contract import OffsetInterval, TransformRequestInput, TransformResponseSuccess
+from odfpy.engine.contract import TransformRequestInput, TransformResponseSuccess
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.provenance.operation import trace

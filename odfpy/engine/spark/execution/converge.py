@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.evolution import extend_with_result
 from odfpy.data.schemas.schema import DataSchema
-from odfpy.engine.contract import (
-    OffsetInterval,
-    SliceDescription,
-    TransformRequest,
-    TransformRequestInput,
-)
+from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.output import OutputForm
 from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_of, run_blocks, write_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.contract import Arrival, InputSchema, OffsetInterval, SqlTable, TransformRequestInput
+from odfpy.engine.contract import Arrival, InputSchema, SqlTable, TransformRequestInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.types import cast_to_spark, readable_type, spark_schema, to_spark
 from odfpy.engine.spark.process.shared_files import read_parquet

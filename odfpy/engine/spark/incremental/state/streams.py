@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.bounds import bounds_of, least_time
-from odfpy.engine.contract import OffsetInterval, TransformRequestInput
+from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.attempt import FinishedFragment

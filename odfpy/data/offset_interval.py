@@ -1,0 +1,22 @@
+"""Rows of a dataset by their offsets, as events and the messages of engines have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.data.scalars import U64
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetInterval:
+    """Rows `start` to `end`, both inclusive.
+
+    https://github.com/open-data-fabric/open-data-fabric/blob/master/open-data-fabric.md#offsetinterval
+
+    Attributes:
+        start: offset of the first row.
+        end: offset of the last row.
+    """
+
+    start: U64
+    end: U64
