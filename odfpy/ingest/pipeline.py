@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.data.data_warning import DataWarning
+from odfpy.data.lateness import late_rows
 from odfpy.data.scalars import U64
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
@@ -30,7 +31,6 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
-from odfpy.ingest.late import late_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
 from odfpy.ingest.normalize import normalize_rows
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions

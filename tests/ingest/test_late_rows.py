@@ -10,8 +10,8 @@ import pytest
 from support.ingest.ingested import Ingested, table
 
 from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeUpsertStream
+from odfpy.data.lateness import late_rows
 from odfpy.data.timestamp import Timestamp
-from odfpy.ingest.late import late_rows
 
 FEBRUARY = Timestamp.parse("2024-02-01T00:00:00Z")
 

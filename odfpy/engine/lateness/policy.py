@@ -1,8 +1,8 @@
 """Policies for late rows: a part of the query, so that they are in the chain and replayed with it.
 
-An entry of an input's changelog, whichever its operation type, is *late* when its event time is at or before the
-watermark that the input had before the block that brought it. That is a function of the input's chain alone: it is the
-same for all who read the input, however they cut it into pulls. Since watermarks never go back, whatever takes back or
+An entry of an input's changelog is late (`odfpy.data.lateness`) by the watermark that the input had before the block
+that brought it. That is a function of the input's chain alone: it is the same for all who read the input, however they
+cut it into pulls. Since watermarks never go back, whatever takes back or
 corrects an entry that was late is late too.
 """
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from odfpy.data.duration import ZERO, Duration
+from odfpy.data.lateness import are_new, late_entries, late_limit, num_true
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.slices.slice import iter_slice, slice_stats
-from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.bounds import least_time
-from odfpy.engine.contract import Arrival, OffsetInterval, TransformRequestInput
-
-_NEW = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
-_NANOS_IN_MICRO = 1_000
+from odfpy.engine.contract import Arrival, TransformRequestInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def late_slices(
         before = behind.before(arrival.watermark)
         if arrival.path not in paths or before is None:
             continue
-        limit = before.nanos // _NANOS_IN_MICRO
+        limit = late_limit(before)
         least = least_time([arrival.path], vocab.event_time_column)
         if least is None or least <= limit:
             stats = slice_stats(arrival.path, vocab=vocab)
@@ -79,17 +77,9 @@ def late_tally(source: TransformRequestInput) -> Tally:
     rows = entries = 0
     for late in late_slices(source.arrivals, source.data_paths, vocab):
         for batch in iter_slice(late.path, columns=names, vocab=vocab):
-            offsets, kinds = (batch.column(name).to_numpy() for name in names[:2])
-            found = late_entries(batch.column(names[2]), late.limit)
-            found &= (offsets >= interval.start) & (offsets <= interval.end)
-            entries += int(found.sum())
-            rows += int((found & np.isin(kinds, _NEW)).sum())
+            offsets, operations, times = (batch.column(name) for name in names)
+            read = pc.and_(pc.greater_equal(offsets, interval.start), pc.less_equal(offsets, interval.end))
+            found = pc.and_(late_entries(times, late.limit), read)
+            entries += num_true(found)
+            rows += num_true(pc.and_(found, are_new(operations)))
     return Tally(rows, entries)
-
-
-def late_entries(event_time: pa.Array, limit: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return a mask of event times (dates or timestamps) at or before a limit in microseconds; False where missing."""
-    zone = event_time.type.tz if pa.types.is_timestamp(event_time.type) else None
-    times = event_time.cast(pa.timestamp("us", zone), safe=False)
-    micros = times.cast(pa.int64()).fill_null(limit + 1).to_numpy(zero_copy_only=False)
-    return np.asarray(micros <= limit)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.data_warning import DataWarning
+from odfpy.data.lateness import late_rows
 from odfpy.data.memory import bulk_memory
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.fit import fit_table
@@ -43,7 +44,6 @@ from odfpy.ingest.lanes.runs import Run, gather_runs, make_run
 from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.source import SplittableInput
 from odfpy.ingest.lanes.spark_merge import SparkMerge
-from odfpy.ingest.late import late_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.plan import MergePlan, repeated_key
 from odfpy.ingest.normalize import primary_key
