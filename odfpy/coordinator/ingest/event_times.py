@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 Source: TypeAlias = SetPollingSource | AddPushSource
 
 _MOST_NAMES: Final = 5
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_TELLING: Final = {"date", "datetime", "day", "time", "timestamp", "ts", "when"}
 
 
 def is_chosen(source: Source) -> bool:
@@ -75,8 +79,6 @@ def warnings_of_first_rows(
 
 
 def _candidates(columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    from odfpy.ingest.event_time_columns import event_time_candidates
-
     data = ((field.name, field.type) for field in columns if field.name not in vocab.columns)
     return event_time_candidates(data)[:_MOST_NAMES]
 
@@ -95,3 +97,25 @@ def _time_of(source: Source) -> str:
     ):
         return "the time of the file"
     return "the time of the pull"
+
+
+def event_time_candidates(columns: Iterable[tuple[str, pa.DataType]]) -> tuple[str, ...]:
+    """Names of columns that may hold when something happened, by type or by name; those by type come first.
+
+    Args:
+        columns: names and types of data columns, without the system's.
+    """
+    import pyarrow as pa
+
+    by_type, by_name = [], []
+    for name, kind in columns:
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            by_type.append(name)
+        elif (pa.types.is_string(kind) or pa.types.is_integer(kind)) and _sounds_like_time(name):
+            by_name.append(name)
+    return (*by_type, *by_name)
+
+
+def _sounds_like_time(name: str) -> bool:
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return bool(words) and (not _TELLING.isdisjoint((words[0], words[-1])) or (len(words) > 1 and words[-1] == "at"))

@@ -9,11 +9,11 @@ import pytest
 from support.chains.workspaces import workspace_with
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.ingest.event_times import event_time_candidates
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp
-from odfpy.ingest.event_time_columns import event_time_candidates
 
 MANIFEST = """
 kind: DatasetSnapshot

@@ -16,9 +16,9 @@ from odfpy.engine.spark.classes.base import CARRIED
 from odfpy.engine.spark.execution.prepare import PreparedTransform, prepare
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.plan.catalyst import columns
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS
 from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrow, result_keys
-from odfpy.engine.spark.provenance.growth import only_adds
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.inputs_at import TransformAt
 from odfpy.engine.spark.rows.tables import Table
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 _SIGN: Final = "__odf_sign"
 _BRANCH: Final = "__odf_branch"
+_GROUPING: Final = frozenset(("Aggregate", "Distinct"))
+_OTHERS: Final = ROW_OPERATORS | {"Expand"}
 
 
 def trace(spark: SparkSession, request: TraceRequest) -> TraceResponse:
@@ -47,13 +49,34 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
         if isinstance(ready, Stateful):
             then = TransformAt(ready, request.query_inputs, scratch)
             frame, by_time = _of_state(then)
-            if request.has_earlier and not only_adds(then):
+            if request.has_earlier and not _only_adds(then):
                 return TraceResponseSuccess(0, is_complete=False)
         else:
             frame, by_time = _of_rows(ready), True
         some = narrow(frame, wanted, by_time=by_time)
         ways = _ways(wanted, batches_of(some), by_rows=isinstance(ready, PreparedTransform))
         return TraceResponseSuccess(write_answer(request.output_path, ways), column_origins(ready))
+
+
+def _only_adds(then: TransformAt) -> bool:
+    """Return whether a row that is made of rows that were all there earlier was made of just these then.
+
+    So it is where nothing is taken back, and a query row by row is grouped once. A group that has no newer rows was the
+    same, and was given out as soon as it is now, since what it waits for is among the values that it is grouped by.
+    (Of sessions that is not so, and of what is grouped twice neither: rows leave a group whose own values change. Where
+    rows do not show by what they are grouped, another group may stand in the place of one that has changed.)
+    """
+    operators = [operator for step in then.ready.steps.steps for operator in step.step.operators]
+    names = [operator.name for operator in operators]
+    return (
+        then.only_appended
+        and not then.annotator.has_sessions
+        and then.ready.steps.last.info.unique is not None
+        and all(name in _OTHERS or name in _GROUPING for name in names)
+        and sum(name in _GROUPING for name in names) == 1
+        and all(operator.subquery is None for operator in operators)
+        and len(then.ready.steps.fragments) == 1  # temporal tables are fragments, too
+    )
 
 
 def _of_state(then: TransformAt) -> tuple[DataFrame, bool]:
