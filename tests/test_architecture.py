@@ -1,6 +1,7 @@
 """The rules of the house that a program can check: who may import what, how long a module may be, what a start costs.
 
-The map of packages is `PACKAGES`; a new package has to be entered there, with what it may import.
+The map of packages is `PACKAGES`; a new package has to be entered there, with what it may import. ADR 0001 and
+CONTRIBUTING have the same map for people.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted((REPOSITORY / "odfpy").rglob("*.py"))
+FOLDERS = sorted(module.parent for module in MODULES if module.stem == "__init__")
 LONGEST_MODULE = 400
 
-# Imports go one way. A package may import those named here, and itself.
-VALUES = {"visible", "errors", "files", "data", "dataset", "codec"}
+# Imports go one way. A package imports those named here, and itself. What is not used is not allowed: a new import is
+# entered here, and thought about.
 PACKAGES = {
     "visible": set(),
     "errors": {"visible"},
@@ -27,37 +32,97 @@ PACKAGES = {
     "files": {"errors"},
     "settings": {"data"},
     "http": {"errors", "settings"},
-    "sandbox": {"errors"},
+    "sandbox": set(),
     "ethereum": {"errors", "extras"},
-    "data": {"errors", "visible"},
+    "data": {"visible", "errors"},
     "dataset": {"errors", "data"},
     "codec": {"errors", "data", "dataset"},
-    "chain": VALUES,
-    "state": VALUES,  # never chain: state and engine know nothing of metadata chains
-    "engine": VALUES | {"state", "ethereum", "sandbox", "extras", "settings"},
-    "ingest": VALUES | {"chain", "state", "engine", "http", "ethereum", "extras", "sandbox", "settings"},
-    "repository": VALUES | {"chain", "state", "http", "extras", "sandbox"},
-    "query": VALUES | {"chain", "state", "engine"},
-    "provenance": VALUES | {"chain", "state", "engine"},
-    "coordinator": VALUES
-    | {"chain", "state", "engine", "ingest", "repository", "query", "provenance", "http", "sandbox", "settings"},
-    "testing": VALUES | {"chain", "state", "engine", "ingest", "repository", "query", "coordinator"},
-    "serving": VALUES | {"chain", "engine", "query", "coordinator", "repository", "http", "extras", "settings"},
-    "cli": VALUES
-    | {
+    "chain": {"errors", "files", "data", "dataset", "codec"},
+    "state": {"errors", "files", "data"},
+    "engine": {"errors", "extras", "settings", "sandbox", "ethereum", "data", "dataset", "codec"},
+    "ingest": {
+        "errors",
+        "extras",
+        "files",
+        "settings",
+        "http",
+        "sandbox",
+        "ethereum",
+        "data",
+        "dataset",
+        "codec",
+        "chain",
+        "state",
+        "engine",
+    },
+    "repository": {"errors", "extras", "files", "http", "sandbox", "data", "dataset", "codec", "chain"},
+    "query": {"errors", "data", "dataset", "codec", "chain", "engine"},
+    "provenance": {"errors", "data", "dataset"},
+    "coordinator": {
+        "errors",
+        "files",
+        "settings",
+        "http",
+        "sandbox",
+        "data",
+        "dataset",
+        "codec",
+        "chain",
+        "state",
+        "engine",
+        "ingest",
+        "repository",
+        "query",
+        "provenance",
+    },
+    "testing": {"errors", "data", "chain", "state"},
+    "serving": {
+        "visible",
+        "errors",
+        "files",
+        "settings",
+        "http",
+        "data",
+        "dataset",
+        "codec",
         "chain",
         "engine",
+        "repository",
+        "query",
+        "coordinator",
+    },
+    "cli": {
+        "visible",
+        "errors",
+        "extras",
+        "files",
+        "settings",
+        "data",
+        "dataset",
+        "codec",
+        "chain",
+        "engine",
+        "repository",
         "query",
         "provenance",
         "coordinator",
-        "repository",
         "serving",
-        "extras",
-        "settings",
-        "(root)",
     },
-    "client": VALUES | {"chain", "engine", "query", "provenance", "coordinator", "repository", "http", "extras"},
-    "(root)": VALUES | {"coordinator", "client"},
+    "client": {
+        "errors",
+        "extras",
+        "http",
+        "data",
+        "dataset",
+        "codec",
+        "chain",
+        "engine",
+        "repository",
+        "query",
+        "provenance",
+        "coordinator",
+    },
+    "(root)": {"errors", "coordinator", "client"},
     "__main__": {"cli"},
 }
 
@@ -73,7 +138,9 @@ ROOMS = {
     "provenance": {"storage", "lineage", "transform"},
     "maintenance": {"storage", "lineage", "transfer", "ingest", "transform"},
 }
+
 MOST_MODULES = 20
+CROWDED: dict[str, str] = {}  # folders that may have more, each with its reason
 
 # A library is used in one place, so that it can be replaced there.
 HOMES = {
@@ -163,16 +230,62 @@ def test_the_map_goes_one_way():
         done |= ready
 
 
-@pytest.mark.parametrize("module", MODULES, ids=name_of)
-def test_imports_go_one_way(module: Path):
-    package = package_of(module)
-    allowed = PACKAGES[package] | {package}
-    wrong = [
-        f"line {line}: {name}"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_one_way(package: str):
+    modules = [module for module in MODULES if package_of(module) == package]
+    found = [
+        (target, f"{name_of(module)}, line {line}: {name}")
+        for module in modules
         for line, name in imports_of(module)
-        if (target := own_package(name)) is not None and target not in allowed
+        if (target := own_package(name)) not in (None, package)
     ]
-    assert not wrong, f"{package} may import only {sorted(allowed)}"
+    allowed = PACKAGES[package]
+    assert [place for target, place in found if target not in allowed] == [], f"{package} may import {sorted(allowed)}"
+    assert allowed - {target for target, _ in found} == set(), f"{package} needs no permission for these"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Lazy imports and those for types count: who imports a module in order to name its types depends on it."""
+    names = {dotted(module) for module in MODULES}
+    graph = {dotted(module): modules_imported(module, names) - {dotted(module)} for module in MODULES}
+    assert circle_in(graph) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(REPOSITORY).as_posix())
+def test_folders_side_by_side_use_each_other_one_way(folder: Path):
+    rooms = {path.parent.name: path.parent for path in folder.glob("*/__init__.py")}
+    start = dotted(folder / "__init__.py") + "."
+    graph = {
+        room: {
+            name.removeprefix(start).split(".")[0]
+            for module in place.rglob("*.py")
+            for _, name in imports_of(module)
+            if name.startswith(start)
+        }
+        & rooms.keys() - {room}
+        for room, place in rooms.items()
+    }
+    assert circle_in(graph) == []
+
+
+def dotted(module: Path) -> str:
+    """Name of a module as imports have it; a package goes by its folder."""
+    return module.relative_to(REPOSITORY).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+
+
+def modules_imported(module: Path, names: set[str]) -> set[str]:
+    """Our modules that a module imports, itself or a name of theirs; the version is for everybody."""
+    found = (name for _, name in imports_of(module) if name != "odfpy.__version__")
+    return {one for name in found for one in [name if name in names else name.rpartition(".")[0]] if one in names}
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """A circle among the nodes of a graph, each of which needs the next; nothing if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
 
 
 def test_the_batch_and_the_incremental_engine_share_no_code():
@@ -191,25 +304,68 @@ def test_the_batch_and_the_incremental_engine_share_no_code():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_rooms_of_the_coordinator_use_each_other_one_way(room: str):
-    folder = REPOSITORY / "odfpy" / "coordinator"
-    allowed = ROOMS[room] | {room}
-    wrong = [
-        f"{module.stem}, line {line}: {name}"
-        for module in sorted((folder / room).rglob("*.py"))
+def test_rooms_of_the_coordinator_use_each_other_and_nothing_beside_them(room: str):
+    found = [
+        (name.split(".")[2], f"{name_of(module)}, line {line}: {name}")
+        for module in sorted((REPOSITORY / "odfpy" / "coordinator" / room).rglob("*.py"))
         for line, name in imports_of(module)
-        if name.startswith("odfpy.coordinator.") and name.split(".")[2] not in allowed
+        if name.startswith("odfpy.coordinator.") and name.split(".")[2] != room
     ]
-    assert not wrong, f"{room} may use only {sorted(allowed)}"
+    allowed = ROOMS[room]
+    assert [place for target, place in found if target not in allowed] == [], f"{room} may use {sorted(allowed)}"
+    assert allowed - {target for target, _ in found} == set(), f"{room} needs no permission for these"
 
 
-def test_every_room_is_on_the_map_and_none_is_crowded():
-    folder = REPOSITORY / "odfpy" / "coordinator"
-    rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
-    assert rooms == ROOMS.keys()
-    engine = REPOSITORY / "odfpy" / "engine"
-    for place in (folder, *(folder / room for room in rooms), engine, engine / "worker", engine / "sql"):
-        assert len(list(place.glob("*.py"))) <= MOST_MODULES, place.name
+def test_every_room_of_the_coordinator_is_on_the_map():
+    assert {path.parent.name for path in (REPOSITORY / "odfpy" / "coordinator").glob("*/__init__.py")} == ROOMS.keys()
+
+
+def test_no_folder_is_crowded():
+    modules = [path for top in ("odfpy", "tests") for path in (REPOSITORY / top).rglob("*.py")]
+    count = Counter(path.parent.relative_to(REPOSITORY).as_posix() for path in modules if path.stem != "__init__")
+    assert {folder for folder, number in count.items() if number > MOST_MODULES} == CROWDED.keys()
+
+
+# --- The same map for people ------------------------------------------------------------------------------------------
+
+
+def blocks_of(page: str) -> list[str]:
+    """The drawings on a page; what is behind `#` explains them."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    drawn = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return ["\n".join(line.partition("#")[0] for line in block.splitlines()) for block in drawn]
+
+
+def test_the_record_of_layers_has_every_package_and_every_room():
+    packages, rooms = (
+        {first: set(others) for first, *others in map(str.split, block.splitlines())}
+        for block in blocks_of("docs/adr/0001-layers.md")
+    )
+    assert packages == {name: allowed for name, allowed in PACKAGES.items() if name.isidentifier()}
+    places = [folder.relative_to(REPOSITORY / "odfpy") for folder in FOLDERS if folder.parent != REPOSITORY]
+    nested = {place.parent.as_posix() for place in places} - {"."}
+    assert rooms == {name: {one.name for one in places if one.parent.as_posix() == name} for name in nested}
+
+
+def test_the_picture_of_the_map_is_up_to_date():
+    program = run_path(str(REPOSITORY / "docs" / "builder" / "package_map.py"))
+    assert program["drawing"](PACKAGES) == program["PICTURE"].read_text(encoding="utf-8"), "run `make pictures`"
+
+
+def test_the_map_of_contributors_has_every_package_above_what_it_imports():
+    block = blocks_of("CONTRIBUTING.md")[0]
+    rows = {name: number for number, line in enumerate(block.splitlines()) for name in re.findall(r"\w+", line)}
+    packages = {name: allowed for name, allowed in PACKAGES.items() if name.isidentifier() and name != "__main__"}
+    assert rows.keys() == packages.keys()
+    upwards = [(name, one) for name, allowed in packages.items() for one in allowed if rows[one] < rows[name]]
+    assert upwards == []
+
+
+def test_the_map_of_contributors_has_every_room_of_the_coordinator_behind_those_it_uses():
+    block = blocks_of("CONTRIBUTING.md")[1]
+    steps = {name: number for number, part in enumerate(block.split("<-")) for name in re.findall(r"\w+", part)}
+    assert steps.keys() == ROOMS.keys()
+    assert [(room, one) for room, allowed in ROOMS.items() for one in allowed if steps[one] >= steps[room]] == []
 
 
 @pytest.mark.parametrize("library", HOMES)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import odfpy
+from odfpy import __version__
 from odfpy.codec.tree import to_tree
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.cluster import CLUSTER_VARIABLES
@@ -33,11 +33,11 @@ _children: set[int] = set()
 
 def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
     """Return what a worker is started from: settings, programs, libraries, code. It changes when any of them does."""
-    package = Path(odfpy.__file__).parent
+    package = Path(__file__).parents[2]
     worker_settings = replace(settings, job_seconds=None)  # how long a client waits is its own business
     parts = [json.dumps(to_tree(worker_settings)), PROGRAM, str(java.home), java.version, str(spark_home())]
     parts += [] if settings.properties is None else [_stamp_of(settings.properties)]
-    parts += [f"{package} {odfpy.__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
+    parts += [f"{package} {__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
     return hashlib.sha3_256("\n".join(parts).encode()).hexdigest()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 
-import odfpy
+from odfpy import __version__
 from odfpy.data.memory import bulk_memory
 from odfpy.engine.contract import RaisedError
 from odfpy.engine.jobs import error_of
@@ -114,7 +114,7 @@ class _Task(Generic[R]):
     write: Write[R]
     schema: pa.Schema
     path: str | None
-    versions: tuple[str, str] = (odfpy.__version__, pa.__version__)
+    versions: tuple[str, str] = (__version__, pa.__version__)
 
     def __call__(self, messages: Iterator[bytes]) -> Iterator[bytes | RaisedError | tuple[R, bool]]:
         """The pieces of the file if it is not shared, and what has been written or was wrong."""
@@ -138,7 +138,7 @@ class _Task(Generic[R]):
                 os.unlink(own)  # noqa: PTH108
 
     def _check_versions(self) -> None:
-        found = (odfpy.__version__, pa.__version__)
+        found = (__version__, pa.__version__)
         if found != self.versions:
             raise EngineError(
                 f"An executor has odfpy {found[0]} and pyarrow {found[1]}, the engine {' and '.join(self.versions)}",
