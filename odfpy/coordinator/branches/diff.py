@@ -1,4 +1,4 @@
-"""What is staged on a branch: what it would add to the head, in blocks, rows and keys."""
+"""The difference between a branch and the head: what it would add, in blocks, rows and keys."""
 
 from __future__ import annotations
 

@@ -176,6 +176,11 @@ def _measures(event: AddData) -> tuple[int, int]:
 def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOptions) -> CompactResult:
     """Return what a compaction would do; nothing is changed or locked.
 
+    Args:
+        storage: the workspace, which has what is derived from it.
+        dataset: the dataset.
+        options: the sizes to reach.
+
     Raises:
         UsageError: the dataset is derived from others, whose rows are those of its runs.
     """
@@ -219,6 +224,7 @@ def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, p
     """Compact a dataset; the caller holds its lock.
 
     Args:
+        storage: the workspace, which has what is derived from it.
         dataset: the dataset.
         options: the sizes to reach.
         progress: is told how the work gets on.

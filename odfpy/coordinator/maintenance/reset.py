@@ -84,6 +84,11 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
 def reset(storage: Storage, dataset: StoredDataset, to: str) -> ResetResult:
     """Move the head to a block; the caller holds the dataset's lock. What came after it stays until `odf gc`.
 
+    Args:
+        storage: the workspace, which has what is derived from it.
+        dataset: the dataset.
+        to: as for the plan.
+
     Raises:
         OdfError: as for the plan; nothing has changed.
     """

@@ -1,4 +1,4 @@
-"""Which datasets a workspace has: looked up, made, renamed and removed in its folder."""
+"""The datasets of a workspace: looked up, made, renamed and removed in its folder."""
 
 from __future__ import annotations
 
@@ -128,6 +128,11 @@ class Storage(WorkspaceFolder):
 
     def create(self, alias: DatasetAlias, dataset_id: DatasetId, staged: Path) -> StoredDataset:
         """Move a complete dataset from a scratch folder into the workspace; call it under `editing`.
+
+        Args:
+            alias: the name that it gets.
+            dataset_id: its id.
+            staged: the folder that it is in.
 
         Raises:
             AlreadyExists: name or id are taken.

@@ -87,6 +87,7 @@ def recorded_intervals(
     """Return the interval that a run has covered of each input; the input must still have it.
 
     Args:
+        storage: the workspace, which has the inputs.
         dataset: the dataset.
         set_transform: its transform.
         event: the run.

@@ -147,7 +147,7 @@ def check_correctable(policy: LatePolicy, fragments: Sequence[Fragment], num_inp
 
     Args:
         policy: the treatment of late rows.
-        steps: the steps of the transform.
+        fragments: the fragments of the transform.
         num_inputs: number of inputs.
 
     Raises:
