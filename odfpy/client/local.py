@@ -31,13 +31,13 @@ class LocalBackend:
 
     def stored_rows(self, query: Query) -> StoredRows | None:
         """Implement `Backend`."""
-        return stored_rows(self.workspace.query_service.catalogue, query)
+        return stored_rows(self.workspace.query_service.resolver, query)
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
         """Implement `Backend`."""
         from odfpy.query.pins import pinned_as_at
 
-        return pinned_as_at(self.workspace.query_service.catalogue, query, moment_word(moment))
+        return pinned_as_at(self.workspace.query_service.resolver, query, moment_word(moment))
 
     def datasets(self) -> list[DatasetFacts]:
         """Implement `Backend`."""

@@ -47,10 +47,10 @@ class Questions(Housekeeping):
     @cached_property
     def query_service(self) -> QueryService:
         """Answers SQL over the datasets, in pieces as they are made."""
-        from odfpy.coordinator.reading.read import WorkspaceCatalogue
+        from odfpy.coordinator.reading.read import WorkspaceResolver
         from odfpy.query.service import QueryService
 
-        return QueryService(WorkspaceCatalogue(self.storage), self.engines)
+        return QueryService(WorkspaceResolver(self.storage), self.engines)
 
     def export(
         self,
@@ -127,10 +127,10 @@ class Questions(Housekeeping):
         """
         from odfpy.query.pins import pinned_as_at
 
-        catalogue = self.query_service.catalogue
+        resolver = self.query_service.resolver
         with suppress(UsageError):
-            pinned = pinned_as_at(catalogue, query, moment)
-            if all(catalogue.at(catalogue.find(one), head).state.schema for one, head in pinned.pins.items()):
+            pinned = pinned_as_at(resolver, query, moment)
+            if all(resolver.at(resolver.find(one), head).state.schema for one, head in pinned.pins.items()):
                 return pinned
         return query
 

@@ -11,14 +11,14 @@ from odfpy.errors import InvalidValue, UsageError
 from odfpy.query.plan import plan
 from odfpy.query.question import Query
 from odfpy.query.references import AtBlock, AtTime, PointInTime
-from odfpy.query.registry import Catalogue
+from odfpy.query.resolver import DatasetResolver
 
 
-def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:
+def pinned_as_at(resolver: DatasetResolver, query: Query, moment: str) -> Query:
     """The query, with all of its datasets bound to the blocks that they had.
 
     Args:
-        catalogue: the datasets.
+        resolver: the datasets.
         query: the query.
         moment: a system time; or a block, tag or branch that each of the datasets has.
 
@@ -29,7 +29,7 @@ def pinned_as_at(catalogue: Catalogue, query: Query, moment: str) -> Query:
     """
     pins: dict[DatasetId, Multihash] = {}
     wanted = _moment(moment)
-    for reference, resolved in plan(catalogue, query).tables:
+    for reference, resolved in plan(resolver, query).tables:
         if "@" in reference.dataset:
             continue  # the name says of which block
         cut = resolved.cut(wanted, "")

@@ -32,8 +32,8 @@ from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_
 from odfpy.query.direct import output_schema
 from odfpy.query.question import Query
 from odfpy.query.references import LogView, TableReference, find_projections
-from odfpy.query.registry import Catalogue, Dataset
 from odfpy.query.resolve import Resolved, resolve
+from odfpy.query.resolver import Dataset, DatasetResolver
 from odfpy.query.scan import Scan, scan
 from odfpy.query.simple import Simple, simple_query
 from odfpy.query.tables import NamedTable, named_tables
@@ -148,11 +148,11 @@ class Plan:
         return lines + [line for one in self.scans for line in one.described()]
 
 
-def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
+def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> Plan:
     """Find out how a query is answered; nothing is run.
 
     Args:
-        catalogue: the datasets.
+        resolver: the datasets.
         query: the query.
         is_bound: whether all its parameters have values; else those without are null.
 
@@ -164,12 +164,12 @@ def plan(catalogue: Catalogue, query: Query, *, is_bound: bool = True) -> Plan:
     """
     check_text(query.text, query.text_limits)
     try:
-        return _plan(catalogue, query, is_bound=is_bound)
+        return _plan(resolver, query, is_bound=is_bound)
     except RecursionError as error:
         raise QueryTooDeep.anywhere() from error
 
 
-def _plan(catalogue: Catalogue, query: Query, *, is_bound: bool) -> Plan:
+def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
     dialect = dialect_named(query.dialect)
     text = query.text.rstrip().rstrip(";")
     explain = _EXPLAIN.match(text)
@@ -181,7 +181,7 @@ def _plan(catalogue: Catalogue, query: Query, *, is_bound: bool) -> Plan:
     _check_is_one(shown, dialect)
     _check_reads(shown)
     plain, projections = find_projections(shown, dialect)
-    finder = _Finder(catalogue, query, SourceText(shown))
+    finder = _Finder(resolver, query, SourceText(shown))
     tables = [(one, finder.found(NamedTable(one.dataset, one.start, one.end))) for one in projections]
     named = named_tables(plain, dialect.sqlglot)
     taken = {one.table for one in projections}
@@ -237,7 +237,7 @@ def _check_reads(text: str) -> None:
 class _Finder:
     """Finds datasets by name."""
 
-    catalogue: Catalogue
+    resolver: DatasetResolver
     query: Query
     source: SourceText
 
@@ -260,17 +260,17 @@ class _Finder:
         return self._resolved(dataset, named)
 
     def _dataset(self, name: str) -> Dataset:
-        return self.catalogue.find(self.query.names.get(name, name))
+        return self.resolver.find(self.query.names.get(name, name))
 
     def _resolved(self, dataset: Dataset, named: NamedTable) -> Resolved:
         query = self.query
         pin = query.blocks.get(named.text) if "@" in named.text else query.pins.get(dataset.handle.id)
-        return resolve(self.catalogue, dataset, pin)
+        return resolve(self.resolver, dataset, pin)
 
     def _unknown(self, named: NamedTable) -> UnknownTable:
         where = self.source.at(named.start, named.end) if named.end else ""
-        names = [*self.query.names, *self.catalogue.names()]
-        otherwise = f"{self.catalogue.listing}; files are not read by path."
+        names = [*self.query.names, *self.resolver.names()]
+        otherwise = f"{self.resolver.listing}; files are not read by path."
         hint = did_you_mean(named.text, names, otherwise=otherwise)
         return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
 

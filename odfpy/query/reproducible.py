@@ -72,7 +72,7 @@ def check_reproducible(service: QueryService, request: Request) -> None:
         NotReproducible: it may have several; the message says why.
         OdfError: as `QueryService.run`.
     """
-    planned = plan(service.catalogue, request.question())
+    planned = plan(service.resolver, request.question())
     for message, hint in _problems(planned):
         if planned.dialect.tree(planned.text) is None:
             service.prepare(planned.query)  # which says what is wrong, if it makes no sense to an engine either

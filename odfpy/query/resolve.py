@@ -18,7 +18,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen, UsageError
 from odfpy.query.answer import QueryInput
 from odfpy.query.references import AtBlock, AtOffset, AtTime, PointInTime
-from odfpy.query.registry import Catalogue, Dataset
+from odfpy.query.resolver import Dataset, DatasetResolver
 from odfpy.query.statistics import last_row_at, system_times
 
 _TIMES: Final = "Write times as 2024-03-01T12:00:00Z or 2024-03-01."
@@ -29,13 +29,13 @@ class Resolved:
     """A dataset as of a block.
 
     Attributes:
-        catalogue: where it is from.
+        resolver: where it is from.
         dataset: its stores.
         state: what its chain amounts to at the block.
         head: the block.
     """
 
-    catalogue: Catalogue
+    resolver: DatasetResolver
     dataset: Dataset
     state: ChainState
     head: Multihash
@@ -83,7 +83,7 @@ class Resolved:
                     )
                 return self._up_to_time(moment, known)
             case AtBlock(text, or_time):
-                return self._up_to_block(find_block(self.catalogue, self.dataset, text, where, or_time=or_time))
+                return self._up_to_block(find_block(self.resolver, self.dataset, text, where, or_time=or_time))
             case AtOffset(offset):
                 return self._up_to_offset(offset)
 
@@ -91,7 +91,7 @@ class Resolved:
         numbers = {one.hash: at for at, one in enumerate(self.blocks)}
         if block in numbers:
             return self._first(numbers[block] + 1)
-        other = self.catalogue.at(self.dataset, block)  # of a history that was left
+        other = self.resolver.at(self.dataset, block)  # of a history that was left
         return HistoryPrefix(other.state, slices_of(other.chain.in_order(block)), 0)
 
     def _up_to_time(self, moment: AtTime, known: Sequence[HashedBlock]) -> HistoryPrefix:
@@ -148,11 +148,11 @@ class HistoryPrefix:
         return self.state.num_records if self.last_offset is None else self.last_offset + 1
 
 
-def resolve(catalogue: Catalogue, dataset: Dataset, pin: Multihash | None) -> Resolved:
+def resolve(resolver: DatasetResolver, dataset: Dataset, pin: Multihash | None) -> Resolved:
     """A dataset as it is now, or as of the block that it is pinned to.
 
     Args:
-        catalogue: the registry that has it.
+        resolver: the registry that has it.
         dataset: the dataset.
         pin: the block to see it at, None for its head.
 
@@ -162,16 +162,18 @@ def resolve(catalogue: Catalogue, dataset: Dataset, pin: Multihash | None) -> Re
     state = dataset.state
     head = state.head or dataset.chain.head()
     if pin is None or pin == head:
-        return Resolved(catalogue, dataset, state, head)
-    pinned = catalogue.at(dataset, find_block(catalogue, dataset, str(pin), ""))
-    return Resolved(catalogue, pinned, pinned.state, pin)
+        return Resolved(resolver, dataset, state, head)
+    pinned = resolver.at(dataset, find_block(resolver, dataset, str(pin), ""))
+    return Resolved(resolver, pinned, pinned.state, pin)
 
 
-def find_block(catalogue: Catalogue, dataset: Dataset, text: str, where: str, *, or_time: bool = False) -> Multihash:
+def find_block(
+    resolver: DatasetResolver, dataset: Dataset, text: str, where: str, *, or_time: bool = False
+) -> Multihash:
     """The block that a text means.
 
     Args:
-        catalogue: where the dataset is from.
+        resolver: where the dataset is from.
         dataset: whose block it is to be.
         text: a hash, a tag, a branch, a number.
         where: the place in the query, for messages.
@@ -183,11 +185,11 @@ def find_block(catalogue: Catalogue, dataset: Dataset, text: str, where: str, *,
         UsageError: several are meant.
     """
     try:
-        return catalogue.find_block(dataset, text)
+        return resolver.find_block(dataset, text)
     except UsageError as error:
         raise UsageError(f"{error.message}{where}", hint=error.hint) from error
     except NotFound as error:
-        owner = catalogue.owner(found) if (found := _hash(text)) is not None else None
+        owner = resolver.owner(found) if (found := _hash(text)) is not None else None
         if owner is None:
             no_time, times = (", and it is no time", f"{_TIMES} ") if or_time else ("", "")
             raise type(error)(f"{error.message}{no_time}{where}", hint=f"{times}{error.hint or ''}".strip()) from error

@@ -53,7 +53,7 @@ class Scan:
 
     def schema_file(self) -> Path:
         """A file without rows that has the schema."""
-        return self.resolved.catalogue.schema_file(self.schema)
+        return self.resolved.resolver.schema_file(self.schema)
 
     def table(self) -> SqlTable:
         """For an engine."""

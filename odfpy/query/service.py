@@ -17,7 +17,7 @@ from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
 from odfpy.query.question import Query
-from odfpy.query.registry import Catalogue
+from odfpy.query.resolver import DatasetResolver
 
 if TYPE_CHECKING:
     from odfpy.engine.row_stream import RowStream
@@ -26,15 +26,15 @@ __all__ = ["Answer", "Control", "PreparedQuery", "Query", "QueryInput", "QuerySe
 
 
 class QueryService:
-    """Answers queries over the datasets of a catalogue; from several threads, if need be.
+    """Answers queries over the datasets of a resolver; from several threads, if need be.
 
     Attributes:
-        catalogue: the datasets.
+        resolver: the datasets.
         engines: who answers what needs an engine.
     """
 
-    def __init__(self, catalogue: Catalogue, engines: EngineRegistry) -> None:
-        self.catalogue = catalogue
+    def __init__(self, resolver: DatasetResolver, engines: EngineRegistry) -> None:
+        self.resolver = resolver
         self.engines = engines
 
     def run(self, query: Query, control: Control | None = None) -> Answer:
@@ -53,7 +53,7 @@ class QueryService:
         """
         with ExitStack() as stack:
             control = stack.enter_context(Control(query.timeout, within=control))
-            found = plan(self.catalogue, query)
+            found = plan(self.resolver, query)
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
             stack.callback(rows.close)
             return Answer(rows, found.inputs, found.path, control, stack.pop_all())
@@ -63,7 +63,7 @@ class QueryService:
 
         Raises as `run` does.
         """
-        found = plan(self.catalogue, only_schema(query), is_bound=False)
+        found = plan(self.resolver, only_schema(query), is_bound=False)
         with ExitStack() as stack:
             control = stack.enter_context(Control(query.timeout))
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
@@ -75,7 +75,7 @@ class QueryService:
 
         Raises as `run` does, as far as that shows without running it.
         """
-        return "\n".join(plan(self.catalogue, query).explained())
+        return "\n".join(plan(self.resolver, query).explained())
 
     def _rows(self, found: Plan, control: Control, stack: ExitStack) -> RowStream:
         query, simple = found.query, found.simple
@@ -84,7 +84,7 @@ class QueryService:
             return Direct(schema, lambda: iter([row]), query, control)
         if found.path == "slices" and simple is not None and found.columns is not None:
             return self._from_slices(found, control)
-        scratch = stack.enter_context(self.catalogue.scratch())
+        scratch = stack.enter_context(self.resolver.scratch())
         request = SqlRequest(
             query=found.text,
             tables=found.sql_tables(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from odfpy.engine.contract import SqlTable
 from odfpy.query.plan import plan
 from odfpy.query.question import Query
-from odfpy.query.registry import Catalogue
+from odfpy.query.resolver import DatasetResolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class StoredRows:
     columns: tuple[tuple[str, str], ...]
 
 
-def stored_rows(catalogue: Catalogue, query: Query) -> StoredRows | None:
+def stored_rows(resolver: DatasetResolver, query: Query) -> StoredRows | None:
     """Return where the rows of a query lie; None if something has to be done for them, such as to order them.
 
     Raises as `odfpy.query.plan.plan` does.
     """
-    found = plan(catalogue, query)
+    found = plan(resolver, query)
     if found.is_explained or found.path != "slices" or found.simple is None or found.simple.ordered:
         return None
     (only,) = found.scans

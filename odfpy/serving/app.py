@@ -22,9 +22,9 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 from odfpy.coordinator.storage.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
-from odfpy.serving.callers.datasets import ServedDatasets
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
 from odfpy.serving.http.limits import BoundedBodies
@@ -34,7 +34,7 @@ from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.rest import dataset as rest_dataset
-from odfpy.serving.rest import datasets as catalog
+from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import docs_page
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import query as rest_query
@@ -54,7 +54,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     events.router,
     rest_dataset.router,
     rest_ingest.router,
-    catalog.dataset,
+    datasets_api.dataset,
 )
 """What there is of each dataset."""
 
@@ -72,7 +72,7 @@ def create_app(
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
     app.state.settings = settings
-    app.state.datasets = ServedDatasets([workspace.storage for workspace in workspaces])
+    app.state.datasets = ServedRegistry([workspace.storage for workspace in workspaces])
     app.state.reaches = Reaches()
     app.state.heads = Heads(settings.poll)
     app.state.num_streams = 0
@@ -88,7 +88,7 @@ def create_app(
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
-    app.include_router(catalog.server)
+    app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
     for router in DATASET_ROUTERS:

@@ -157,4 +157,4 @@ def test_spark_adds_up_fractions_in_no_certain_order(workspace: Workspace, query
 def test_answers_that_hold_only_for_now_are_not_kept(workspace: Workspace) -> None:
     service = workspace.query_service
     for query, is_lasting in {"select now()": False, "select id from trades where id > 3": True}.items():
-        assert depends_on_more(plan(service.catalogue, Request.to(query).question())) is not is_lasting
+        assert depends_on_more(plan(service.resolver, Request.to(query).question())) is not is_lasting

@@ -118,7 +118,7 @@ def test_what_nests_deeply_is_answered_or_refused_in_plain_words(server: Dataset
 def test_planning_knows_no_other_errors(workspace: Workspace, name: str, dialect: str) -> None:
     for levels in OF_ONES_OWN:
         try:
-            found = plan(workspace.query_service.catalogue, Query(NESTING[name](levels), dialect))
+            found = plan(workspace.query_service.resolver, Query(NESTING[name](levels), dialect))
             depends_on_more(found)
             assert found.path
         except OdfError as error:

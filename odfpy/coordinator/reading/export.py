@@ -152,8 +152,8 @@ def _described(service: QueryService, query: Query, answer: Answer, options: Exp
 
 
 def _input_tree(service: QueryService, one: QueryInput) -> dict[str, Any]:
-    catalogue = service.catalogue
-    state = catalogue.at(catalogue.find(one.id), one.block_hash).state
+    resolver = service.resolver
+    state = resolver.at(resolver.find(one.id), one.block_hash).state
     rows = None if state.last_offset is None else {"start": 0, "end": state.last_offset}
     return {
         "id": str(one.id),

@@ -16,7 +16,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.scans import ScanRequest, scan
 from odfpy.errors import SchemaError
-from odfpy.query.registry import Dataset
+from odfpy.query.resolver import Dataset
 from odfpy.query.slice_rows import scan_of
 
 if TYPE_CHECKING:
@@ -63,41 +63,41 @@ def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: in
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceCatalogue:
-    """A workspace as the query service sees it."""
+class WorkspaceResolver:
+    """The dataset resolver of a workspace."""
 
     storage: Storage
 
     def find(self, name: str | DatasetId) -> StoredDataset:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return self.storage.get(dataset.handle.id).at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return find_block(self.storage.get(dataset.handle.id), text)
 
     def owner(self, block: Multihash) -> str | None:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         having = (one for one in self.storage.datasets() if block in one.layout.blocks)
         return next((str(one.handle) for one in having), None)
 
     def names(self) -> list[str]:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return [str(one.handle) for one in self.storage.datasets()]
 
     @property
     def listing(self) -> str:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return "`odf list` shows the datasets"
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return self.storage.scratch()
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return schema_file(self.storage, schema)

@@ -128,4 +128,4 @@ def require_datasets(service: QueryService, request: Request) -> None:
         DatasetNotFound: one is not.
     """
     for state in request.datasets or ():
-        service.catalogue.find(state.id)
+        service.resolver.find(state.id)

@@ -209,7 +209,7 @@ def verify_answer(
 def _require(service: QueryService, state: DatasetState) -> None:
     """Make sure that a dataset and its block are there."""
     try:
-        dataset = service.catalogue.find(state.id)
+        dataset = service.resolver.find(state.id)
     except DatasetNotFound as error:
         raise VerificationFailed(
             "DatasetNotFound",
@@ -220,7 +220,7 @@ def _require(service: QueryService, state: DatasetState) -> None:
         ) from error
     block = state.block_hash
     try:
-        if block is not None and service.catalogue.find_block(dataset, str(block)) == block:
+        if block is not None and service.resolver.find_block(dataset, str(block)) == block:
             return
     except (NotFound, InvalidValue):
         pass

@@ -28,7 +28,7 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
-from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.tokens import AccessToken, Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, visibility_of
 
@@ -113,7 +113,7 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """
     if text is None:
         return Caller()
-    found = await run_in_threadpool(find_caller, text, datasets_of(connection).storages)
+    found = await run_in_threadpool(find_caller, text, registry_of(connection).storages)
     if found is None or found.token is None:
         raise unauthorized_error("This access token is not known here, or it has ended")
     connection.scope.setdefault("state", {})["token_name"] = found.token.name
@@ -184,10 +184,10 @@ Administered = Annotated[StoredDataset, Depends(administered_dataset)]
 Writable = Annotated[DatasetPlace, Depends(writable)]
 
 
-def datasets_of(connection: HTTPConnection) -> ServedDatasets:
+def registry_of(connection: HTTPConnection) -> ServedRegistry:
     """Return what the server serves."""
     served = connection.app.state.datasets
-    assert isinstance(served, ServedDatasets)  # noqa: S101 - `create_app` puts it there
+    assert isinstance(served, ServedRegistry)  # noqa: S101 - `create_app` puts it there
     return served
 
 
@@ -211,7 +211,7 @@ def unauthorized_error(problem: str) -> HTTPException:
 
 
 def _dataset_at(connection: HTTPConnection) -> StoredDataset | None:
-    return datasets_of(connection).find(alias_in(connection))
+    return registry_of(connection).find(alias_in(connection))
 
 
 def _require(caller: Caller, scope: Scope, folder: WorkspaceFolder) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
-from odfpy.serving.callers.visible import VisibleDatasets
+from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.names import DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.sessions import Middleware
 from odfpy.serving.flight.tickets import QueryTicket
@@ -19,12 +19,12 @@ class Asking:
 
     Attributes:
         middleware: who calls.
-        catalogue: the datasets that the caller may see.
+        resolver: the datasets that the caller may see.
         service: the query service.
     """
 
     middleware: Middleware
-    catalogue: VisibleDatasets
+    resolver: CallerResolver
     service: QueryService
 
     @property

@@ -13,7 +13,7 @@ import pyarrow as pa
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.slices.slice import slice_schema
 from odfpy.errors import OdfError
-from odfpy.serving.callers.visible import VisibleDatasets
+from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.like import Like
 from odfpy.serving.flight.messages import name_of
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
@@ -66,18 +66,18 @@ def metadata_schema(command: Any) -> pa.Schema:
     return schema
 
 
-def metadata(command: Any, catalogue: VisibleDatasets, dialect: str) -> pa.Table:
+def metadata(command: Any, resolver: CallerResolver, dialect: str) -> pa.Table:
     """The answer to a command.
 
     Args:
         command: a message.
-        catalogue: the datasets that whoever asks may see.
+        resolver: the datasets that whoever asks may see.
         dialect: the SQL of the question.
     """
     name = name_of(command)
     if name in _WHOLE:
         return _WHOLE[name](command, dialect)
-    rows = _ROWS[name](command, catalogue) if name in _ROWS else iter(())
+    rows = _ROWS[name](command, resolver) if name in _ROWS else iter(())
     schema = metadata_schema(command)
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
@@ -90,47 +90,47 @@ _WHOLE: Final[dict[str, Callable[[Any, str], pa.Table]]] = {
 }
 
 
-def _catalogs(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
-    del command, catalogue
+def _catalogs(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
+    del command, resolver
     yield (CATALOG,)
 
 
-def _db_schemas(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
-    del catalogue
+def _db_schemas(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
+    del resolver
     if _is_here(command, "catalog", "db_schema_filter_pattern"):
         yield CATALOG, DB_SCHEMA
 
 
-def _tables(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+def _tables(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
     if not _is_here(command, "catalog", "db_schema_filter_pattern"):
         return
     if command.table_types and TABLE not in command.table_types:
         return
-    for name in catalogue.names():
+    for name in resolver.names():
         if not _fits(command, "table_name_filter_pattern", name):
             continue
         if not command.include_schema:
             yield CATALOG, DB_SCHEMA, name, TABLE
             continue
-        schema = table_schema(catalogue.find(name), catalogue)
+        schema = table_schema(resolver.find(name), resolver)
         yield CATALOG, DB_SCHEMA, name, TABLE, (schema or pa.schema([])).serialize().to_pybytes()
 
 
-def _table_types(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
-    del command, catalogue
+def _table_types(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
+    del command, resolver
     yield (TABLE,)
 
 
-def _primary_keys(command: Any, catalogue: VisibleDatasets) -> Iterator[tuple[Any, ...]]:
+def _primary_keys(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
     """Of what a dataset stands for: in its log, a key may come more than once."""
     if not _is_in(command, "catalog", CATALOG) or not _is_in(command, "db_schema", DB_SCHEMA):
         return
-    if command.table in catalogue.names():
-        for number, column in enumerate(catalogue.find(command.table).state.primary_key or (), start=1):
+    if command.table in resolver.names():
+        for number, column in enumerate(resolver.find(command.table).state.primary_key or (), start=1):
             yield CATALOG, DB_SCHEMA, command.table, column, f"{command.table}_key", number
 
 
-_ROWS: Final[dict[str, Callable[[Any, VisibleDatasets], Iterator[tuple[Any, ...]]]]] = {
+_ROWS: Final[dict[str, Callable[[Any, CallerResolver], Iterator[tuple[Any, ...]]]]] = {
     "CommandGetCatalogs": _catalogs,
     "CommandGetDbSchemas": _db_schemas,
     "CommandGetTables": _tables,
@@ -139,13 +139,13 @@ _ROWS: Final[dict[str, Callable[[Any, VisibleDatasets], Iterator[tuple[Any, ...]
 }
 
 
-def table_schema(dataset: StoredDataset, catalogue: VisibleDatasets) -> pa.Schema | None:
+def table_schema(dataset: StoredDataset, resolver: CallerResolver) -> pa.Schema | None:
     """The columns of a dataset, None where it has none yet, or is damaged."""
     try:
         state = dataset.state
         if state.schema is None:
             return None
-        return slice_schema(catalogue.schema_file(state.schema), vocab=state.vocab)
+        return slice_schema(resolver.schema_file(state.schema), vocab=state.vocab)
     except OdfError:
         return None
 

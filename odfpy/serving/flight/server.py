@@ -22,10 +22,10 @@ import pyarrow.flight as fl
 from odfpy.coordinator.workspace import Workspace
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
-from odfpy.serving.callers.datasets import ServedDatasets
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
-from odfpy.serving.callers.visible import VisibleDatasets
+from odfpy.serving.callers.registry import ServedRegistry
+from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, as_client_errors
@@ -87,7 +87,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         Raises:
             ArrowException, OSError: it cannot listen there.
         """
-        self._served = ServedDatasets([workspace.storage for workspace in workspaces])
+        self._served = ServedRegistry([workspace.storage for workspace in workspaces])
         self._reaches = Reaches()
         self._engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
         self._settings = settings
@@ -126,12 +126,12 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     @_guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
-        catalogue = self._asking(context).catalogue
+        resolver = self._asking(context).resolver
         wanted = criteria.decode("utf-8", "replace")
         infos = []
-        for name in catalogue.names():
-            dataset = catalogue.find(name)
-            schema = table_schema(dataset, catalogue) if wanted in name else None
+        for name in resolver.names():
+            dataset = resolver.find(name)
+            schema = table_schema(dataset, resolver) if wanted in name else None
             if schema is not None:
                 descriptor = fl.FlightDescriptor.for_path(name)
                 infos.append(fl.FlightInfo(schema, descriptor, [], dataset.state.num_records, -1))
@@ -166,7 +166,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         command = unwrap(ticket.ticket)
         if is_metadata(command):
             with self.running.working():
-                return fl.RecordBatchStream(metadata(command, asking.catalogue, asking.dialect))
+                return fl.RecordBatchStream(metadata(command, asking.resolver, asking.dialect))
         if name_of(command) != "TicketStatementQuery":
             raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
@@ -313,8 +313,8 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _asking(self, context: Any) -> Asking:
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
         caller = middleware.session.caller
-        catalogue = VisibleDatasets(self._served, self._reaches, caller)
-        return Asking(middleware, catalogue, QueryService(catalogue, self._engines.of(caller)))
+        resolver = CallerResolver(self._served, self._reaches, caller)
+        return Asking(middleware, resolver, QueryService(resolver, self._engines.of(caller)))
 
     def _planned(self, asking: Asking, command: Any) -> PlannedStatement:
         """Return how the question in a command is answered."""

@@ -124,7 +124,7 @@ def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) 
         parameters=question.parameters,
         text_limits=OF_STRANGERS,
     )
-    found = plan(service.catalogue, query, is_bound=False)
+    found = plan(service.resolver, query, is_bound=False)
     pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
     is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
     schema = found.columns if is_plain else schemas.of(found, question, lambda: service.prepare(query).schema)

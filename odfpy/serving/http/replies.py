@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from odfpy.files import make_folder
 from odfpy.query.wire.commitments import hash_of
 from odfpy.query.wire.response import ResponseLimits
-from odfpy.serving.callers.access import datasets_of
+from odfpy.serving.callers.access import registry_of
 
 _SMALLEST: Final = 1000
 _LARGEST_HELD: Final = 256 * 1024
@@ -63,7 +63,7 @@ def reply(request: Request, tree: Any, tag: str | None = None, more: Mapping[str
 
 def _from_disk(request: Request, body: bytes) -> Iterator[bytes]:
     """A large answer, in pieces as the client takes them: a hundred slow clients must not hold it all in memory."""
-    folder = datasets_of(request).storages[0].run
+    folder = registry_of(request).storages[0].run
     make_folder(folder)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(body)

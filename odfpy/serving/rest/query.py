@@ -21,8 +21,8 @@ from odfpy.query.wire.request import DEFAULT_LIMIT, Include
 from odfpy.query.wire.request import Request as Question
 from odfpy.query.wire.response import ask, require_datasets
 from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
-from odfpy.serving.callers.access import AnyCaller, Caller, datasets_of
-from odfpy.serving.callers.visible import VisibleDatasets
+from odfpy.serving.callers.access import AnyCaller, Caller, registry_of
+from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
@@ -122,7 +122,7 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
 
     def work(control: Control) -> Response:
         require_datasets(service, question)
-        planned = plan(service.catalogue, question.question())
+        planned = plan(service.resolver, question.question())
         is_lasting = not depends_on_more(planned)
         tag = _tag(question.bound_to(planned.inputs)) if is_lasting else None
         known = not_modified(request, tag)
@@ -140,7 +140,7 @@ async def _answer(request: Request, caller: Caller, question: Question, *, with_
 
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
-    return QueryService(VisibleDatasets(datasets_of(request), state.reaches, caller), state.engines.of(caller))
+    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
 
 
 def _tag(bound: Question) -> str:

@@ -30,7 +30,7 @@ from odfpy.repository.smart_transfer.messages import (
 from odfpy.repository.smart_transfer.messages import Visibility as WireVisibility
 from odfpy.repository.smart_transfer.session import Refusal
 from odfpy.repository.smart_transfer.signed_urls import LIFETIME, Grant, UrlSigner
-from odfpy.serving.callers.datasets import ServedDatasets
+from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 
@@ -86,7 +86,7 @@ class ServedTarget:
 
     def __init__(
         self,
-        served: ServedDatasets,
+        served: ServedRegistry,
         storage: Storage,
         alias: DatasetAlias,
         urls: SignedUrls,
@@ -174,7 +174,7 @@ class ServedTarget:
         return dataset if dataset is not None and dataset.workspace_folder is self._storage else None
 
 
-def store_of(served: ServedDatasets, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
+def store_of(served: ServedRegistry, alias: DatasetAlias, grant: Grant) -> DatasetLayout | None:
     """The dataset that a URL is about, whole or growing; None when it is not there any more.
 
     Args:

@@ -55,7 +55,7 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, UrlSigner
-from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, datasets_of
+from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, registry_of
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.query_limiter import who_is
@@ -110,7 +110,7 @@ async def push(
     if reference is not None:
         name, is_new = await anyio.to_thread.run_sync(pushed_reference, place, reference)
         may_force = may_force or is_new  # one that is new drops nothing
-    target = ServedTarget(datasets_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
+    target = ServedTarget(registry_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
     limit = socket.app.state.settings.max_object
     revoked = await anyio.to_thread.run_sync(lambda: UserKeys().revoked)
     conversation = serve_push(
@@ -131,7 +131,7 @@ def _urls(connection: HTTPConnection, folder: WorkspaceFolder) -> SignedUrls:
     state = connection.app.state
     # A client that came through a WebSocket gets its objects through plain requests.
     base = state.settings.base_url or str(connection.base_url).replace("ws", "http", 1)
-    place = next(at for at, one in enumerate(datasets_of(connection).storages) if one is folder)
+    place = next(at for at, one in enumerate(registry_of(connection).storages) if one is folder)
     return SignedUrls(state.signer, f"{base.rstrip('/')}/{alias_in(connection)}", place)
 
 
@@ -287,7 +287,7 @@ Granted = Annotated[Grant, Depends(_granted)]
 @router.get("/signed-checkpoints/{hash}", response_class=FileResponse, responses=_ANSWERS)
 def get_object(request: Request, grant: Granted) -> Response:
     """An object, for whoever was given the URL."""
-    layout = store_of(datasets_of(request), alias_in(request), grant)
+    layout = store_of(registry_of(request), alias_in(request), grant)
     path = grant.kind.store(layout).local_path(grant.name) if layout else None
     if path is None or not path.is_file():
         raise HTTPException(404, "There is no such object")
@@ -298,7 +298,7 @@ def get_object(request: Request, grant: Granted) -> Response:
 @router.put("/signed-checkpoints/{hash}", responses=_PUT_ANSWERS)
 async def put_object(request: Request, grant: Granted) -> Response:
     """Put an object, for whoever was given the URL. It is hashed while it comes in."""
-    layout = await anyio.to_thread.run_sync(store_of, datasets_of(request), alias_in(request), grant)
+    layout = await anyio.to_thread.run_sync(store_of, registry_of(request), alias_in(request), grant)
     if layout is None:
         raise HTTPException(404, "There is no such dataset")
     body = _Body(request, request.app.state.settings.patience)

@@ -1,4 +1,4 @@
-"""The datasets of a server as one caller sees them, for the query service."""
+"""The dataset resolver of one caller of a server: of its datasets, those that they may read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import parse_ref
 from odfpy.errors import DatasetNotFound, InvalidValue
-from odfpy.query.registry import Dataset
+from odfpy.query.resolver import Dataset
 from odfpy.serving.callers.access import Caller, is_readable
-from odfpy.serving.callers.datasets import ServedDatasets
 from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.registry import ServedRegistry
 
 
 @dataclass(frozen=True, slots=True)
-class VisibleDatasets:
-    """The datasets that a caller may read; others do not exist for them. Errors name no folders.
+class CallerResolver:
+    """The dataset resolver of a caller: datasets that they may not read do not exist. Errors name no folders.
 
     Attributes:
         served: what the server has.
@@ -30,12 +30,12 @@ class VisibleDatasets:
         caller: who asks.
     """
 
-    served: ServedDatasets
+    served: ServedRegistry
     reaches: Reaches
     caller: Caller
 
     def find(self, name: str | DatasetId) -> StoredDataset:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         text, at, block = (name, "", "") if isinstance(name, DatasetId) else name.partition("@")
         ref = parse_ref(text) if isinstance(text, str) else text
         found = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
@@ -44,39 +44,39 @@ class VisibleDatasets:
         return found.at(self.find_block(found, block)) if at else found
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         found = self.find(dataset.handle.id)
         self._require(found, block)
         return found.at(block)
 
     def find_block(self, dataset: Dataset, text: str) -> Multihash:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         found = self.find(dataset.handle.id)
         block = find_block(found, text)
         self._require(found, block)
         return block
 
     def owner(self, block: Multihash) -> str | None:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return next((str(one.handle) for one in self._all() if self._has(one, block)), None)
 
     def names(self) -> list[str]:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return [str(one.handle) for one in self._all() if self.served.is_first(one)]
 
     @property
     def listing(self) -> str:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         if self.caller.token is None:
             return "Without an access token, only public datasets are here"
         return "Public datasets are here, and those of the workspace that the access token is for"
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return self.served.storages[0].scratch()
 
     def schema_file(self, schema: DataSchema) -> Path:
-        """Implement `Catalogue`."""
+        """Implement `DatasetResolver`."""
         return schema_file(self.served.storages[0], schema)
 
     def _all(self) -> list[StoredDataset]:

@@ -1,4 +1,7 @@
-"""The dataset registry as the query service sees it; `odfpy.coordinator.reading.read` has a workspace's."""
+"""The dataset resolver: how the query service gets from a name to a dataset at a block.
+
+A workspace has one (`odfpy.coordinator.reading.read`), and each caller of a server.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ class Dataset(Protocol):
         """Return what the chain amounts to."""
 
 
-class Catalogue(Protocol):
-    """Datasets by name, and places for files."""
+class DatasetResolver(Protocol):
+    """Names and ids resolved to datasets at a block, and places for files."""
 
     def find(self, name: str | DatasetId) -> Dataset:
         """The dataset of that name or id; `NAME@BLOCK` is what it was at a block, tag or branch.

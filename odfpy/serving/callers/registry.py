@@ -1,4 +1,4 @@
-"""The datasets that a server has, by name."""
+"""The dataset registry of a server: the datasets that it has, by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import OdfError
 
 
-class ServedDatasets:
+class ServedRegistry:
     """The datasets of some workspaces; of several of the same name, that of the first workspace.
 
     What others make, rename or delete is seen at once.
