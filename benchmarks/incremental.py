@@ -305,7 +305,7 @@ def growth(bench: Bench, rows: int, pulls: int) -> None:
             runs[name].append(meter.since(before))
         if number in decades:
             for name in queries:
-                checkpoint = bench.workspace.state(name).checkpoint
+                checkpoint = bench.workspace.datasets.state(name).checkpoint
                 show_use(f"{name}: pulls {number - 9} to {number}, {rows} rows each", runs[name][-10:])
                 print(f"    kept: {checkpoint.size if checkpoint else 0} bytes; {meter.memory()}", flush=True)
 

@@ -52,7 +52,7 @@ def main() -> None:
             as_at(workspace, options.rows, options.rounds)
             current_state(workspace, options.rows, options.rounds)
         finally:
-            workspace.engine_stop(force=True)
+            workspace.engines.stop(force=True)
 
 
 def without_engine(folder: Path, workspace: Workspace, rounds: int) -> None:
@@ -64,7 +64,7 @@ def without_engine(folder: Path, workspace: Workspace, rounds: int) -> None:
         ("odf sql -c 'select * from small limit 5'", ("sql", "-c", "select * from small limit 5")),
     ):
         show(label, 0.6, [odf(folder, *arguments) for _ in range(rounds)])
-    assert workspace.engine_status() is None, "nothing of this starts a JVM"
+    assert workspace.engines.status() is None, "nothing of this starts a JVM"
 
 
 def as_at(workspace: Workspace, rows: int, rounds: int) -> None:

@@ -85,7 +85,7 @@ def add_slices(layout: DatasetLayout, count: int, size: int) -> None:
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The workspace in a folder on loopback, all of it public; its URL, and the process in `SERVER`."""
-    for summary in Workspace.open(folder).datasets():
+    for summary in Workspace.open(folder).datasets.all():
         subprocess.run([*ODF, "set-visibility", str(summary.handle), "public"], cwd=folder, check=True)
     with (folder / "server.log").open("w+") as log:
         process = subprocess.Popen([*ODF, "serve", "--port", "0"], cwd=folder, stdout=log, stderr=subprocess.STDOUT)

@@ -137,6 +137,11 @@ ROOMS = {
     "reading": {"storage", "transform"},
     "provenance": {"storage", "lineage", "transform"},
     "maintenance": {"storage", "lineage", "transfer", "ingest", "transform"},
+    # What a workspace offers; `Workspace` has one attribute for each of its modules.
+    "verbs": {
+        *("storage", "lineage", "transfer", "branches", "ingest", "transform", "reading", "provenance", "maintenance"),
+        *("add", "dry_run", "follow", "manifests", "pull", "requests"),
+    },
 }
 
 MOST_MODULES = 20

@@ -184,7 +184,7 @@ def complete_sources(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str,
 def complete_columns(ctx: typer.Context, incomplete: str) -> list[str]:
     """Columns of the dataset that is named before, also behind others and a comma, for the shell's completion."""
     try:
-        schema = session_of(ctx).workspace.state(ctx.params["name"]).schema
+        schema = session_of(ctx).workspace.datasets.state(ctx.params["name"]).schema
     except (OdfError, OSError, KeyError):
         return []
     before = incomplete[: incomplete.rfind(",") + 1]

@@ -27,28 +27,28 @@ class LocalBackend:
 
     def ask(self, query: Query) -> AbstractContextManager[RowStream]:
         """Implement `Backend`."""
-        return self.workspace.query_service.run(query)
+        return self.workspace.queries.service.run(query)
 
     def stored_rows(self, query: Query) -> StoredRows | None:
         """Implement `Backend`."""
-        return stored_rows(self.workspace.query_service.resolver, query)
+        return stored_rows(self.workspace.queries.service.resolver, query)
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
         """Implement `Backend`."""
         from odfpy.query.pins import pinned_as_at
 
-        return pinned_as_at(self.workspace.query_service.resolver, query, moment_word(moment))
+        return pinned_as_at(self.workspace.queries.service.resolver, query, moment_word(moment))
 
     def datasets(self) -> list[DatasetFacts]:
         """Implement `Backend`."""
-        return [_facts(summary) for summary in self.workspace.datasets()]
+        return [_facts(summary) for summary in self.workspace.datasets.all()]
 
     def dataset(self, name: str) -> DatasetFacts:
         """Implement `Backend`."""
-        state = self.workspace.state(name)
+        state = self.workspace.datasets.state(name)
         info = state.info
         return replace(
-            _facts(self.workspace.summary(name)),
+            _facts(self.workspace.datasets.summary(name)),
             schema=state.schema,
             vocabulary=state.vocab,
             description=info.description if info else None,
@@ -56,11 +56,11 @@ class LocalBackend:
 
     def lineage(self, name: str) -> LineageNode:
         """Implement `Backend`."""
-        return self.workspace.lineage(name)
+        return self.workspace.graph.lineage(name)
 
     def provenance(self, name: str, offset: int, column: str | None, depth: int | None, check: bool) -> Provenance:
         """Implement `Backend`."""
-        return self.workspace.provenance(name, offset, column=column, depth=depth, check=check)
+        return self.workspace.queries.provenance(name, offset, column=column, depth=depth, check=check)
 
     def close(self) -> None:
         """There is nothing to give back: engines serve others, too, and stop by themselves."""

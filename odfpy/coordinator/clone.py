@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.results import ProgressSink, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import is_url
@@ -29,7 +30,7 @@ def place_of(text: str, folder: Path) -> str:
     if is_url(text) or is_path(text):
         return normalize_url(text)
     try:
-        return resolve_remote(text, Workspace.open(folder).repositories)
+        return resolve_remote(text, Workspace.open(folder).remotes.repositories)
     except WorkspaceNotFound:
         raise InvalidValue(
             f"Not a URL or path: {text!r}",
@@ -37,23 +38,12 @@ def place_of(text: str, folder: Path) -> str:
         ) from None
 
 
-def clone(
-    url: str,
-    folder: Path,
-    *,
-    as_name: str | None,
-    recursive: bool,
-    allow_future: bool = False,
-    progress: ProgressSink,
-) -> Iterator[PullResult]:
+def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iterator[PullResult]:
     """Make a workspace and copy a dataset into it. A workspace for nothing is removed again.
 
     Args:
-        url: where the dataset is.
+        request: a pull of one URL.
         folder: of the workspace to be; it may be there already, if it is empty.
-        as_name: what to call the dataset.
-        recursive: also what it is derived from, of what is beside it there.
-        allow_future: let blocks be copied that are of the future.
         progress: is told how far the work is.
 
     Raises:
@@ -63,15 +53,13 @@ def clone(
     if was_there and (not folder.is_dir() or any(folder.iterdir())):
         raise AlreadyExists(
             f"{folder} is there already, and is no empty folder",
-            hint=f"Name another folder; or, in a workspace, run `odf pull {url}`.",
+            hint=f"Name another folder; or, in a workspace, run `odf pull {request.refs[0]}`.",
         )
     workspace = Workspace.init(folder)
     try:
-        yield from workspace.pull(
-            [url], as_name=as_name, recursive=recursive, allow_future=allow_future, progress=progress
-        )
+        yield from workspace.updates.pull(request, progress)
     finally:
-        if not workspace.datasets() and not _has_files(workspace.storage.cache / "incoming"):
+        if not workspace.datasets.all() and not _has_files(workspace.storage.cache / "incoming"):
             shutil.rmtree(folder / ".odf" if was_there else folder, ignore_errors=True)
 
 

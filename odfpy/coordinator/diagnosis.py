@@ -253,7 +253,7 @@ def _locks(workspace: Workspace) -> str:
 
 
 def _datasets(workspace: Workspace) -> str:
-    found, damaged = workspace.survey()
+    found, damaged = workspace.datasets.survey()
     if damaged:
         names = ", ".join(dataset.name for dataset in damaged)
         raise IntegrityError(f"{len(damaged)} of {len(found) + len(damaged)} are damaged: {names}", hint="odf list")
@@ -273,18 +273,18 @@ def _query(workspace: Workspace, engine: str) -> str:
     (row,) = workspace.sql("select 1 + 1 as two", engine=engine).to_pylist()
     if row != {"two": 2}:
         raise EngineUnavailable(f"1 + 1 is {row['two']}", hint="Please report this.")
-    return f"{workspace.engines.get(engine).version} answers"
+    return f"{workspace.engines.registry.get(engine).version} answers"
 
 
 @contextmanager
 def _left_as_it_was(workspace: Workspace) -> Iterator[None]:
     """An engine that was not running before does not run afterwards."""
     try:
-        was_running = workspace.engine_status() is not None
+        was_running = workspace.engines.status() is not None
     except OdfError:  # it does not answer, which the check will tell
         was_running = True
     try:
         yield
     finally:
         if not was_running:
-            workspace.engine_stop(force=True)
+            workspace.engines.stop(force=True)

@@ -120,7 +120,7 @@ class DryRun:
         lineage = Lineage(storage)
         changing: set[DatasetId] = set()
         failing: set[DatasetId] = set()
-        for dataset in lineage.in_order(local, with_inputs=self.puller.options.recursive):
+        for dataset in lineage.in_order(local, with_inputs=self.puller.request.recursive):
             plan = self._timed(str(dataset.handle), partial(self._existing, dataset, lineage, changing, failing))
             if plan.expectation in (Expectation.NEW, Expectation.UNKNOWN):
                 changing.add(dataset.handle.id)
@@ -140,7 +140,7 @@ class DryRun:
     def _existing(
         self, dataset: StoredDataset, lineage: Lineage, changing: set[DatasetId], failing: set[DatasetId]
     ) -> PullPlan:
-        url = self.puller.remotes.pull_url(dataset)
+        url = self.puller.transfers.pull_url(dataset)
         if url is not None:
             return self._copy(dataset, url)
         circle = lineage.circle_of(dataset.handle.id)
@@ -165,13 +165,13 @@ class DryRun:
         try:
             self.puller.storage.approvals.require(dataset, source)
         except SourceNotApproved as error:
-            if not self.puller.options.everything:
+            if not self.puller.request.all:
                 raise
             note = f"would be skipped: {error.message}; {error.hint}"
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
         check_steps(source.prepare)
-        options, storage = self.puller.options, self.puller.storage
-        clock = SourceClock(any_time=options.allowed.future)
+        request, limits, storage = self.puller.request, self.puller.limits, self.puller.storage
+        clock = SourceClock(any_time=request.allowed.future)
         context = FetchContext(
             now=Timestamp.now(),
             root=storage.root,
@@ -179,12 +179,12 @@ class DryRun:
             kept=fetched_folder(dataset),
             state=dataset.state.source_state(POLLING_SOURCE),
             has_data=dataset.state.num_records > 0,
-            force=options.force,
-            fetch_uncacheable=options.fetch_uncacheable,
+            force=request.force,
+            fetch_uncacheable=request.fetch_uncacheable,
             environment=os.environ,
-            timeout=options.fetch_timeout,
+            timeout=limits.timeout,
             dataset_id=dataset.handle.id,
-            options=options.sources,
+            options=limits.sources,
             tell_clock=clock.hear,
         )
         found = preview(source.fetch, context)
@@ -195,7 +195,7 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
         warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
-        if isinstance(source.fetch, FetchFilesGlob) and not options.force:
+        if isinstance(source.fetch, FetchFilesGlob) and not request.force:
             warnings = (*FolderMemory.of(dataset, source.fetch).warnings(context), *warnings)
         plan = replace(_plan(str(dataset.handle), inputs, notes), warnings=warnings)
         return plan if inputs or not is_asked(source, context) else _idle(dataset, plan)
@@ -205,7 +205,7 @@ class DryRun:
         try:
             intervals = new_intervals(self.puller.storage, dataset, require_transform(dataset, state), state)
         except InputDiverged as error:
-            if not self.puller.options.reset_derivatives:
+            if not self.puller.request.reset_derivatives:
                 raise
             again = f"would be made again: {error.message}"
             return PullPlan(name=str(dataset.handle), expectation=Expectation.NEW, notes=(again,))
@@ -237,9 +237,9 @@ class DryRun:
             lost = f"{len(found.target)} blocks are only here"
             dropped = f"the copy has diverged: {lost}; a pull needs --force, which drops them"
             notes = (dropped if found.source else "the other side has nothing new; this one has more",)
-            fails = bool(found.source) and not self.puller.options.force
+            fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
-        clock = self.puller.options.taking.clock
+        clock = self.puller.taking.clock
         require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, url)
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.end - data.offset_interval.start + 1 for data in slices)
@@ -247,13 +247,13 @@ class DryRun:
         return _plan(name, (copied,), (f"{len(found.source)} blocks",))
 
     def _new_copy(self, ref: str) -> PullPlan:
-        url = resolve_remote(ref, self.puller.remotes.registry)
+        url = resolve_remote(ref, self.puller.transfers.registry)
         source = open_dataset(url)
         head = source.refs.get(HEAD)
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         last = read_block(source.blocks, head)
-        require_past(last.hashed.block.system_time, None, self.puller.options.taking.clock, url)
+        require_past(last.hashed.block.system_time, None, self.puller.taking.clock, url)
         return _plan(ref, (PlannedInput(url),), (f"{last.number + 1} blocks",))
 
 

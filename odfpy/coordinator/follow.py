@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
-from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.workspace import Workspace
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError, UsageError
@@ -55,17 +56,21 @@ class Follow:
 
     def __init__(
         self,
-        workspace: Workspace,
-        pull: Callable[[Sequence[str]], Iterator[PullResult]],
+        storage: Storage,
+        request: PullRequest,
+        pull: Callable[[PullRequest], Iterator[PullResult]],
         pace: FollowPace | None = None,
     ) -> None:
         """
         Args:
-            workspace: where they are.
-            pull: brings some of its datasets up to date.
+            storage: where they are.
+            request: what to begin with.
+            pull: brings some of the datasets up to date.
             pace: how often to look.
         """
-        self._workspace = workspace
+        self._storage = storage
+        self._request = request
+        self._transfers = Transfers(storage)
         self._pull = pull
         self._pace = pace or FollowPace()
         self._news: dict[DatasetId, None] = {}  # each once, however often a server tells it
@@ -73,11 +78,8 @@ class Follow:
         self._end = threading.Event()
         self._failures: Counter[DatasetId] = Counter()
 
-    def run(self, refs: Sequence[str]) -> Iterator[PullResult]:
+    def run(self) -> Iterator[PullResult]:
         """Pull some datasets, then again whenever the place of a copy among them has something new.
-
-        Args:
-            refs: what to begin with, as for a pull.
 
         Yields:
             A result for each dataset first, then for each that has changed or failed.
@@ -86,7 +88,7 @@ class Follow:
             UsageError: none of them is a copy.
         """
         names = []
-        for result in self._pull(refs):
+        for result in self._pull(self._request):
             names.append(result.name)
             yield result
         copies, derivatives = self._sorted(names)
@@ -115,8 +117,8 @@ class Follow:
         copies, derivatives = [], []
         for name in dict.fromkeys(names):
             try:
-                dataset = self._workspace.storage.get(name)
-                url = self._workspace.remotes.pull_url(dataset)
+                dataset = self._storage.get(name)
+                url = self._transfers.pull_url(dataset)
                 kind = dataset.state.kind
             except OdfError:
                 continue  # the first pull has told what is wrong with it
@@ -129,7 +131,7 @@ class Follow:
     def _renewed(self, changed: list[DatasetId], derivatives: list[str]) -> Iterator[PullResult]:
         has_news = False
         for dataset_id in changed:
-            for result in self._pull([str(dataset_id)]):
+            for result in self._pull(self._again(str(dataset_id))):
                 if result.outcome is PullOutcome.FAILED:
                     self._later(dataset_id)
                 else:
@@ -138,7 +140,12 @@ class Follow:
                 if result.outcome is not PullOutcome.UP_TO_DATE:
                     yield result
         if has_news and derivatives:
-            yield from (item for item in self._pull(derivatives) if item.outcome is not PullOutcome.UP_TO_DATE)
+            results = self._pull(self._again(*derivatives))
+            yield from (item for item in results if item.outcome is not PullOutcome.UP_TO_DATE)
+
+    def _again(self, *refs: str) -> PullRequest:
+        """Return the request for some datasets that the first pull has brought here."""
+        return replace(self._request, refs=refs, all=False, recursive=False, as_name=None)
 
     def _next(self) -> list[DatasetId]:
         """Wait for news; all there are, each dataset once, or none when it is to end."""

@@ -19,89 +19,56 @@ from typing import TYPE_CHECKING
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.fetch_limits import FetchLimits
 from odfpy.coordinator.ingest.folder_memory import FolderMemory, saving
 from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.ingest.watermarks import after_looking, idle_watermark
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.commit import up_to_date, with_time
 from odfpy.coordinator.storage.references import staging, without
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.remotes import Remotes, Taking
+from odfpy.coordinator.transfer.transfers import Taking, Transfers
 from odfpy.coordinator.transform.rebuild import bring_up_to_date
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
-from odfpy.dataset.names import DatasetAlias, is_pattern, is_url
+from odfpy.dataset.names import is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.http.url import without_user
-from odfpy.ingest.archive import UnpackLimits
 from odfpy.repository.places.open import is_path
 from odfpy.repository.reference_transfer import ReferenceNotThere
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext
-    from odfpy.ingest.fetch.options import SourceOptions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullOptions:
-    """Options of a pull.
-
-    Attributes:
-        recursive: also pull what the datasets are derived from.
-        force: ignore what is remembered of sources; let a diverged copy be overwritten.
-        fetch_uncacheable: fetch again what does not tell versions apart.
-        branch: where to put what is new, None for the head.
-        tags: what else to bring of copies.
-        as_name: name for a dataset that comes from elsewhere.
-        reset_derivatives: make derivatives again whose inputs have another history now.
-        max_fetch_bytes: the most that a fetched file may have.
-        fetch_timeout: seconds to wait for a server.
-        fetch_retries: how often to try again when a source breaks off.
-        unpack_limits: how much may come out of a prepare step.
-        prepare_timeout: seconds that the command of a prepare step may take.
-        sources: settings of single kinds of sources.
-        allowed: what is refused otherwise.
-        everything: all datasets are pulled: those with a source that nobody has approved are passed over.
-    """
-
-    recursive: bool = False
-    force: bool = False
-    fetch_uncacheable: bool = False
-    as_name: DatasetAlias | None = None
-    reset_derivatives: bool = False
-    branch: str | None = None
-    tags: tuple[ReferenceName, ...] = ()
-    max_fetch_bytes: int
-    fetch_timeout: float
-    fetch_retries: int
-    unpack_limits: UnpackLimits
-    prepare_timeout: float
-    sources: SourceOptions
-    allowed: Allowed = NOTHING
-    everything: bool = False
-
-    @property
-    def taking(self) -> Taking:
-        """Return what copies may take from elsewhere."""
-        return Taking(force=self.force, future=self.allowed.future)
 
 
 @dataclass(frozen=True, slots=True)
 class Puller:
-    """Pulls datasets of one workspace."""
+    """Carries a pull out in one workspace.
+
+    Attributes:
+        transfers: the way to other places.
+        request: what is asked for.
+        limits: what fetching may cost.
+    """
 
     storage: Storage
     engines: EngineRegistry
-    remotes: Remotes
-    options: PullOptions
+    transfers: Transfers
+    request: PullRequest
+    limits: FetchLimits
     progress: ProgressSink
+
+    @property
+    def taking(self) -> Taking:
+        """What copies may take from elsewhere."""
+        return Taking(force=self.request.force, future=self.request.allowed.future)
 
     def pull(self, refs: list[str]) -> Iterator[PullResult]:
         """Pull ids, names, patterns, remote references and URLs, in dependency order.
@@ -122,7 +89,7 @@ class Puller:
             yield from self._pull_remote(ref)
         failed: set[DatasetId] = set()
         lineage = Lineage(self.storage)
-        chosen = lineage.in_order(local, with_inputs=self.options.recursive)
+        chosen = lineage.in_order(local, with_inputs=self.request.recursive)
         several = len(chosen) > 1
         skipped: Counter[ReferenceName] = Counter()
         for dataset in chosen:
@@ -130,7 +97,7 @@ class Puller:
             if result.error is not None:
                 failed.add(dataset.handle.id)
             yield result
-            for name in self.options.tags if result.error is None else ():
+            for name in self.request.tag_names if result.error is None else ():
                 tagged = self._pull_tag(dataset, name, skip=several)
                 skipped[name] += tagged.outcome is PullOutcome.SKIPPED
                 yield tagged
@@ -147,10 +114,10 @@ class Puller:
         Raises:
             UsageError, InvalidValue: it is not so, or that is no name of a branch.
         """
-        if self.options.branch is None:
+        if self.request.branch is None:
             return
-        ReferenceName.of(ReferenceKind.BRANCH, self.options.branch)
-        if remote or self.options.recursive:
+        ReferenceName.of(ReferenceKind.BRANCH, self.request.branch)
+        if remote or self.request.recursive:
             what = (
                 f"what is not here yet: {remote[0]}" if remote else "--recursive: derivatives read the heads of inputs"
             )
@@ -162,7 +129,7 @@ class Puller:
         Raises:
             UsageError: it is not.
         """
-        if self.options.as_name is not None and (local or len(remote) != 1):
+        if self.request.as_name is not None and (local or len(remote) != 1):
             raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
 
     def is_remote(self, ref: str) -> bool:
@@ -194,15 +161,15 @@ class Puller:
     # --- Pulling one ---
 
     def _pull_existing(self, dataset: StoredDataset) -> PullResult:
-        dataset = staging(dataset, self.options.branch)
-        url = self.remotes.pull_url(dataset)
+        dataset = staging(dataset, self.request.branch)
+        url = self.transfers.pull_url(dataset)
         if url is not None:
             with dataset.writing() as locked:
-                return self.remotes.pull(locked, url, self.options.taking, progress=self.progress)
+                return self.transfers.pull(locked, url, self.taking, progress=self.progress)
         with dataset.writing() as locked:
             if locked.state.kind is DatasetKind.DERIVATIVE:
                 self.progress(Progress(str(dataset.handle), "transforming"))
-                reset = self.options.reset_derivatives
+                reset = self.request.reset_derivatives
                 return bring_up_to_date(
                     self.storage, locked, lambda transform: self.engines.get(transform.engine), reset=reset
                 )
@@ -215,45 +182,45 @@ class Puller:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
         result = with_time(ref, partial(self._pull_new, ref))
         yield result
-        if result.error is None and self.options.tags:
+        if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
-            yield from (self._pull_tag(copy, name) for name in self.options.tags)
-        if result.error is None and self.options.recursive:
+            yield from (self._pull_tag(copy, name) for name in self.request.tag_names)
+        if result.error is None and self.request.recursive:
             yield from self._pull_inputs(result.name, ref)
 
     def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
         """Yield what a copy is derived from and the workspace lacks, and what that is derived from."""
         tried: set[DatasetId] = set()
-        wanted = self.remotes.missing_inputs(self.storage.get(name), ref)
+        wanted = self.transfers.missing_inputs(self.storage.get(name), ref)
         while wanted:
             item = wanted.pop(0)
             if item.dataset_id in tried:
                 continue
             tried.add(item.dataset_id)
             try:
-                ref = item.find(self.remotes.registry)
+                ref = item.find(self.transfers.registry)
             except OdfError as error:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
             result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
             yield result
             if result.error is None:
-                wanted += self.remotes.missing_inputs(self.storage.get(result.name), ref)
+                wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
 
     def _pull_tag(self, dataset: StoredDataset, name: ReferenceName, *, skip: bool = False) -> PullResult:
         """A tag of a copy; `skip` those that are no copies, and those whose place does not have it."""
 
         def pull() -> PullResult:
-            url = self.remotes.pull_url(dataset)
+            url = self.transfers.pull_url(dataset)
             if url is None and skip:
                 return without(dataset, name, "it is no copy")
             if url is None:
                 hint = f"odf tag {dataset.handle}"
                 raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
-            taking, progress = self.options.taking, self.progress
+            taking, progress = self.taking, self.progress
             with dataset.writing() as locked:
                 try:
-                    return self.remotes.pull_reference(locked, url, name, taking, progress=progress)
+                    return self.transfers.pull_reference(locked, url, name, taking, progress=progress)
                 except ReferenceNotThere:
                     if not skip:
                         raise
@@ -262,11 +229,11 @@ class Puller:
         return with_time(f"{dataset.handle} {name}", pull)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
-        return self.remotes.clone(
+        return self.transfers.clone(
             ref,
-            as_name=self.options.as_name if expected_id is None else None,
+            as_name=self.request.alias if expected_id is None else None,
             expected_id=expected_id,
-            taking=self.options.taking,
+            taking=self.taking,
             progress=self.progress,
         )
 
@@ -274,7 +241,7 @@ class Puller:
         try:
             self.storage.approvals.require(dataset, source)
         except SourceNotApproved as error:
-            if not self.options.everything:
+            if not self.request.all:
                 raise
             return replace(up_to_date(dataset), outcome=PullOutcome.SKIPPED, notes=(f"{error.message}; {error.hint}",))
         return self._poll(dataset, source)
@@ -291,7 +258,7 @@ class Puller:
         results = [up_to_date(dataset)]
         memory = FolderMemory.of(dataset, source.fetch) if isinstance(source.fetch, FetchFilesGlob) else None
         with self.storage.scratch() as scratch, saving(memory):
-            clock = SourceClock(any_time=self.options.allowed.future)
+            clock = SourceClock(any_time=self.request.allowed.future)
             context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
                 for number, fetched in enumerate(files):
@@ -303,13 +270,13 @@ class Puller:
                     folder = scratch / f"commit-{number}"
                     folder.mkdir()
                     preparing = PrepareContext(
-                        scratch=folder, limits=self.options.unpack_limits, timeout=self.options.prepare_timeout
+                        scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout
                     )
                     prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(
-                            dataset.reloaded(), source, file, self.engines, folder, self.options.allowed
+                            dataset.reloaded(), source, file, self.engines, folder, self.request.allowed
                         )
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))
@@ -340,17 +307,17 @@ class Puller:
             scratch=scratch,
             state=state.source_state(DEFAULT_SOURCE),
             has_data=state.num_records > 0,
-            force=self.options.force,
-            fetch_uncacheable=self.options.fetch_uncacheable,
+            force=self.request.force,
+            fetch_uncacheable=self.request.fetch_uncacheable,
             kept=fetched_folder(dataset),
             environment=os.environ,
             progress=lambda done, total: self.progress(Progress(str(dataset.handle), "fetching", done, total, "bytes")),
-            max_bytes=self.options.max_fetch_bytes,
-            timeout=self.options.fetch_timeout,
-            retries=self.options.fetch_retries,
+            max_bytes=self.limits.max_bytes,
+            timeout=self.limits.timeout,
+            retries=self.limits.retries,
             pause=partial(self._wait_to_try_again, str(dataset.handle)),
             dataset_id=dataset.handle.id,
-            options=self.options.sources,
+            options=self.limits.sources,
             tell_clock=clock.hear,
         )
 

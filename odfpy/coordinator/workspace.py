@@ -5,51 +5,66 @@
     >>> for result in workspace.pull(all=True):
     ...     print(result.name, result.outcome.value, result.num_records)
 
+Verbs are in rooms, `workspace.datasets`, `workspace.queries` and so on; those of every day are beside them, too.
 Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where several are meant a
 pattern (`com.example.%`).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.housekeeping import check_choice
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
-from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.questions import Questions
-from odfpy.coordinator.storage.commit import with_time
-from odfpy.coordinator.storage.results import (
-    DamagedDataset,
-    ProgressSink,
-    PullOutcome,
-    PullResult,
-    silent,
-)
-from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.verbs.branches import Branches
+from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.coordinator.verbs.datasets import DatasetRegistry
+from odfpy.coordinator.verbs.engines import Engines
+from odfpy.coordinator.verbs.graph import Graph
+from odfpy.coordinator.verbs.maintenance import Maintenance
+from odfpy.coordinator.verbs.queries import Queries
+from odfpy.coordinator.verbs.remotes import Remotes
+from odfpy.coordinator.verbs.sources import Sources
+from odfpy.coordinator.verbs.updates import Updates
 from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.chain.block import DatasetSnapshot
     from odfpy.coordinator.dry_run import PullPlan
-    from odfpy.coordinator.pull import Puller
-    from odfpy.coordinator.transfer.remotes import Remotes
+    from odfpy.coordinator.reading.compare import Comparison
+    from odfpy.coordinator.reading.export import Exported
+    from odfpy.coordinator.storage.config import Config
+    from odfpy.coordinator.storage.results import AddResult, LineageNode, PullResult, VerifyReport
     from odfpy.data.timestamp import Timestamp
-    from odfpy.engine.worker.messages import Status
-    from odfpy.repository.registry import RepositoryRegistry
+    from odfpy.provenance.model import Provenance
+    from odfpy.query.service import QueryService
 
 
-def _damaged(dataset: DamagedDataset) -> PullResult:
-    return PullResult(name=dataset.name, outcome=PullOutcome.FAILED, error=dataset.error)
+class Workspace:
+    """A folder with datasets in it.
 
+    Attributes:
+        storage: its files.
+        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its rooms; see
+            `odfpy.coordinator.verbs`.
+    """
 
-class Workspace(Questions):
-    """A folder with datasets in it."""
+    def __init__(self, storage: Storage) -> None:
+        self._context = WorkspaceContext(storage)
+        self.storage = storage
+        self.datasets = DatasetRegistry(self._context)
+        self.branches = Branches(self._context)
+        self.sources = Sources(self._context)
+        self.updates = Updates(self._context)
+        self.remotes = Remotes(self._context)
+        self.queries = Queries(self._context)
+        self.graph = Graph(self._context)
+        self.maintenance = Maintenance(self._context)
+        self.engines = Engines(self._context)
 
     @classmethod
     def init(cls, folder: str | Path = ".") -> Workspace:
@@ -73,7 +88,7 @@ class Workspace(Questions):
 
     @classmethod
     def open(cls, folder: str | Path = ".") -> Workspace:
-        """The workspace that a folder is in.
+        """Open the workspace that a folder is in.
 
         Raises:
             WorkspaceNotFound: neither the folder nor any above it has one.
@@ -83,31 +98,39 @@ class Workspace(Questions):
     def __repr__(self) -> str:
         return f"Workspace({str(self.root)!r})"
 
-    @cached_property
-    def remotes(self) -> Remotes:
-        """Transfers to and from other places."""
-        from odfpy.coordinator.transfer.remotes import Remotes
-
-        return Remotes(self.storage)
+    @property
+    def root(self) -> Path:
+        """The folder that the person works in."""
+        return self.storage.root
 
     @property
-    def repositories(self) -> RepositoryRegistry:
-        """The named repositories."""
-        return self.remotes.registry
+    def odf(self) -> Path:
+        """The folder `.odf` in it."""
+        return self.storage.odf
 
-    def engine_status(self) -> Status | None:
-        """Return what the Spark engine is doing, None when none is running."""
-        from odfpy.engine.worker.admin import engine_status
+    @property
+    def config(self) -> Config:
+        """Settings, from this workspace, the folders above it, the user, and defaults."""
+        return self._context.config
 
-        return engine_status(self.storage.run)
+    # --- Verbs of every day: each makes a request, if it has many options, and hands it to its room ---
 
-    def engine_stop(self, *, force: bool = False) -> Status | None:
-        """End the Spark engine; gives back what it was, None when none was running."""
-        from odfpy.engine.worker.admin import stop_engine
+    def load(
+        self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
+    ) -> list[DatasetSnapshot]:
+        """Read manifests; see `datasets.load`."""
+        return self.datasets.load(paths, recursive=recursive, stdin=stdin)
 
-        return stop_engine(self.storage.run, force=force)
-
-    # --- Data in ---
+    def add(
+        self,
+        snapshots: Sequence[DatasetSnapshot],
+        *,
+        replace: bool = False,
+        dry_run: bool = False,
+        approve: bool = True,
+    ) -> list[AddResult]:
+        """Make datasets of snapshots, in dependency order; see `datasets.add`."""
+        return self.datasets.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
 
     def pull(
         self,
@@ -135,7 +158,7 @@ class Workspace(Questions):
             fetch_uncacheable: also fetch sources again that do not tell versions apart.
             as_name: name of a dataset that comes from elsewhere.
             reset_derivatives: make derivatives again whose inputs have another history now.
-            branch: stage what is new there instead of moving the head; see `diff` and `merge`.
+            branch: stage what is new there instead of moving the head; see `branches`.
             tags: also these tags, of copies.
             allow_retractions: let a snapshot retract any number of rows.
             allow_future: let blocks be written and copied that are of the future.
@@ -147,65 +170,11 @@ class Workspace(Questions):
         Raises:
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
-        check_choice("pull", refs, all=all)
-        allowed = Allowed(allow_retractions, allow_future)
-        puller = self._puller(
-            progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, branch, tags, allowed
-        )
-        chosen, nameless = self._chosen(refs, all=all)
-        puller = replace(puller, options=replace(puller.options, everything=all))
-        return chain(map(_damaged, nameless), puller.pull(chosen))
+        from odfpy.coordinator.requests import PullRequest
 
-    def plan_pull(
-        self,
-        refs: Sequence[str] = (),
-        *,
-        all: bool = False,  # noqa: A002 - the word of the command line
-        recursive: bool = False,
-        force: bool = False,
-        fetch_uncacheable: bool = False,
-        as_name: str | None = None,
-        reset_derivatives: bool = False,
-        allow_retractions: bool = False,
-        allow_future: bool = False,
-        progress: ProgressSink = silent,
-    ) -> Iterator[PullPlan]:
-        """Return what `pull` would do with the same arguments: nothing is fetched, changed or locked.
-
-        Yields:
-            One plan a dataset, in the order of the pull; one that would fail has `error` set, or a note.
-
-        Raises:
-            UsageError, NotFound: a reference makes no sense.
-        """
-        from odfpy.coordinator.dry_run import DryRun
-
-        check_choice("pull", refs, all=all)
-        allowed = Allowed(allow_retractions, allow_future)
-        puller = self._puller(
-            progress, recursive, force, fetch_uncacheable, as_name, reset_derivatives, allowed=allowed
-        )
-        chosen, nameless = self._chosen(refs, all=all)
-        puller = replace(puller, options=replace(puller.options, everything=all))
-        return DryRun(puller).plan(chosen, nameless)
-
-    def _puller(
-        self,
-        progress: ProgressSink,
-        recursive: bool,
-        force: bool,
-        fetch_uncacheable: bool,
-        as_name: str | None,
-        reset_derivatives: bool,
-        branch: str | None = None,
-        tags: Sequence[str] = (),
-        allowed: Allowed = NOTHING,
-    ) -> Puller:
-        from odfpy.coordinator.pull import Puller
-        from odfpy.coordinator.pull_options import pull_options
-
-        options = pull_options(
-            self.config,
+        request = PullRequest.of(
+            refs,
+            all=all,
             recursive=recursive,
             force=force,
             fetch_uncacheable=fetch_uncacheable,
@@ -213,30 +182,24 @@ class Workspace(Questions):
             reset_derivatives=reset_derivatives,
             branch=branch,
             tags=tags,
-            allowed=allowed,
+            allow_retractions=allow_retractions,
+            allow_future=allow_future,
         )
-        return Puller(self.storage, self.engines, self.remotes, options, progress)
+        return self.updates.pull(request, progress)
 
-    def _chosen(self, refs: Sequence[str], *, all: bool) -> tuple[list[str], list[DamagedDataset]]:  # noqa: A002
-        """Return what to pull, and what cannot even be named."""
-        if not all:
-            from odfpy.coordinator.transfer.remote_patterns import expand
+    def plan_pull(
+        self, refs: Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
+    ) -> Iterator[PullPlan]:
+        """Yield what `pull` would do: nothing is fetched, changed or locked.
 
-            return list(expand(refs, self.storage, self.repositories)), []
-        named, nameless = self.storage.scan()
-        return [str(dataset.handle.id) for dataset in named], nameless
-
-    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
-        """Declare that no row at or before a time will come to a root dataset.
-
-        Raises:
-            UsageError: the dataset is derivative, or a copy: its watermark follows from others.
-            WatermarkWentBack: the watermark is later already.
+        Args:
+            refs: what to pull.
+            progress: is told how far the work is.
+            options: those of `pull`, but for `branch` and `tags`.
         """
-        from odfpy.coordinator.ingest.watermarks import set_watermark
+        from odfpy.coordinator.requests import PullRequest
 
-        with self.storage.get(ref).writing() as dataset:
-            return set_watermark(dataset, watermark)
+        return self.updates.plan_pull(PullRequest.of(refs, **options), progress)
 
     def ingest(
         self,
@@ -260,28 +223,26 @@ class Workspace(Questions):
             source_name: which push source, where there are several.
             event_time: event time of rows that have none; the time of the ingest by default.
             input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
-            branch: stage what is new there instead of moving the head; see `diff` and `merge`.
+            branch: stage what is new there instead of moving the head; see `branches`.
             allow_retractions: let a snapshot retract any number of rows.
             progress: is told how far the work is.
 
         Raises:
             OdfError: the file at fault was not taken in, nor any after it.
         """
-        from odfpy.coordinator.ingest.push_ingest import ingest
+        from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
-        return ingest(
-            self.storage,
-            self.engines,
+        request = IngestRequest.of(
             ref,
-            files=[Path(file) for file in files],
+            files,
             stdin=stdin,
             source_name=source_name,
             event_time=event_time,
             input_format=input_format,
             branch=branch,
-            allowed=Allowed(retractions=allow_retractions),
-            progress=progress,
+            allow_retractions=allow_retractions,
         )
+        return self.updates.ingest(request, progress)
 
     def watch(
         self,
@@ -289,49 +250,34 @@ class Workspace(Questions):
         folder: str | Path,
         *,
         pattern: str = "*",
-        source_name: str | None = None,
-        event_time: Timestamp | None = None,
-        input_format: str | None = None,
         settle: float | None = None,
         pause: Callable[[], None] | None = None,
-        allow_retractions: bool = False,
         progress: ProgressSink = silent,
+        **options: Any,
     ) -> Iterator[PullResult]:
-        """Take in the files of a folder as they come, each once, until interrupted while waiting.
+        """Take in the files of a folder as they come, each once, until interrupted while waiting; see `updates.watch`.
 
         Args:
             ref: the dataset.
             folder: where files come; they are neither moved nor changed.
             pattern: names of the files that are meant, such as `*.csv`.
-            source_name: which push source, where there are several.
-            event_time: event time of rows that have none; the time of the ingest by default.
-            input_format: format of the files where it is not that of the source (csv, json, ndjson, parquet).
             settle: seconds for which a file must not change before it is taken in; one by default.
             pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
-            allow_retractions: let a snapshot retract any number of rows.
             progress: is told how far the work is.
-
-        Yields:
-            One result for each file; one that failed has `error` set, and is left alone until it changes.
+            options: those of `ingest`, but for `stdin` and `branch`.
         """
-        from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, Watch
+        from odfpy.coordinator.ingest.ingest_request import IngestRequest
 
-        return Watch(
-            storage=self.storage,
-            engines=self.engines,
-            ref=ref,
-            folder=Path(folder),
-            pattern=pattern,
-            source_name=source_name,
-            event_time=event_time,
-            input_format=input_format,
-            settle=SETTLE if settle is None else settle,
-            pause=pause or partial(time.sleep, INTERVAL),
-            allowed=Allowed(retractions=allow_retractions),
-            progress=progress,
-        ).run()
+        request = IngestRequest.of(ref, **options)
+        return self.updates.watch(request, folder, pattern=pattern, settle=settle, pause=pause, progress=progress)
 
-    # --- Data out; `Questions` has more ---
+    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
+        """Declare that no row at or before a time will come to a root dataset; see `updates.set_watermark`."""
+        return self.updates.set_watermark(ref, watermark)
+
+    def settings_of(self, ref: str) -> Config:
+        """Return the settings of one root dataset; see `datasets.settings`."""
+        return self.datasets.settings(ref)
 
     def push(
         self,
@@ -362,31 +308,88 @@ class Workspace(Questions):
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
-        from odfpy.coordinator.storage.references import has_reference, require_in_one, without
+        from odfpy.coordinator.requests import PushRequest
 
-        check_choice("push", refs, all=all)
-        datasets, nameless = self.storage.scan() if all else (self.storage.match(list(refs)), [])
-        lineage = Lineage(self.storage)
-        datasets = lineage.in_order(datasets, with_inputs=recursive)
-        several = len(datasets) > 1
-        extras = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in branches]
-        extras += [ReferenceName.of(ReferenceKind.TAG, name) for name in tags]
-        if several:
-            require_in_one(datasets, extras)
+        request = PushRequest(
+            refs=tuple(refs),
+            to=to,
+            all=all,
+            recursive=recursive,
+            force=force,
+            public=public,
+            branches=tuple(branches),
+            tags=tuple(tags),
+        )
+        return self.remotes.push(request, progress)
 
-        def pushed(dataset: StoredDataset) -> Iterator[PullResult]:
-            circle = lineage.circle_of(dataset.handle.id)
-            if circle is not None:  # nobody could bring it up to date
-                yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
-                return
-            push = partial(self.remotes.push, dataset, to, several=several, force=force, public=public)
-            result = with_time(str(dataset.handle), partial(push, progress=progress))
-            yield result
-            for name in extras if result.error is None else ():
-                if several and not has_reference(dataset, name):
-                    yield without(dataset, name, f"it has no {name}")
-                    continue
-                send = partial(self.remotes.push_reference, dataset, name, to, several=several, force=force)
-                yield with_time(f"{dataset.handle} {name}", partial(send, progress=progress))
+    def verify(
+        self, refs: Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
+    ) -> Iterator[VerifyReport]:
+        """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
 
-        return chain(map(_damaged, nameless), chain.from_iterable(map(pushed, datasets)))
+        Args:
+            refs: names, ids, patterns.
+            progress: is told how far the work is.
+            options: the other fields of `VerifyRequest`, such as `all=True`.
+
+        Raises:
+            IntegrityError: with `all`, and after everything else: a dataset has lost its name.
+            UsageError: what is asked for does not go together.
+        """
+        from odfpy.coordinator.requests import VerifyRequest
+
+        return self.maintenance.verify(VerifyRequest(refs=tuple(refs), **options), progress)
+
+    def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
+        """Return the last rows of a dataset, oldest first, with their system columns."""
+        return self.queries.tail(ref, num_records, skip=skip)
+
+    def sql(self, query: str, *, engine: str | None = None, limit: int | None = None) -> pa.Table:
+        """Run a read-only query in which every dataset is a table under its name.
+
+        Args:
+            query: SQL; dotted names in backquotes for Spark, in double quotes for DataFusion.
+            engine: `spark` (default) or `datafusion`.
+            limit: rows at most.
+        """
+        from odfpy.query.question import Query
+
+        return self.queries.sql(Query(query, engine or "spark", limit=limit))
+
+    @property
+    def query_service(self) -> QueryService:
+        """The service that answers SQL in pieces; see `queries.service`."""
+        return self.queries.service
+
+    def export(
+        self, ref: str | None = None, *, to: str | Path, progress: ProgressSink = silent, **options: Any
+    ) -> Exported:
+        """Write a dataset, or the answer to a query, to a file or a folder of files, with a sidecar.
+
+        Args:
+            ref: the dataset: its log, unless something else of it is asked for.
+            to: the file; its name says the format. A folder, if it is partitioned or cut.
+            progress: is told how far the work is.
+            options: the other fields of `ExportRequest`, such as `current=True` or `sql=...`.
+
+        Raises:
+            AlreadyExists: something is there.
+            CannotExport: the format has no such columns.
+        """
+        from odfpy.coordinator.requests import ExportRequest
+
+        return self.queries.export(ExportRequest(ref=ref, to=to, **options), progress)
+
+    def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
+        """Return what has changed in the state of a dataset between two moments; see `queries.compare`."""
+        return self.queries.compare(ref, old, new, key=key)
+
+    def provenance(
+        self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
+    ) -> Provenance:
+        """Return where a row comes from; see `queries.provenance`."""
+        return self.queries.provenance(ref, offset, column=column, depth=depth, check=check)
+
+    def lineage(self, ref: str) -> LineageNode:
+        """Return a dataset and what it is derived from, with watermarks; see `graph.lineage`."""
+        return self.graph.lineage(ref)

@@ -1,6 +1,6 @@
 """One service answers questions, whoever asks: command line, Python, REST, Flight SQL.
 
-with workspace.query_service.run(Query("select count(*) from rates")) as answer:
+with workspace.queries.service.run(Query("select count(*) from rates")) as answer:
     for batch in answer: ...
 """
 

@@ -83,7 +83,7 @@ def create_app(
     app.state.gate = QueryGate(settings)
     app.state.engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
     limits = (settings.query_memory, settings.ingest_timeout)
-    app.state.ingests = Ingests({one.storage.root: one.engines.with_limits(*limits) for one in workspaces})
+    app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
     app.state.node_key = partial(answer_key, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)

@@ -104,7 +104,7 @@ def test_what_belongs_to_a_dataset_is_offered_behind_its_name(odf: Odf, offered:
 
 
 def test_ids_are_offered_where_one_is_begun(workspace: Path, offered: object) -> None:
-    ids = {str(summary.handle.id) for summary in Workspace.open(workspace).datasets()}
+    ids = {str(summary.handle.id) for summary in Workspace.open(workspace).datasets.all()}
     assert set(offered("odf show did:odf:")) == ids  # type: ignore[operator]
 
 
@@ -160,8 +160,8 @@ def path(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("shell", THERE)
 def test_tab_completes_at_the_prompt_of_a_real_shell(shell: str, workspace: Path, path: str) -> None:
-    dataset_id = str(Workspace.open(workspace).resolve("trades").id)
-    Workspace.open(workspace).repositories.add("mirror", str(workspace / "mirror"))
+    dataset_id = str(Workspace.open(workspace).datasets.handle("trades").id)
+    Workspace.open(workspace).remotes.repositories.add("mirror", str(workspace / "mirror"))
     script = workspace / "completion"
     with script.open("wb") as file:
         subprocess.run(["odf", "completion", shell], stdout=file, env=environment(PATH=path), check=True)

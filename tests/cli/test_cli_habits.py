@@ -11,6 +11,7 @@ import typer
 
 import odfpy
 from odfpy.cli.commands import COMMANDS, app
+from odfpy.coordinator.verbs.datasets import DatasetRegistry
 from odfpy.coordinator.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -226,9 +227,9 @@ def test_nothing_is_deleted_unasked(odf: Odf, workspace: Path) -> None:
     refused = odf("delete", "com.example.empty")
     assert refused.code == 2
     assert "--yes" in refused.says
-    assert len(Workspace.open(workspace).datasets()) == 6
+    assert len(Workspace.open(workspace).datasets.all()) == 6
     assert odf("delete", "com.example.empty", "--yes").err == "Deleted com.example.empty\n"
-    assert len(Workspace.open(workspace).datasets()) == 5
+    assert len(Workspace.open(workspace).datasets.all()) == 5
 
 
 # --- Bugs ------------------------------------------------------------------------------------------------------------
@@ -239,10 +240,10 @@ def test_a_bug_is_one_line_and_a_log(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def survey(_: Workspace) -> None:
+    def survey(_: DatasetRegistry) -> None:
         raise ZeroDivisionError("of some\nkind")
 
-    monkeypatch.setattr(Workspace, "survey", survey)
+    monkeypatch.setattr(DatasetRegistry, "survey", survey)
     broken = odf("list")
     assert broken.code == 1
     (log,) = tmp_path.glob("odf-crash-*.log")
@@ -257,8 +258,8 @@ def test_a_bug_is_one_line_and_a_log(
 
 
 def test_a_full_disk_is_no_bug(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def survey(_: Workspace) -> None:
+    def survey(_: DatasetRegistry) -> None:
         raise OSError(28, "No space left on device", "/some/file")
 
-    monkeypatch.setattr(Workspace, "survey", survey)
+    monkeypatch.setattr(DatasetRegistry, "survey", survey)
     assert odf("list").says == "error: /some/file: No space left on device (E900)\n"

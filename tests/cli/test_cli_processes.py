@@ -132,14 +132,14 @@ def test_a_second_writer_is_told_of_the_first_and_changes_nothing(workspace: Pat
     lock = workspace / ".odf" / "run" / "locks"
     while not any(f"pid {first.pid}" in path.read_text() for path in lock.glob("*")):
         assert first.poll() is None, "it waits for its input"
-    head = Workspace.open(workspace).summary("com.example.rates").head
+    head = Workspace.open(workspace).datasets.summary("com.example.rates").head
     for command in ("pull com.example.rates", "rename com.example.rates x", "delete com.example.rates --yes --force"):
         code, out, err = odf(*command.split(), cwd=workspace)
         assert (code, out) == (1, "")
         assert f"is being written to by another process (pid {first.pid}: odf ingest com.example.rates --stdin)" in err
         assert "hint: Wait for it to finish" in err
     assert odf("tail", "com.example.rates", cwd=workspace)[0] == 0, "who only reads need not wait"
-    assert Workspace.open(workspace).summary("com.example.rates").head == head
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").head == head
     _, err = first.communicate(LINE, timeout=PATIENCE)
     assert (first.returncode, "updated, 1 record" in err) == (0, True)
     assert is_whole(workspace)
@@ -154,7 +154,7 @@ def test_two_pulls_at_once_both_end_well_or_say_who_is_in_the_way(workspace: Pat
     done = [json.loads(out) for code, out, _ in told if code == 0]
     assert done
     assert all("is being written to" in err for code, _, err in told if code != 0)
-    assert Workspace.open(workspace).summary("com.example.rates").num_records == 3 + len(done)
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").num_records == 3 + len(done)
     assert is_whole(workspace)
 
 
@@ -169,7 +169,7 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, "", INTERRUPTED)
     assert is_whole(workspace)
-    assert Workspace.open(workspace).summary("com.example.rates").num_records == 3
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").num_records == 3
 
 
 @pytest.mark.parametrize(
@@ -218,12 +218,12 @@ def test_ctrl_c_at_any_moment_leaves_nothing_half_made(moment: float, workspace:
         assert err.endswith(INTERRUPTED)
     assert is_whole(workspace)
     finished = err.count("updated, 900 records")
-    assert Workspace.open(workspace).summary("com.example.rates").num_records in (
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").num_records in (
         3 + 900 * finished,
         903 + 900 * finished,
     )
     assert odf("ingest", "com.example.rates", "0.ndjson", "1.ndjson", "2.ndjson", cwd=workspace)[0] == 0
-    assert Workspace.open(workspace).summary("com.example.rates").num_records == 2703
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").num_records == 2703
 
 
 # --- At a terminal ---------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_a_person_is_asked(workspace: Path) -> None:
             screen.wait_for("Delete com.example.empty, with all data? [y/N] ")
             screen.type(f"{answer}\n")
             assert screen.wait() == code
-        assert len(Workspace.open(workspace).datasets()) == left
+        assert len(Workspace.open(workspace).datasets.all()) == left
 
 
 def test_ctrl_c_instead_of_an_answer(workspace: Path) -> None:

@@ -24,13 +24,13 @@ def counts(connection: Connection, moment: object) -> list[int]:
 
 
 def test_the_log_and_what_it_amounts_to_are_those_of_then(here: Connection, workspace: Workspace) -> None:
-    blocks = [one for one in reversed(list(workspace.log(RATES))) if one.block.sequence_number >= 3]
+    blocks = [one for one in reversed(list(workspace.datasets.log(RATES))) if one.block.sequence_number >= 3]
     assert [counts(here, one.block.system_time) for one in blocks] == [[2, 2], [4, 2], [5, 3]]
     assert [counts(here, one.hash) for one in blocks] == [[2, 2], [4, 2], [5, 3]]
 
 
 def test_a_tag_is_a_moment(here: Connection, workspace: Workspace) -> None:
-    workspace.create_reference(RATES, ReferenceKind.TAG, "first", "3")
+    workspace.branches.create(RATES, ReferenceKind.TAG, "first", "3")
     assert counts(here, "first") == [2, 2]
 
 

@@ -57,7 +57,7 @@ def test_a_line_of_sql_is_an_expression(shell: Any) -> None:
 def test_options_of_a_query(shell: Any, workspace: Workspace) -> None:
     rows = run(shell, f"%%odf --engine spark --limit 2\nSELECT * FROM `{RATES}`")
     assert len(rows) == 2
-    first, *_ = (block for block in reversed(list(workspace.log(RATES))) if block.block.sequence_number == 3)
+    first, *_ = (block for block in reversed(list(workspace.datasets.log(RATES))) if block.block.sequence_number == 3)
     at = first.block.system_time
     assert run(shell, f'%odf --as-at {at} SELECT count(*) AS n FROM "{RATES}"').table.to_pydict() == {"n": [2]}
     shell.user_ns["least"] = 2

@@ -157,7 +157,7 @@ def test_times_may_be_texts_and_values(connection: Connection, time: Any) -> Non
 
 
 def test_as_at_takes_times_and_blocks(connection: Connection, workspace: odfpy.Workspace) -> None:
-    second = next(block for block in workspace.log(RATES) if block.block.sequence_number == 4)
+    second = next(block for block in workspace.datasets.log(RATES) if block.block.sequence_number == 4)
     for moment in (second.hash, str(second.hash), second.block.system_time, str(second.block.system_time)):
         assert names(connection[RATES].at(moment)) == ["<b>&amp;", "EUR 12"]
 

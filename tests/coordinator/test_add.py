@@ -26,7 +26,7 @@ from odfpy.errors import (
 
 
 def names(workspace: Workspace) -> list[str]:
-    return [str(summary.handle) for summary in workspace.datasets()]
+    return [str(summary.handle) for summary in workspace.datasets.all()]
 
 
 def add(workspace: Workspace, *manifests: str, replace: bool = False) -> list[AddOutcome]:
@@ -43,9 +43,9 @@ def test_manifests_are_added_in_dependency_order_whatever_their_own(tmp_path: Pa
 def test_inputs_are_recorded_by_id_with_an_alias(tmp_path: Path) -> None:
     manifest = derivative("b", "a").replace(", alias: source", "").replace("from source", "from a")
     workspace = workspace_with(tmp_path, root("a"), manifest)
-    transform = workspace.state("b").set_transform
+    transform = workspace.datasets.state("b").set_transform
     assert isinstance(transform, SetTransform)
-    assert transform.inputs[0].dataset_ref == workspace.resolve("a").id
+    assert transform.inputs[0].dataset_ref == workspace.datasets.handle("a").id
     assert transform.inputs[0].alias == "a"
 
 
@@ -96,11 +96,11 @@ def test_existing_name_is_refused_without_replace(tmp_path: Path) -> None:
 def test_replace_appends_what_changed_and_keeps_history(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"))
     feed(workspace, "a", "1 x")
-    before = workspace.resolve("a").id
+    before = workspace.datasets.handle("a").id
     assert add(workspace, root("a"), replace=True) == [AddOutcome.UNCHANGED]
     assert add(workspace, root("a", "{kind: Append}"), replace=True) == [AddOutcome.UPDATED]
     feed(workspace, "a", "1 x")
-    assert workspace.resolve("a").id == before
+    assert workspace.datasets.handle("a").id == before
     assert rows(workspace, "a") == ["+A 1 x", "+A 1 x"]
 
 

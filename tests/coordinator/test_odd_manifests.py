@@ -123,7 +123,7 @@ def test_a_derivative_is_tried_without_its_inputs_and_says_so(tmp_path: Path) ->
         "Did you mean com.example.rates?"
     )
     assert second == "the query will be checked when all inputs are there"
-    assert [str(summary.handle) for summary in workspace.datasets()] == ["com.example.rates"]
+    assert [str(summary.handle) for summary in workspace.datasets.all()] == ["com.example.rates"]
 
 
 def test_neither_itself_nor_what_is_missing_too_is_suggested_for_a_missing_input(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_derivative_of_a_derivative_without_its_inputs(tmp_path: Path) -> None
 
 
 def test_an_input_may_be_named_by_an_id_that_is_not_there(tmp_path: Path) -> None:
-    other = workspace_with(tmp_path / "other", root("a")).resolve("a").id
+    other = workspace_with(tmp_path / "other", root("a")).datasets.handle("a").id
     (result,) = Workspace.init(tmp_path / "w").add(load_snapshots(derivative("d", str(other)), "d"), dry_run=True)
     assert str(other) in result.notes[0]
 

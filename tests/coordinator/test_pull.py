@@ -54,9 +54,9 @@ def test_a_pull_without_anything_new_commits_nothing(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root(), derivative())
     feed(workspace, "root", "2 b")
     pull(workspace)
-    head = workspace.state("derived").head
+    head = workspace.datasets.state("derived").head
     assert outcomes(pull(workspace)) == {"root": "up to date", "derived": "up to date"}
-    assert workspace.state("derived").head == head
+    assert workspace.datasets.state("derived").head == head
 
 
 def test_recursive_pull_runs_a_graph_in_order(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_is_derived_from_a_failure_is_skipped_and_the_rest_goes_on(tmp_path
     assert "'x'" in message
     assert results["derived"].outcome is results["deeper"].outcome is PullOutcome.SKIPPED
     assert results["other"].outcome is PullOutcome.UP_TO_DATE
-    assert workspace.state("polled").num_records == 0
+    assert workspace.datasets.state("polled").num_records == 0
 
 
 def test_files_are_committed_one_by_one_and_each_once(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_watermark_moves_forward_only(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="derivative"):
         workspace.set_watermark("derived", later)
     pull(workspace)
-    assert workspace.state("derived").watermark == later
+    assert workspace.datasets.state("derived").watermark == later
 
 
 def test_misspelt_names_are_refused_before_anything_is_pulled(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_another_dataset_is_not_taken_for_an_input(tmp_path: Path) -> None:
     copied, refused = here.pull([str(tmp_path / "mirror" / "derived")], recursive=True)
     assert copied.error is None
     assert isinstance(refused.error, ForeignDataset)
-    assert [str(summary.handle) for summary in here.datasets()] == ["derived"]
+    assert [str(summary.handle) for summary in here.datasets.all()] == ["derived"]
 
 
 def test_a_diverged_copy_is_refused_unless_forced(tmp_path: Path) -> None:

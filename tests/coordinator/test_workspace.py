@@ -44,7 +44,7 @@ def test_a_second_init_changes_nothing(tmp_path: Path) -> None:
     workspace_with(tmp_path, root())
     with pytest.raises(AlreadyExists):
         Workspace.init(tmp_path)
-    assert len(Workspace.open(tmp_path).datasets()) == 1
+    assert len(Workspace.open(tmp_path).datasets.all()) == 1
 
 
 def test_a_workspace_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
@@ -56,21 +56,21 @@ def test_a_workspace_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
 
 def test_names_are_compared_without_case_and_ids_work_everywhere(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("com.example.Rates"))
-    handle = workspace.resolve("COM.example.rates")
-    assert workspace.resolve(str(handle.id)) == handle
-    assert workspace.match(["com.%", "%rates"]) == [handle]
+    handle = workspace.datasets.handle("COM.example.rates")
+    assert workspace.datasets.handle(str(handle.id)) == handle
+    assert workspace.datasets.match(["com.%", "%rates"]) == [handle]
     with pytest.raises(DatasetNotFound, match="fits the pattern"):
-        workspace.match(["org.%"])
+        workspace.datasets.match(["org.%"])
     with pytest.raises(InvalidValue):
-        workspace.resolve("../secrets")
+        workspace.datasets.handle("../secrets")
 
 
 def test_rename_keeps_the_id_and_what_is_derived_from_it(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
-    before = workspace.resolve("a").id
-    assert workspace.rename("a", "c").id == before
+    before = workspace.datasets.handle("a").id
+    assert workspace.datasets.rename("a", "c").id == before
     with pytest.raises(AlreadyExists):
-        workspace.rename("b", "C")
+        workspace.datasets.rename("b", "C")
     feed(workspace, "c", "2 x")
     assert [result.outcome for result in workspace.pull(["b"])] == [PullOutcome.UPDATED]
 
@@ -78,10 +78,10 @@ def test_rename_keeps_the_id_and_what_is_derived_from_it(tmp_path: Path) -> None
 def test_what_others_are_derived_from_is_not_deleted_by_accident(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
     with pytest.raises(UsageError, match="b"):
-        workspace.delete(["a"])
-    assert len(workspace.datasets()) == 2
-    workspace.delete(["a", "b"])
-    assert workspace.datasets() == []
+        workspace.datasets.delete(["a"])
+    assert len(workspace.datasets.all()) == 2
+    workspace.datasets.delete(["a", "b"])
+    assert workspace.datasets.all() == []
     assert list((workspace.odf / "keys").iterdir()) == []
     assert list((workspace.odf / "datasets").iterdir()) == []
 
@@ -89,8 +89,8 @@ def test_what_others_are_derived_from_is_not_deleted_by_accident(tmp_path: Path)
 def test_the_manifest_of_a_dataset_makes_the_same_dataset_again(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path / "one", root("a"))
     again = Workspace.init(tmp_path / "two")
-    again.add([workspace.snapshot("a")])
-    assert again.snapshot("a") == workspace.snapshot("a")
+    again.add([workspace.datasets.snapshot("a")])
+    assert again.datasets.snapshot("a") == workspace.datasets.snapshot("a")
 
 
 def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_the_engine_s_version_is_recorded_with_the_first_run_only(tmp_path: Path
     for day in (1, 2):
         feed(workspace, "a", f"{day + 1} x", day=day)
         assert [result.error for result in workspace.pull(["b"])] == [None]
-    events = [type(hashed.block.event).__name__ for hashed in workspace.log("b")][::-1]
+    events = [type(hashed.block.event).__name__ for hashed in workspace.datasets.log("b")][::-1]
     assert events == ["Seed", "SetTransform", "SetTransform", "SetDataSchema", "ExecuteTransform", "ExecuteTransform"]
-    transform = workspace.state("b").set_transform
+    transform = workspace.datasets.state("b").set_transform
     assert transform is not None
     assert str(transform.transform.version).startswith("odfpy-datafusion/")
     assert [report.ok for report in workspace.verify(all=True)] == [True, True]
@@ -130,11 +130,11 @@ def test_pushing_needs_a_place_which_is_then_remembered(tmp_path: Path) -> None:
     assert isinstance(result.error, UsageError)
     (result,) = workspace.push(["a"], to="nowhere")
     assert isinstance(result.error, RepositoryNotFound)
-    workspace.repositories.add("mirror", str(tmp_path / "mirror"))
+    workspace.remotes.repositories.add("mirror", str(tmp_path / "mirror"))
     assert [result.outcome for result in workspace.push(["a"], to="mirror")] == [PullOutcome.UPDATED]
     assert [result.outcome for result in workspace.push(["a"])] == [PullOutcome.UP_TO_DATE]
     elsewhere = Workspace.init(tmp_path / "elsewhere")
-    elsewhere.repositories.add("mirror", str(tmp_path / "mirror"))
+    elsewhere.remotes.repositories.add("mirror", str(tmp_path / "mirror"))
     assert [result.error for result in elsewhere.pull(["mirror/a"], as_name="b")] == [None]
     assert rows(elsewhere, "b") == ["+A 1 x"]
 

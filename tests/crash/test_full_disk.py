@@ -50,7 +50,7 @@ def is_whole():
     return all(report.ok for report in reports) and not left and not (scratch.exists() and list(scratch.iterdir()))
 
 def records():
-    return Workspace.open(disk).summary("root").num_records
+    return Workspace.open(disk).datasets.summary("root").num_records
 
 Workspace.init(disk)
 assert odf("add", inputs / "root.yaml")[0] == 0

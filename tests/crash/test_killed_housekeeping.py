@@ -17,13 +17,13 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetNotFound
 
 COMMANDS = {
-    "compact": "workspace.compact('root')",
-    "reset": "workspace.reset('root', '3')",
-    "gc": "list(workspace.gc())",
+    "compact": "workspace.maintenance.compact('root')",
+    "reset": "workspace.maintenance.reset('root', '3')",
+    "gc": "list(workspace.maintenance.gc())",
     "made again": "[one.error for one in workspace.pull(['derived'], reset_derivatives=True)]",
     "repair": "list(workspace.verify(['root'], repair=True, integrity_only=True))",
-    "rename": "workspace.rename('root', 'renamed')",
-    "delete": "workspace.delete(['derived'])",
+    "rename": "workspace.datasets.rename('root', 'renamed')",
+    "delete": "workspace.datasets.delete(['derived'])",
 }
 MOST = 5
 """Kills of one command in a run of all tests, besides that at its first step."""
@@ -46,7 +46,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert [result.error for result in made.pull(all=True)] == [None] * 2
     assert [result.error for result in made.push(["root"], to=str(place / "mirror"))] == [None]
     compacted = Workspace.open(shutil.copytree(made.root, place / "compacted"))
-    compacted.compact("root")
+    compacted.maintenance.compact("root")
     collectable = Workspace.open(shutil.copytree(compacted.root, place / "collectable"))
     assert [one.error for one in collectable.pull(["derived"], reset_derivatives=True)] == [None]
     damaged = Workspace.open(shutil.copytree(made.root, place / "damaged")).storage.get("root")
@@ -68,7 +68,7 @@ def contents(folder: Path) -> Any:
     found = {}
     for name in ("root", "renamed", "derived"):
         try:
-            found[name] = (rows(workspace, name), name == "derived" or workspace.state(name).head)
+            found[name] = (rows(workspace, name), name == "derived" or workspace.datasets.state(name).head)
         except DatasetNotFound:
             found[name] = None
     return found
@@ -95,7 +95,7 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
         if command not in ("rename", "delete") or contents(folder) == before:  # these cannot be done twice
             steps.count(folder, COMMANDS[command])
         assert contents(folder) == wanted, f"step {number}"
-        list(workspace.gc())
+        list(workspace.maintenance.gc())
         assert [report.findings for report in workspace.verify(all=True, integrity_only=True)] == [()] * (
             1 if command == "delete" else 2
         )
@@ -105,8 +105,8 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
 
 def test_power_loss_at_any_moment_of_a_compaction(prepared: dict[str, Path], tmp_path: Path) -> None:
     def work(workspace: Workspace) -> None:
-        workspace.compact("root")
-        assert [report.error for report in workspace.gc(["root"])] == [None]
+        workspace.maintenance.compact("root")
+        assert [report.error for report in workspace.maintenance.gc(["root"])] == [None]
 
     undisturbed, folder, images = (tmp_path / name for name in ("undisturbed", "workspace", "images"))
     shutil.copytree(prepared["compact"], undisturbed)

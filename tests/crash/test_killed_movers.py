@@ -25,7 +25,7 @@ COMMANDS = {
     "push": "list(workspace.push(['root'], to=str(workspace.root / 'there' / 'root')))",
     "push of a branch": "list(workspace.push(['root'], to=str(workspace.root / 'there' / 'root'), branches=['staging']))",
     "pull of a copy": "list(workspace.pull([str(workspace.root / 'elsewhere' / 'copied')]))",
-    "gc of a repository": "list(workspace.gc_repository(str(workspace.root / 'elsewhere'), older_than=__import__('odfpy.data.duration', fromlist=['ZERO']).ZERO))",
+    "gc of a repository": "list(workspace.maintenance.gc_repository(str(workspace.root / 'elsewhere'), older_than=__import__('odfpy.data.duration', fromlist=['ZERO']).ZERO))",
 }
 MOST = 1
 """Kills of one command in a run of all tests, besides that at its first step."""

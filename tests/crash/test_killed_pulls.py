@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, list[dict[str, object]]]:
     workspace = Workspace.open(folder)
     return {
         str(summary.handle): workspace.tail(str(summary.handle), 1000).drop_columns(["system_time"]).to_pylist()
-        for summary in workspace.datasets()
+        for summary in workspace.datasets.all()
     }
 
 

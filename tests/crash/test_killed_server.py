@@ -122,7 +122,7 @@ def workspace_with_staged(workspace: Workspace) -> Workspace:
     file.write_text('{"event_time":"2024-01-02T00:00:00Z","id":2,"name":"b"}\n')
     (result,) = workspace.ingest("rates", [file], branch="staging")
     assert result.error is None
-    workspace.create_reference("rates", ReferenceKind.TAG, "v1")
+    workspace.branches.create("rates", ReferenceKind.TAG, "v1")
     return workspace
 
 

@@ -43,7 +43,7 @@ def contents(workspace: Workspace) -> dict[str, list[dict[str, object]]]:
     """Every row of every dataset, without the times that differ from run to run."""
     return {
         str(summary.handle): workspace.tail(str(summary.handle), 1000).drop_columns(["system_time"]).to_pylist()
-        for summary in workspace.datasets()
+        for summary in workspace.datasets.all()
     }
 
 

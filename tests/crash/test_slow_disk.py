@@ -19,7 +19,7 @@ Work = Callable[[Workspace], object]
 WORKS: dict[str, tuple[str, Work]] = {
     "ingest": ("root", lambda workspace: feed(workspace, "root", "3 c", day=3)),
     "transform": ("derived", lambda workspace: list(workspace.pull(["derived"]))),
-    "compact": ("root", lambda workspace: workspace.compact("root")),
+    "compact": ("root", lambda workspace: workspace.maintenance.compact("root")),
     "push": ("", lambda workspace: list(workspace.push(["root"], to=str(workspace.root / "there")))),
     "pull": ("copied", lambda workspace: list(workspace.pull(["copied"]))),
 }
@@ -50,7 +50,7 @@ def test_while_a_write_is_stuck_the_last_commit_is_there_and_no_other_writer_get
     folder = shutil.copytree(prepared, tmp_path / "workspace")
     looks = 0
     before = {known: rows(Workspace.open(folder), known) for known in ("root", "derived", "copied")}
-    heads = {known: Workspace.open(folder).state(known).head for known in before}
+    heads = {known: Workspace.open(folder).datasets.state(known).head for known in before}
     flush, is_looking = os.fsync, False
 
     def slow(file: int) -> None:
@@ -67,7 +67,7 @@ def test_while_a_write_is_stuck_the_last_commit_is_there_and_no_other_writer_get
 
     def others(workspace: Workspace) -> None:
         for known, content in before.items():
-            if workspace.state(known).head == heads[known]:
+            if workspace.datasets.state(known).head == heads[known]:
                 assert rows(workspace, known) == content
             else:
                 assert known == name, "it has been committed"
@@ -82,4 +82,4 @@ def test_while_a_write_is_stuck_the_last_commit_is_there_and_no_other_writer_get
     assert looks > 3
     assert [one.findings for one in Workspace.open(folder).verify(all=True)] == [()] * len(before)
     if name:
-        assert Workspace.open(folder).state(name).head != heads[name]
+        assert Workspace.open(folder).datasets.state(name).head != heads[name]

@@ -76,7 +76,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         snapshot = [f"{key} {chance.choice('xyz')}" for key in range(4) if chance.random() < 0.7] or ["9 x"]
         feed(found, "kept", *snapshot, day=chance.choice(DAYS))
     feed(found, "other", "1 x")
-    found.create_reference(NAME, ReferenceKind.TAG, "v1", "2")
+    found.branches.create(NAME, ReferenceKind.TAG, "v1", "2")
     return found
 
 
@@ -176,8 +176,8 @@ def test_as_at_a_time_within_a_slice_that_was_compacted(tmp_path: Path) -> None:
     times = []
     for day in (1, 2, 3):
         feed(workspace, "appended", f"{day} x", f"{day} y", day=day)
-        times.append(workspace.state("appended").system_time)
-    workspace.compact("appended")
+        times.append(workspace.datasets.state("appended").system_time)
+    workspace.maintenance.compact("appended")
     assert len(blocks(workspace, "appended")) == 1
     for commit, time in enumerate(times, start=1):
         assert offsets(workspace, f"odf_as_at('appended', '{time}')") == list(range(2 * commit))
@@ -191,7 +191,7 @@ def test_several_tables_of_one_dataset_keep_their_names(workspace: Workspace) ->
 
 def test_pins_and_what_an_answer_was_made_from(workspace: Workspace) -> None:
     log = log_of(workspace, NAME)
-    handle = workspace.resolve(NAME)
+    handle = workspace.datasets.handle(NAME)
     for commit, one in enumerate(blocks(workspace)):
         query = Query(f'SELECT * FROM "{NAME}"', "datafusion", pins={handle.id: one.hash})
         with workspace.query_service.run(query) as answer:
@@ -421,7 +421,7 @@ def test_a_block_of_another_dataset(workspace: Workspace) -> None:
     head = workspace.storage.get(NAME).chain.head()
     for query in (
         Query(f"SELECT * FROM odf_as_at('other', '{head}')"),
-        Query("SELECT * FROM other", pins={workspace.resolve("other").id: head}),
+        Query("SELECT * FROM other", pins={workspace.datasets.handle("other").id: head}),
     ):
         with pytest.raises(OdfError, match=f"is of {NAME}, and not of other") as raised:
             workspace.query_service.run(query)

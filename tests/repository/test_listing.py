@@ -195,7 +195,7 @@ def search(
     from odfpy.coordinator.workspace import Workspace
 
     monkeypatch.setenv("HOME", str(tmp_path))
-    registry = Workspace.init(tmp_path / "here").repositories
+    registry = Workspace.init(tmp_path / "here").remotes.repositories
     for name in ("first", "second"):
         shutil.copytree(KAMU / "cities", tmp_path / name / f"{name}.cities")
         registry.add(name, str(tmp_path / name))

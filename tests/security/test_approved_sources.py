@@ -77,13 +77,13 @@ def test_the_command_of_a_pushed_source_does_not_run(pushed: tuple[Workspace, Pa
 
 def test_it_runs_once_the_operator_has_seen_and_approved_it(pushed: tuple[Workspace, Path]) -> None:
     workspace, _ = pushed
-    (source,) = workspace.sources([NAME])
+    (source,) = workspace.sources.all([NAME])
     assert not source.is_approved
     assert any("runs the command sh -c" in action.text and action.reaches_out for action in source.actions)
-    assert [known.is_approved for known in workspace.trust_source(NAME)] == [True]
+    assert [known.is_approved for known in workspace.sources.trust(NAME)] == [True]
     (result,) = workspace.pull([NAME])
     assert not isinstance(result.error, SourceNotApproved)
-    assert workspace.untrust_source(NAME)
+    assert workspace.sources.untrust(NAME)
     (again,) = workspace.pull([NAME])
     assert isinstance(again.error, SourceNotApproved)
 

@@ -359,7 +359,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture
 def node(running: Node, monkeypatch: pytest.MonkeyPatch) -> Node:
-    running.workspace.delete(all=True)
+    running.workspace.datasets.delete(all=True)
     monkeypatch.setenv("ODF_TOKEN", running.token)
     return running
 
@@ -413,7 +413,7 @@ def test_a_node_takes_no_head_of_a_key_that_has_expired_by_its_clock(node: Node,
     put(there, KeyRevocation.made_by(ALICE, ALICE.actor, Reason.RETIRED, TIME, expires=LATER))
     with pytest.raises(PeerFailed, match="E472 ExpiredKey"):
         send_dataset(there, node.url)
-    assert node.workspace.datasets() == []
+    assert node.workspace.datasets.all() == []
     add_info(there, "once more")
     sign(there, CAROL)
     send_dataset(there, node.url)
@@ -577,7 +577,7 @@ def test_a_signature_after_the_revocation_is_found_by_verify(workspace: Workspac
     )
     (report,) = workspace.verify([NAME], integrity_only=True)
     assert [(finding.code, finding.block) for finding in report.findings] == [("E471", head.hash)]
-    signers = Workspace.open(workspace.root).signers(NAME).of(head).signers
+    signers = Workspace.open(workspace.root).datasets.signers(NAME).of(head).signers
     assert "does not count" in signers[0].name
 
 

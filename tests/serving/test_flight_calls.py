@@ -642,7 +642,7 @@ def test_an_engine_is_asked_for_the_columns_of_an_answer_once_while_nothing_chan
             asked.append(query.text)
             return super().prepare(query)
 
-    service, schemas = Counting(workspace.query_service.resolver, workspace.engines), Schemas()
+    service, schemas = Counting(workspace.query_service.resolver, workspace.engines.registry), Schemas()
     text = f'select name from "{OPEN}" where id = ?'
     for question, times in [
         (QueryTicket(text, "datafusion"), 1),

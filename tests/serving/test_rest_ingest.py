@@ -20,6 +20,7 @@ from support.servers.serving import PATIENCE, Answer, ask, serving
 
 from odfpy.chain.ref_store import LocalRefStore
 from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer
@@ -188,11 +189,13 @@ def test_a_crash_at_the_worst_moment(
 
     file = workspace.root / "line.ndjson"
     file.write_bytes(line(1))
-    given = Ingest(file, hashlib.sha256(line(1)).hexdigest(), "the body", input_format="ndjson")
+    given = Ingest(
+        IngestRequest("crashed", files=(file,), input_format="ndjson"), hashlib.sha256(line(1)).hexdigest(), "the body"
+    )
     with monkeypatch.context() as patch:
         patch.setattr(LocalRefStore, "compare_and_swap", dies)
         with pytest.raises(Killed):
-            ingest_once(workspace.storage.get("crashed"), given, moment, workspace.engines)
+            ingest_once(workspace.storage.get("crashed"), given, moment, workspace.engines.registry)
     answer = send(server, "crashed", writer, line(1), idempotency_key=moment)
     assert answer.status == 200
     assert answer.json["numRecords"] == 1

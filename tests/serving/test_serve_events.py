@@ -22,7 +22,8 @@ from support.servers.static_server import send, static_server
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
-from odfpy.coordinator.follow import Follow, FollowPace
+from odfpy.coordinator.follow import FollowPace
+from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
@@ -125,7 +126,7 @@ def test_a_subscription_ends_with_the_dataset(server: DatasetServer, workspace: 
     put(workspace, "com.example.deleted", 4, public=True)
     with subscribed(server.url, "/com.example.deleted/events") as events:
         events.next()
-        workspace.delete(["com.example.deleted"])
+        workspace.datasets.delete(["com.example.deleted"])
         events.next("end")
 
 
@@ -266,10 +267,11 @@ def test_secrets_of_webhooks_are_readable_by_their_owner_only(tmp_path: Path) ->
 def following(workspace: Workspace, *refs: str) -> Iterator[Callable[[], PullResult]]:
     """Copies that follow in a thread; gives a function for the next result."""
     results: queue.Queue[PullResult] = queue.Queue()
-    follow = Follow(workspace, workspace.pull, FollowPace(interval=0.01, retry=0.01, breath=0.01))
+    pace = FollowPace(interval=0.01, retry=0.01, breath=0.01)
+    follow = workspace.updates.follow(PullRequest(refs=refs), pace)
 
     def run() -> None:
-        for result in follow.run(refs):
+        for result in follow.run():
             results.put(result)
 
     thread = threading.Thread(target=run)
@@ -357,4 +359,4 @@ def test_what_is_no_copy_cannot_follow(tmp_path: Path) -> None:
     workspace = workspace_at(tmp_path)
     put(workspace, "com.example.rates", 1)
     with pytest.raises(UsageError, match="nothing to follow"):
-        list(Follow(workspace, workspace.pull).run(["com.example.rates"]))
+        list(workspace.updates.follow(PullRequest(refs=("com.example.rates",))).run())

@@ -181,10 +181,10 @@ def test_what_a_reset_has_dropped_is_out_and_what_a_tag_keeps_is_not(node: Node)
 def test_new_renamed_and_deleted_datasets_are_seen_at_once(node: Node) -> None:
     dataset = put(node.first, "com.example.new", 21, public=True)
     assert ask(f"{node.url}/com.example.new/refs/head").status == 200
-    node.first.rename("com.example.new", "com.example.newer")
+    node.first.datasets.rename("com.example.new", "com.example.newer")
     assert ask(f"{node.url}/com.example.new/refs/head").status == 401
     assert ask(f"{node.url}/com.example.newer/refs/head").status == 200
-    node.first.delete([str(dataset.handle.id)])
+    node.first.datasets.delete([str(dataset.handle.id)])
     assert ask(f"{node.url}/com.example.newer/refs/head").status == 401
 
 

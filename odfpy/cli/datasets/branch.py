@@ -25,7 +25,7 @@ Delete = Annotated[bool, typer.Option("--delete", "-d", help="Remove it; what it
 
 def _complete(ctx: typer.Context, kind: ReferenceKind) -> list[str]:
     try:
-        found = session_of(ctx).workspace.references(ctx.params["name"], kind)
+        found = session_of(ctx).workspace.branches.all(ctx.params["name"], kind)
     except Exception:  # noqa: BLE001 - the shell wants names or nothing
         return []
     return [item.name.name for item in found]
@@ -102,14 +102,14 @@ def _references(
             raise UsageError(
                 f"--delete goes with one {kind.value}", hint=f"odf {kind.value} NAME {kind.value.upper()} -d"
             )
-        block_hash = session.workspace.delete_reference(name, kind, wanted)
+        block_hash = session.workspace.branches.delete(name, kind, wanted)
         output.say(f"Deleted {kind.value} {wanted}, which was at {block_hash}")
         return 0
     if wanted is not None:
-        made = session.workspace.create_reference(name, kind, wanted, block)
+        made = session.workspace.branches.create(name, kind, wanted, block)
         output.say(f"{made.name} is at block {_number(made)} ({made.target})")
         return 0
-    found = session.workspace.references(name, kind)
+    found = session.workspace.branches.all(name, kind)
     if not found and output.for_people:
         output.say(f"No {kind.value}{'es' if kind is ReferenceKind.BRANCH else 's'}")
         return 0

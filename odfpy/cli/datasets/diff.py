@@ -94,7 +94,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
     from odfpy.coordinator.storage.references import NoSuchReference
 
     try:
-        found = session.workspace.diff(name, branch)
+        found = session.workspace.branches.diff(name, branch)
     except NoSuchReference as error:
         old, dots, new = branch.partition("..")  # as git has it
         hint = f"`odf diff {name} {old} {new if dots and new else 'head'}` compares moments: times, blocks, tags."
@@ -106,7 +106,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         output.text(line)
     if found.num_records and limit:
         output.text()
-        output.arrow(session.workspace.staged_rows(found, limit))
+        output.arrow(session.workspace.branches.staged_rows(found, limit))
         if found.num_records > limit:
             output.say(f"{plural(found.num_records - limit, 'more row')}; --rows shows more")
     return bool(found.blocks)
@@ -155,7 +155,7 @@ def _staged_tree(found: BranchDiff) -> dict[str, Any]:
 
 def _compare(session: Session, output: Output, what: tuple[str, str, str], key: str | None, limit: int | None) -> bool:
     name, old, new = what
-    with session.workspace.compare(name, old, new, key=split_words(key)) as found:
+    with session.workspace.queries.compare(name, old, new, key=split_words(key)) as found:
         counted = _Counted(found, SHOWN if limit is None and output.for_people else limit)
         if output.for_people:
             _show(output, what, found, counted)

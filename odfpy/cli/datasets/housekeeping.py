@@ -94,12 +94,14 @@ def gc(
     if checkpoints and not dry_run and not session.confirm(_CHECKPOINTS, yes=yes):
         output.error("nothing removed")
         return 1
-    workspace, progress = session.workspace, session.progress
+    maintenance, progress = session.workspace.maintenance, session.progress
     if repo is not None:
         age = Duration.parse(older_than) if older_than is not None else None
-        reports = workspace.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
+        reports = maintenance.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
     else:
-        reports = workspace.gc(names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=progress)
+        reports = maintenance.gc(
+            names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=progress
+        )
     return _tell_all_garbage(session, output, reports, dry_run=dry_run)
 
 
@@ -177,7 +179,7 @@ def compact(
     output = session.output_as(form)
     workspace = session.workspace
     options = _compact_options(max_slice_records, max_slice_size, keep_metadata_only)
-    plans = [workspace.plan_compact(str(handle.id), options) for handle in workspace.match(names)]
+    plans = [workspace.maintenance.plan_compact(str(handle.id), options) for handle in workspace.datasets.match(names)]
     results = plans
     if not dry_run and any(plan.changes for plan in plans):
         if not _agreed(session, _compact_lines(plans, "becomes"), f"Compact {_names(plans)}, with a new history?", yes):
@@ -186,7 +188,7 @@ def compact(
         results = []
         try:
             for plan in plans:
-                results.append(workspace.compact(str(plan.handle.id), options, progress=session.progress))
+                results.append(workspace.maintenance.compact(str(plan.handle.id), options, progress=session.progress))
         except OdfError:  # what is done is done, and is to be known
             session.progress.clear()
             _tell_compacted(results, output, dry_run)
@@ -274,12 +276,12 @@ def reset(
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace
-    result = workspace.plan_reset(name, block)
+    result = workspace.maintenance.plan_reset(name, block)
     if result.changes:
         if not _agreed(session, _reset_lines(result, "loses"), f"Reset {result.handle}?", yes):
             output.error("not reset")
             return 1
-        result = workspace.reset(str(result.handle.id), str(result.new_head))
+        result = workspace.maintenance.reset(str(result.handle.id), str(result.new_head))
     if output.for_people:
         for line in _reset_lines(result, "has lost"):
             output.say(line)
@@ -334,14 +336,14 @@ def delete(
         raise UsageError(f"Either all datasets or {', '.join(names)}", hint="Leave out the names, or --all.")
     session = session_of(context)
     workspace = session.workspace
-    doomed = workspace.doomed(names or (), all=all_, recursive=recursive, force=force)
+    doomed = workspace.datasets.plan_delete(names or (), all=all_, recursive=recursive, force=force)
     if not doomed:
         session.output.say("No datasets")
         return 0
     if not session.confirm(f"Delete {', '.join(map(str, doomed))}, with all data?", yes=yes):
         session.output.error("not deleted")
         return 1
-    for handle in workspace.delete([str(handle.id) for handle in doomed], force=force):
+    for handle in workspace.datasets.delete([str(handle.id) for handle in doomed], force=force):
         session.output.say(f"Deleted {handle}")
     return 0
 
@@ -355,5 +357,5 @@ def rename(
     """Give a dataset another name; its id stays, and so do datasets derived from it."""
     session = session_of(context)
     workspace = session.workspace
-    old = name if workspace.storage.has_lost_its_name(name) else workspace.resolve(name)
-    session.output.say(f"{old} is now {workspace.rename(name, new_name)}")
+    old = name if workspace.storage.has_lost_its_name(name) else workspace.datasets.handle(name)
+    session.output.say(f"{old} is now {workspace.datasets.rename(name, new_name)}")

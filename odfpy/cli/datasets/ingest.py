@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +16,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.screen.output import Output
     from odfpy.cli.session import Session
-    from odfpy.coordinator.storage.results import PullResult
+    from odfpy.coordinator.requests import PullRequest
 
 commands = group("Data in.")
 
@@ -95,51 +94,43 @@ def pull(
     if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
         raise UsageError("--branch goes with none of --dry-run, --follow, --as and --set-watermark")
     if set_watermark is None:
-        how: dict[str, Any] = {
-            "all": all_,
-            "recursive": recursive,
-            "force": force,
-            "fetch_uncacheable": fetch_uncacheable,
-            "as_name": as_name,
-            "reset_derivatives": reset_derivatives,
-            "allow_retractions": allow_retractions,
-            "allow_future": allow_future,
-            "progress": session.progress,
-        }
+        from odfpy.coordinator.requests import PullRequest
+
+        request = PullRequest.of(
+            names or (),
+            all=all_,
+            recursive=recursive,
+            force=force,
+            fetch_uncacheable=fetch_uncacheable,
+            as_name=as_name,
+            reset_derivatives=reset_derivatives,
+            branch=branch,
+            tags=tags or (),
+            allow_retractions=allow_retractions,
+            allow_future=allow_future,
+        )
         if dry_run:
-            return tell_plans(workspace.plan_pull(names or (), **how), output, session.progress)
+            return tell_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
         if follow:
-            return _follow(session, names or [], how, output)
-        results = workspace.pull(names or (), branch=branch, tags=tags or (), **how)
+            return _follow(session, request, output)
+        results = workspace.updates.pull(request, session.progress)
         if output.for_people and not all_ and sys.stdin.isatty():
             from odfpy.cli.workspace.source import asking
 
-            once_more = {**how, "recursive": False, "as_name": None}
-            results = asking(
-                session, results, lambda held: workspace.pull(held, branch=branch, tags=tags or (), **once_more)
-            )
+            results = asking(session, results, request)
         return report(results, output, session.progress, if_none=NO_DATASETS)
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
     if others or allow_retractions or allow_future or not names or len(names) != 1:
         raise UsageError("--set-watermark goes with exactly one dataset, and no other option")
-    return report([workspace.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
+    return report([workspace.updates.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 
 
-def _follow(session: Session, names: list[str], how: dict[str, Any], output: Output) -> int:
-    from odfpy.coordinator.follow import Follow
-
-    first = dict(how)
-
-    def pull(refs: Sequence[str]) -> Iterator[PullResult]:
-        """The first pull has all the options; those that follow are of datasets that are here then."""
-        options = {**how, **first}
-        first.update(all=False, recursive=False, as_name=None)
-        return session.workspace.pull(refs, **options)
-
+def _follow(session: Session, request: PullRequest, output: Output) -> int:
+    following = session.workspace.updates.follow(request, progress=session.progress)
     output.say("Following; Ctrl-C ends it")
-    code = report(Follow(session.workspace, pull).run(names), output, session.progress)
+    code = report(following.run(), output, session.progress)
     output.say("No longer following")
     return code
 
@@ -179,27 +170,29 @@ def ingest(
     form: Form = None,
 ) -> int:
     """Take files or standard input into a dataset."""
+    from odfpy.coordinator.ingest.ingest_request import IngestRequest
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
     output = session.output_as(form)
-    how: dict[str, Any] = {
-        "source_name": source_name,
-        "event_time": Timestamp.parse(event_time) if event_time else None,
-        "input_format": input_format,
-        "allow_retractions": allow_retractions,
-        "progress": session.progress,
-    }
+    request = IngestRequest.of(
+        name,
+        files or (),
+        stdin=sys.stdin.buffer if stdin else None,
+        source_name=source_name,
+        event_time=Timestamp.parse(event_time) if event_time else None,
+        input_format=input_format,
+        branch=branch,
+        allow_retractions=allow_retractions,
+    )
     if watch is None:
-        stream = sys.stdin.buffer if stdin else None
-        results = session.workspace.ingest(name, files or (), stdin=stream, branch=branch, **how)
-        return report(results, output, session.progress)
+        return report(session.workspace.updates.ingest(request, session.progress), output, session.progress)
     if files or stdin or branch:
         raise UsageError(
             "--watch goes with neither files nor --stdin nor --branch", hint="odf ingest NAME --watch FOLDER"
         )
     folder, pattern = _folder_and_pattern(watch)
-    results = session.workspace.watch(name, folder, pattern=pattern, **how)
+    results = session.workspace.updates.watch(request, folder, pattern=pattern, progress=session.progress)
     output.say(f"Watching {watch} for {name}; Ctrl-C ends it")
     code = report(results, output, session.progress)
     output.say("No longer watching")

@@ -33,7 +33,7 @@ def schema(context: typer.Context, name: Name, form: Form = None) -> None:
 
     session = session_of(context)
     output = session.output_as(form)
-    found = session.workspace.state(name).schema
+    found = session.workspace.datasets.state(name).schema
     if found is None:
         raise SchemaError(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
     if output.form not in (Format.TABLE, Format.CSV):
@@ -67,7 +67,7 @@ def lineage(
     session = session_of(context)
     drawing = form.lower() if form is not None and form.lower() in ("tree", "dot", "html") else None
     output = session.output_as(None if drawing else form)
-    tree = session.workspace.lineage(name)
+    tree = session.workspace.graph.lineage(name)
     if drawing in ("dot", "html"):
         from odfpy.coordinator.lineage.lineage_graph import lineage_graph
         from odfpy.provenance.graph import dot, html
@@ -82,7 +82,7 @@ def lineage(
             output.text(line)
     else:
         output.tree(_tree(tree))
-    circle = session.workspace.circle_below(name)
+    circle = session.workspace.graph.circle_below(name)
     if circle is not None:
         raise circle
 
@@ -154,7 +154,7 @@ def source(
     """Show where the data of a dataset comes from, how far that is taken in, and what came of it."""
     session = session_of(context)
     output = session.output_as(form)
-    report = session.workspace.source(name, num_commits=whole_number(num_commits, "--num-commits") or 0)
+    report = session.workspace.sources.report(name, num_commits=whole_number(num_commits, "--num-commits") or 0)
     tree = source_tree(report)
     if output.form is Format.CSV:
         output.tree(tree["commits"])
@@ -217,8 +217,8 @@ def query(context: typer.Context, name: Name, form: Form = None) -> None:
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace
-    analysis = workspace.analyze(name)
-    transform = workspace.state(name).set_transform
+    analysis = workspace.engines.analyze(name)
+    transform = workspace.datasets.state(name).set_transform
     if analysis is None or transform is None:
         raise SchemaError(f"{name}: the schema of its inputs is not known yet", hint="Pull them first.")
     if not output.for_people:

@@ -42,14 +42,14 @@ def list_(
     """List the datasets of the workspace."""
     session = session_of(context)
     output = session.output_as(form)
-    found, damaged = session.workspace.survey()
+    found, damaged = session.workspace.datasets.survey()
     if not found and not damaged and output.for_people:
         output.say("No datasets; add some with `odf add`.")
         return 0
     columns = _WIDE if wide else _NARROW
     records = [_tree(summary) for summary in found]
     if wide:
-        held_back = session.workspace.held_back()
+        held_back = session.workspace.graph.held_back()
         for summary, record in zip(found, records, strict=True):
             record["heldBackBy"] = list(map(str, held_back.get(summary.handle.id, ())))
     records += [_damaged_tree(dataset) for dataset in damaged]
@@ -149,20 +149,20 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     workspace = session.workspace
     dataset = workspace.storage.get(name)
     state = dataset.state
-    aliases = workspace.remotes.aliases(dataset)
-    tree = _tree(workspace.summary(name))
+    aliases = workspace.remotes.aliases(name)
+    tree = _tree(workspace.datasets.summary(name))
     tree["visibility"] = visibility_of(dataset.folder).value
     tree["pulledFrom"] = list(aliases.list("pull"))
     tree["pushedTo"] = list(aliases.list("push"))
-    tree["inputs"] = list(map(str, workspace.inputs(name)))
+    tree["inputs"] = list(map(str, workspace.graph.inputs(name)))
     with suppress(OdfError):  # an input that cannot be read does not keep the rest from being shown
-        lineage = workspace.lineage(name)
+        lineage = workspace.graph.lineage(name)
         tree["inputWatermarks"] = [_input_tree(node) for node in lineage.inputs]
         tree["heldBackBy"] = list(map(str, lineage.held_back_by))
-    tree["derivatives"] = [str(handle) for handle in workspace.dependents(name)]
+    tree["derivatives"] = [str(handle) for handle in workspace.graph.dependents(name)]
     own = Config.of_dataset(dataset.folder).items()
     tree["settings"] = {item.setting.key: item.value for item in own if item.origin != "default"}
     tree["columns"] = list(state.schema.names) if state.schema else None
     tree["primaryKey"] = primary_key_of(state.schema) if state.schema else None
-    tree["manifest"] = snapshot_document(workspace.snapshot(name))["content"]
+    tree["manifest"] = snapshot_document(workspace.datasets.snapshot(name))["content"]
     output.tree({key: value for key, value in tree.items() if value not in (None, [], {})})

@@ -48,8 +48,8 @@ def log(
     """Show the history of a dataset, newest first."""
     session = session_of(context)
     output = session.output_as(form)
-    wanted = islice(session.workspace.log(name), whole_number(limit, "--limit", at_least=1))
-    signers = session.workspace.signers(name)
+    wanted = islice(session.workspace.datasets.log(name), whole_number(limit, "--limit", at_least=1))
+    signers = session.workspace.datasets.signers(name)
     blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
     match output.form:
         case Format.TABLE:

@@ -67,9 +67,9 @@ def add(
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace
-    snapshots = workspace.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
+    snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    results = workspace.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
+    results = workspace.datasets.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(
             [

@@ -42,10 +42,10 @@ def merge(
     if drop:
         if ff_only:
             raise UsageError("Either --drop or --ff-only", hint="--drop accepts nothing.")
-        block = session.workspace.delete_reference(name, ReferenceKind.BRANCH, branch)
+        block = session.workspace.branches.delete(name, ReferenceKind.BRANCH, branch)
         output.say(f"Dropped {branch}, which was at {block}")
         return
-    result = session.workspace.merge(name, branch, fast_forward_only=ff_only)
+    result = session.workspace.branches.merge(name, branch, fast_forward_only=ff_only)
     if not output.for_people:
         output.tree(_merge_tree(result))
         return

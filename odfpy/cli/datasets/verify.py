@@ -57,12 +57,15 @@ def verify(
     form: Form = None,
 ) -> int:
     """Check every hash and every rule, and replay every transform."""
+    from odfpy.coordinator.requests import VerifyRequest
+
     if integrity and from_start:
         raise UsageError("--integrity replays nothing, so there is nothing to do --from-start")
     session = session_of(context)
     output = session.output_as(form)
-    reports = session.workspace.verify(
-        names or (),
+    workspace = session.workspace
+    request = VerifyRequest(
+        refs=tuple(names or ()),
         all=all_,
         integrity_only=integrity,
         from_start=from_start,
@@ -70,8 +73,8 @@ def verify(
         each_transform=each_transform,
         recursive=recursive,
         repair=repair,
-        progress=session.progress,
     )
+    reports = workspace.maintenance.verify(request, session.progress)
     done = []
     try:
         for report in reports:

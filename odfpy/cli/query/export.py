@@ -103,6 +103,8 @@ def export(
     output_form: Form = None,
 ) -> None:
     """Write a dataset, or the answer to a query, to files, with a small one that says which block it is from."""
+    from odfpy.coordinator.requests import ExportRequest
+
     session = session_of(context)
     output = session.output_as(output_form)
     if verify is not None:
@@ -115,8 +117,9 @@ def export(
     if not to:
         raise UsageError("Where to?", hint="odf export NAME --to rates.parquet")
     files = _files(to, form, compression, compression_level, row_group_size, delimiter, no_header=no_header)
-    done = session.workspace.export(
-        name,
+    workspace = session.workspace
+    request = ExportRequest(
+        ref=name,
         to=to,
         sql=query,
         engine=engine,
@@ -124,11 +127,11 @@ def export(
         as_at=as_at,
         as_of=as_of,
         files=files,
-        partition_by=split_words(partition_by),
+        partition_by=tuple(split_words(partition_by)),
         rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
         overwrite=overwrite,
-        progress=session.progress,
     )
+    done = workspace.queries.export(request, session.progress)
     session.progress.clear()
     _tell("Exported", done, output)
 

@@ -57,7 +57,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
     )
     workspace = session.workspace
     with Control(showing.timeout) as control:
-        answer = ask(workspace.query_service, request, control=control)
+        answer = ask(workspace.queries.service, request, control=control)
     document = CommittedAnswer.parse(answer.tree(answer_key(workspace.root)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())
     output.arrow(answer.table)
@@ -97,7 +97,7 @@ def verify_result(
     signer = None if key is None else keys.find(key)
     try:
         document = CommittedAnswer.load(data)
-        request = verify_answer(session.workspace.query_service, document, signer)
+        request = verify_answer(session.workspace.queries.service, document, signer)
     except OdfError as error:
         error.message = f"{file}: {error.message}"
         raise
@@ -108,6 +108,6 @@ def verify_result(
         return
     output.text(f"{file}: the answer is as it was signed by {keys.name_of(document.proof.signer)}, and comes out again")
     for dataset in datasets:
-        here = str(session.workspace.resolve(dataset["id"]).alias)
+        here = str(session.workspace.datasets.handle(dataset["id"]).alias)
         name = dataset["name"] if dataset["name"] == here else f"{dataset['name']} ({here} here)"
         output.text(f"  {name} as of block {dataset['block']}")

@@ -67,7 +67,7 @@ def provenance(
     wanted = member_named(_Form, "output format", form, error=UsageError)
     is_checked = member_named(_Check, "choice for --check", check, error=UsageError) is _Check.ON
     number = whole_number(offset, "OFFSET") or 0
-    answer = session.workspace.provenance(
+    answer = session.workspace.queries.provenance(
         name, number, column=column, depth=whole_number(depth, "--depth"), check=is_checked
     )
     output = session.output_as(None)

@@ -202,14 +202,14 @@ class Shell:
     def _describe(self, name: str) -> None:
         """The datasets, or the columns of one."""
         if not name:
-            found = self.workspace.survey()[0]
+            found = self.workspace.datasets.survey()[0]
             self.output.rows(
                 ["Dataset", "Kind", "Records"], [(str(s.handle), s.kind.value, s.num_records) for s in found]
             )
             return
         from odfpy.data.schemas.type_text import type_text
 
-        state = self.workspace.state(name)
+        state = self.workspace.datasets.state(name)
         fields = state.schema.fields if state.schema else ()
         self.output.rows(["Column", "Type"], [(field.name, type_text(field.type)) for field in fields])
         if state.primary_key and self.output.for_people:

@@ -27,7 +27,7 @@ def tail(
     session = session_of(context)
     output = session.output_as(form)
     count, left_out = whole_number(num_records, "--num-records"), whole_number(skip, "--skip")
-    output.arrow(session.workspace.tail(name, count or 0, skip=left_out or 0))
+    output.arrow(session.workspace.queries.tail(name, count or 0, skip=left_out or 0))
 
 
 @command(
@@ -64,7 +64,7 @@ def sql(
     """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
     session = session_of(context)
     if query is not None and engine is not None:
-        session.workspace.engines.expect(engine)
+        session.workspace.engines.registry.expect(engine)
     from odfpy.cli.query.shell import Shell
     from odfpy.cli.screen.answers import Showing
     from odfpy.query.tables import split_statements

@@ -99,7 +99,7 @@ class Words:
         named = [name for name in self._datasets() if name in text]
         for name in named:
             if name not in self._columns:
-                schema = self.workspace.state(name).schema
+                schema = self.workspace.datasets.state(name).schema
                 self._columns[name] = [field.name for field in schema.fields] if schema else []
         return [column for name in named for column in self._columns[name]]
 

@@ -75,7 +75,7 @@ class Showing:
         one_more = most is not None and most != self.limit  # which tells whether there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
-        with _Wait(progress) as wait, workspace.query_service.run(asked, Control(on_progress=wait.tell)) as answer:
+        with _Wait(progress) as wait, workspace.queries.service.run(asked, Control(on_progress=wait.tell)) as answer:
             rows = _Rows(answer, most, wait)
             if self.plot or self.png is not None:
                 self._draw(answer, rows, output)

@@ -36,7 +36,7 @@ def add(
 ) -> None:
     """Give a place a name."""
     session = session_of(context)
-    repository = session.workspace.repositories.add(name, url)
+    repository = session.workspace.remotes.repositories.add(name, url)
     session.output.say(f"Added {repository.name}: {repository.public_url}")
 
 
@@ -45,7 +45,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
     """List the repositories."""
     session = session_of(context)
     output = session.output_as(form)
-    found = session.workspace.repositories.list()
+    found = session.workspace.remotes.repositories.list()
     if not found and output.for_people:
         output.say("No repositories; add one with `odf repo add NAME URL`.")
         return
@@ -56,7 +56,7 @@ def list_(context: typer.Context, form: Form = None) -> None:
 def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> int:
     """Forget a repository; what is in it stays."""
     session = session_of(context)
-    registry = session.workspace.repositories
+    registry = session.workspace.remotes.repositories
     repository = registry.get(name)
     if not session.confirm(f"Forget {repository.name} ({repository.public_url})?", yes=yes):
         session.output.error("not forgotten")

@@ -33,11 +33,9 @@ def search(
     form: Form = None,
 ) -> int:
     """Look for datasets in repositories, by what they are called and say of themselves; without TEXT, list all."""
-    from odfpy.coordinator.transfer.search import search_repositories
-
     session = session_of(context)
     output = session.output_as(form)
-    found, problems = search_repositories(session.workspace.repositories, text or "", repo or ())
+    found, problems = session.workspace.remotes.search(text or "", repo or ())
     records = [
         {
             "ref": item.ref,

@@ -45,12 +45,14 @@ def clone(
 ) -> int:
     """Copy a dataset into a workspace of its own, a new folder."""
     from odfpy.coordinator.clone import clone, how_to_go_on, place_of
+    from odfpy.coordinator.requests import PullRequest
 
     session = session_of(context)
     output = session.output_as(form)
     url = place_of(place, Path(session.folder))
     target = Path(folder or url.rpartition("/")[2])
-    results = clone(url, target, as_name=as_, recursive=recursive, allow_future=allow_future, progress=session.progress)
+    request = PullRequest.of([url], as_name=as_, recursive=recursive, allow_future=allow_future)
+    results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
         output.say(f"The workspace is {target}")
@@ -91,17 +93,20 @@ def push(
     form: Form = None,
 ) -> int:
     """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
+    from odfpy.coordinator.requests import PushRequest
+
     session = session_of(context)
     output = session.output_as(form)
-    results = session.workspace.push(
-        names or (),
+    workspace = session.workspace
+    request = PushRequest(
+        refs=tuple(names or ()),
         to=to,
         all=all_,
         recursive=recursive,
         force=force,
         public=public,
-        branches=branches or (),
-        tags=tags or (),
-        progress=session.progress,
+        branches=tuple(branches or ()),
+        tags=tuple(tags or ()),
     )
+    results = workspace.remotes.push(request, session.progress)
     return report(results, output, session.progress, if_none=NO_DATASETS)

@@ -86,7 +86,7 @@ def unset(context: typer.Context, key: Key, dataset: Dataset = None, user: User 
 
 
 def _config(session: Session, dataset: str | None) -> Config:
-    return session.workspace.config if dataset is None else session.workspace.settings_of(dataset)
+    return session.workspace.config if dataset is None else session.workspace.datasets.settings(dataset)
 
 
 def _change(session: Session, dataset: str | None, key: str, value: str | None, *, user: bool) -> None:

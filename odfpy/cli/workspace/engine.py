@@ -17,7 +17,7 @@ def status(context: typer.Context, form: Form = None) -> None:
     from odfpy.codec.tree import to_tree
 
     session = session_of(context)
-    found = session.workspace.engine_status()
+    found = session.workspace.engines.status()
     tree = {"running": False} if found is None else {"running": True, **to_tree(found)}
     session.output_as(form).tree(tree)
 
@@ -29,5 +29,5 @@ def stop(
 ) -> None:
     """End the engine if one is running."""
     session = session_of(context)
-    stopped = session.workspace.engine_stop(force=force)
+    stopped = session.workspace.engines.stop(force=force)
     session.output.say("The engine has ended" if stopped else "No engine is running")

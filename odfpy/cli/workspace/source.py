@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,9 +14,8 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.coordinator.ingest.source_actions import KnownSource
+    from odfpy.coordinator.requests import PullRequest
     from odfpy.coordinator.storage.results import PullResult
-
-PullAgain: TypeAlias = "Callable[[list[str]], Iterable[PullResult]]"
 
 app = group("Sources: what they do on this machine, and which of them may.")
 
@@ -24,7 +24,7 @@ app = group("Sources: what they do on this machine, and which of them may.")
 def list_(context: typer.Context, names: Names = None, form: Form = None) -> None:
     """List sources, what each does when it is pulled or handed data, and whether it may."""
     output = session_of(context).output_as(form)
-    found = session_of(context).workspace.sources(names or ())
+    found = session_of(context).workspace.sources.all(names or ())
     if not output.for_people:
         output.tree([tree_of(one) for one in found])
         return
@@ -43,13 +43,13 @@ def trust(
     """Show what the sources of a dataset do, and let exactly these run on this machine."""
     session = session_of(context)
     output, workspace = session.output, session.workspace
-    found = workspace.sources([name])
+    found = workspace.sources.all([name])
     if not found:
         raise UsageError(f"{name} has no source", hint="`odf show` tells what it is made of.")
     if not _ask(session, found, yes=yes):
         output.error("not approved")
         return 1
-    workspace.trust_source(name)
+    workspace.sources.trust(name)
     output.say(f"{found[0].handle}: approved")
     return 0
 
@@ -58,17 +58,17 @@ def trust(
 def untrust(context: typer.Context, name: Name) -> None:
     """Let no source of a dataset run on this machine any more."""
     session = session_of(context)
-    was_approved = session.workspace.untrust_source(name)
+    was_approved = session.workspace.sources.untrust(name)
     session.output.say(f"{name}: no source of it may run here" + ("" if was_approved else ", and none might"))
 
 
-def asking(session: Session, results: Iterable[PullResult], again: PullAgain) -> Iterator[PullResult]:
+def asking(session: Session, results: Iterable[PullResult], request: PullRequest) -> Iterator[PullResult]:
     """Results of a pull, at whose end a person is asked about sources that nobody has approved.
 
     Args:
         session: at a terminal.
         results: of the pull.
-        again: pulls datasets once more: those that were approved, and those that had waited for them.
+        request: the pull; made once more of the datasets that were approved, and of those that had waited for them.
     """
     from odfpy.coordinator.storage.approvals import SourceNotApproved
 
@@ -83,10 +83,14 @@ def asking(session: Session, results: Iterable[PullResult], again: PullAgain) ->
         if isinstance(result.error, SourceNotApproved):
             session.progress.clear()
             session.output.say(f"{result.error.message}.")
-            if _ask(session, session.workspace.sources([result.name]), yes=False):
-                session.workspace.trust_source(result.name)
+            if _ask(session, session.workspace.sources.all([result.name]), yes=False):
+                session.workspace.sources.trust(result.name)
                 trusted = True
-    yield from again([result.name for result in held]) if trusted else held
+    if not trusted:
+        yield from held
+        return
+    again = replace(request, refs=tuple(result.name for result in held), recursive=False, as_name=None)
+    yield from session.workspace.updates.pull(again, session.progress)
 
 
 def _ask(session: Session, sources: Iterable[KnownSource], *, yes: bool) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watermarks import after_looking
 from odfpy.coordinator.storage.results import PullResult
@@ -56,28 +57,23 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """The data of an ingest.
+    """A request to ingest one file, whose content is known.
 
     Attributes:
-        path: the file.
-        digest: hash of its bytes.
-        name: what it is called in messages.
-        source_name: the push source, where there are several.
-        event_time: event time of rows that have none; the time of the ingest if None.
-        input_format: format of the input where it is not that of the source.
+        request: the request.
+        digest: hash of the file's bytes.
+        name: what the file is called in messages.
     """
 
-    path: Path
+    request: IngestRequest
     digest: str
     name: str
-    source_name: str | None = None
-    event_time: Timestamp | None = None
-    input_format: str | None = None
 
     @property
     def what(self) -> str:
         """The same for the same data that is ingested in the same way."""
-        parts = (self.digest, self.source_name or "", str(self.event_time or ""), self.input_format or "")
+        how = self.request
+        parts = (self.digest, how.source_name or "", str(how.event_time or ""), how.input_format or "")
         return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -122,10 +118,12 @@ def ingest_once(
 
 
 def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scratch: Path) -> PullResult:
-    source = with_format(push_source(dataset, given.source_name), given.input_format)
-    event_time = given.event_time or Timestamp.now()
-    taken = SourceFile(given.path, given.name, event_time, is_dated=given.event_time is not None)
-    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch)
+    request = given.request
+    (path,) = request.files
+    source = with_format(push_source(dataset, request.source_name), request.input_format)
+    event_time = request.event_time or Timestamp.now()
+    taken = SourceFile(path, given.name, event_time, is_dated=request.event_time is not None)
+    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.allowed)
     return result if result.num_records else after_looking(dataset, result)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -20,11 +20,11 @@ from odfpy.chain.read_steps import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.watermarks import after_looking
 from odfpy.coordinator.storage.references import staging
-from odfpy.coordinator.storage.results import Progress, PullResult
+from odfpy.coordinator.storage.results import Progress, ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
@@ -45,18 +45,21 @@ INPUT_FORMATS: dict[str, type[ReadStep]] = {
 def ingest(
     storage: Storage,
     engines: EngineRegistry,
-    ref: str,
-    *,
-    files: Sequence[Path],
-    stdin: BinaryIO | None,
-    source_name: str | None,
-    event_time: Timestamp | None,
-    input_format: str | None,
-    branch: str | None = None,
-    allowed: Allowed = NOTHING,
-    progress: Callable[[Progress], None],
+    request: IngestRequest,
+    progress: ProgressSink,
 ) -> Iterator[PullResult]:
-    """Take in files, then a stream, one commit each; see `Workspace.ingest`."""
+    """Take in files, then a stream, one commit each; see `Workspace.ingest`.
+
+    Args:
+        storage: the workspace's files.
+        engines: for preprocessing.
+        request: what to take in.
+        progress: is told how far the work is.
+
+    Raises:
+        OdfError: the file at fault was not taken in, nor any after it.
+    """
+    files, stdin, event_time = request.files, request.stdin, request.event_time
     if not files and stdin is None:
         raise UsageError("Nothing to ingest", hint="Name files, or hand in data with --stdin.")
     for file in files:
@@ -64,8 +67,8 @@ def ingest(
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
             raise NotFound(f"No such file: {file}")
-    with staging(storage.get(ref), branch).writing() as dataset, storage.scratch() as scratch:
-        source = with_format(push_source(dataset, source_name), input_format)
+    with staging(storage.get(request.ref), request.branch).writing() as dataset, storage.scratch() as scratch:
+        source = with_format(push_source(dataset, request.source_name), request.input_format)
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:
             inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
@@ -77,7 +80,7 @@ def ingest(
             started = time.monotonic()
             taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
             with rows_told(progress, str(dataset.handle), name):
-                result = ingest_file(dataset.reloaded(), source, taken, engines, folder, allowed)
+                result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
             has_rows = has_rows or result.num_records > 0
             if number == len(inputs) - 1 and not has_rows:
                 result = after_looking(dataset, result)

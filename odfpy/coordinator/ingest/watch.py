@@ -19,8 +19,8 @@ from pathlib import Path
 
 from odfpy.chain.events import AddData, AddPushSource
 from odfpy.chain.sources import MergeAppend, MergeChangelogStream
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
 from odfpy.coordinator.ingest.watermarks import idle_watermark, let_idle_follow
@@ -58,26 +58,19 @@ class Watch:
     """A folder, and the dataset that its files go into.
 
     Attributes:
+        request: where the files go, and how.
         folder: where files come.
         pattern: names of the files that are meant.
-        source_name: which push source, where there are several.
-        event_time: event time of rows that have none; the time of the ingest by default.
-        input_format: format of the files where it is not that of the source.
         settle: seconds for which a file must not change before it is taken in.
-        allowed: what is refused otherwise.
         pause: waits between two looks at the folder; interrupting it ends the watch.
     """
 
     storage: Storage
     engines: EngineRegistry
-    ref: str
+    request: IngestRequest
     folder: Path
     pattern: str = "*"
-    source_name: str | None = None
-    event_time: Timestamp | None = None
-    input_format: str | None = None
     settle: float = SETTLE
-    allowed: Allowed = NOTHING
     pause: Callable[[], None]
     progress: Callable[[Progress], None]
 
@@ -90,7 +83,7 @@ class Watch:
         """
         if not self.folder.is_dir():
             raise UsageError(f"{self.folder} is no folder", hint="Name the folder in which files will come.")
-        dataset = self.storage.get(self.ref)
+        dataset = self.storage.get(self.request.ref)
         self._source(dataset)
         seen = WatchedFolder(self.settle, _taken_in(dataset))
         while True:
@@ -123,7 +116,7 @@ class Watch:
         return replace(result, input=stamp.name, seconds=time.monotonic() - started)
 
     def _take_in(self, stamp: FileStamp, seen: WatchedFolder) -> PullResult:
-        with self.storage.get(self.ref).writing() as dataset, self.storage.scratch() as scratch:
+        with self.storage.get(self.request.ref).writing() as dataset, self.storage.scratch() as scratch:
             source = self._source(dataset)
             if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
                 raise IngestError(
@@ -133,13 +126,13 @@ class Watch:
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
             path = self.folder / stamp.name
             state = stamp.as_state(source.source_name)
-            event_time = self.event_time or Timestamp.now()
-            file = SourceFile(path, str(path), event_time, state, is_dated=self.event_time is not None)
+            event_time = self.request.event_time or Timestamp.now()
+            file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
-                return ingest_file(dataset, source, file, self.engines, scratch, self.allowed)
+                return ingest_file(dataset, source, file, self.engines, scratch, self.request.allowed)
 
     def _let_idle_follow(self) -> PullResult | None:
-        dataset = self.storage.get(self.ref)
+        dataset = self.storage.get(self.request.ref)
         if idle_watermark(dataset, sparing=True) is None:
             return None
         try:
@@ -149,10 +142,10 @@ class Watch:
             return None  # somebody is at work, perhaps with new rows
 
     def _source(self, dataset: StoredDataset) -> AddPushSource:
-        return with_format(push_source(dataset, self.source_name), self.input_format)
+        return with_format(push_source(dataset, self.request.source_name), self.request.input_format)
 
     def _failed(self, error: OdfError) -> PullResult:
-        return PullResult(name=self.ref, outcome=PullOutcome.FAILED, error=error)
+        return PullResult(name=self.request.ref, outcome=PullOutcome.FAILED, error=error)
 
 
 def _taken_in(dataset: StoredDataset) -> Iterator[FileStamp]:

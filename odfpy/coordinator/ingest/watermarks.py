@@ -45,14 +45,14 @@ def require_own_watermark(dataset: StoredDataset) -> None:
     Raises:
         UsageError: that follows from its inputs, or comes with the blocks of the original.
     """
-    from odfpy.coordinator.transfer.remotes import Remotes
+    from odfpy.coordinator.transfer.transfers import Transfers
 
     if dataset.state.kind is DatasetKind.DERIVATIVE:
         raise UsageError(
             f"{dataset.handle} is derivative: its watermark follows from its inputs",
             hint=f"`odf inspect lineage {dataset.handle}` shows which of them holds it back.",
         )
-    origin = next(iter(Remotes.aliases(dataset).list("pull")), None)
+    origin = next(iter(Transfers.aliases(dataset).list("pull")), None)
     if origin is not None:
         raise UsageError(
             f"{dataset.handle} is a copy of {origin}: its watermark comes from there",

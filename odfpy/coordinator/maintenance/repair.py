@@ -21,7 +21,7 @@ from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.repair_references import ReferenceRepair, restored_signatures
 from odfpy.coordinator.storage.results import Finding, Progress, ProgressSink, Severity
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transfer.remotes import Remotes
+from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.files import put_aside
@@ -45,7 +45,7 @@ class Repair:
     """
 
     dataset: StoredDataset
-    remotes: Remotes
+    transfers: Transfers
     progress: ProgressSink
     repaired: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -76,14 +76,14 @@ class Repair:
         self.repaired += restored_signatures(self.dataset, blocks, self._places)
 
     def _open_places(self) -> list[tuple[str, DatasetLayout]]:
-        aliases = self.remotes.aliases(self.dataset)
+        aliases = self.transfers.aliases(self.dataset)
         places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
         if not places:
             self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
         found = []
         for place in places:
             try:
-                found.append((place, open_dataset(resolve_remote(place, self.remotes.registry))))
+                found.append((place, open_dataset(resolve_remote(place, self.transfers.registry))))
             except OdfError as error:
                 self._tell(f"Nothing can be fetched from {place}: {error.message}", type(error), error.hint)
         return found
@@ -91,7 +91,7 @@ class Repair:
     def _tell_lost_tags(self) -> None:
         """Tags that have been pushed and are not here: deleted or lost, which only a person knows."""
         here = set(self.dataset.layout.refs.names())
-        pushed_to = self.remotes.aliases(self.dataset).list("push")
+        pushed_to = self.transfers.aliases(self.dataset).list("push")
         for place, layout in (known for known in self._places if known[0] in pushed_to):
             with suppress(OdfError):  # not all places can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]

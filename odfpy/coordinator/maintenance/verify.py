@@ -34,7 +34,7 @@ from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Ve
 from odfpy.coordinator.storage.results import Finding, ProgressSink, Severity, VerifyReport, silent
 from odfpy.coordinator.storage.signers import verify_signatures
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.remotes import Remotes
+from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.coordinator.transform.run import EngineFor
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -266,8 +266,8 @@ def _verify_signatures(this: Verification, storage: Storage) -> SignatureReport:
     def tell(error: OdfError, block: HashedBlock, file: str) -> None:
         this.error(SIGNATURE, error.message, block, file=file, hint=error.hint, cause=type(error))
 
-    remotes = Remotes(storage)
+    transfers = Transfers(storage)
     is_copy = False
     with suppress(OdfError):  # a damaged file of aliases has a finding of its own
-        is_copy = bool(remotes.aliases(this.dataset).list("pull"))
-    return verify_signatures(this.dataset, this.blocks, remotes.required if is_copy else None, tell)
+        is_copy = bool(transfers.aliases(this.dataset).list("pull"))
+    return verify_signatures(this.dataset, this.blocks, transfers.required if is_copy else None, tell)

@@ -322,7 +322,7 @@ def row_provenance(
     depth: int | None,
     check: bool,
 ) -> Provenance:
-    """Return what a row of a dataset is made of; other arguments and errors as for `Catalog.provenance`.
+    """Return what a row of a dataset is made of; other arguments and errors as for `Queries.provenance`.
 
     Args:
         storage: the workspace.

@@ -33,7 +33,7 @@ class ServedEngines:
             seconds: how long it may take.
         """
         self._storage = workspace.storage
-        self._all = workspace.engines.with_limits(memory, seconds)
+        self._all = workspace.engines.registry.with_limits(memory, seconds)
         self._confined = (
             self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.only_confined()
         )

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import ClientDisconnect
 
 from odfpy.coordinator.ingest.idempotency import Ingest, Ingested, KeyUsedAlready, ingest_once
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
@@ -166,7 +167,14 @@ async def ingest(
         def work() -> Response:
             most = request.app.state.settings.max_object
             file, its_digest = (path, digest) if packing is None else _unpacked(path, packing, most)
-            given = Ingest(file, its_digest, "the body", sourceName, event_time, input_format)
+            asked = IngestRequest(
+                str(dataset.handle.id),
+                files=(file,),
+                source_name=sourceName,
+                event_time=event_time,
+                input_format=input_format,
+            )
+            given = Ingest(asked, its_digest, "the body")
             return _respond(request, *_take_in(ingests, dataset, given, idempotency_key))
 
         return await anyio.to_thread.run_sync(work, limiter=ingests.limiter)

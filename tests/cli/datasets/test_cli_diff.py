@@ -63,7 +63,7 @@ def test_programs_get_old_and_new_cells(odf: Odf, changed: Path) -> None:
 
 
 def test_moments_are_blocks_tags_branches_and_times(odf: Odf, changed: Path) -> None:
-    block = next(Workspace.open(changed).log(f"{NAME}@before"))
+    block = next(Workspace.open(changed).datasets.log(f"{NAME}@before"))
     before, number = str(block.hash), block.block.sequence_number
     expected = odf("diff", NAME, "before", "head", "-o", "json").json
     for moment in (before, before[:16], str(number)):
@@ -131,7 +131,7 @@ def test_differences_are_those_of_the_states(merge: str, tmp_path: Path) -> None
     for _ in range(3):
         chosen = random.sample(range(8), 5) if "Snapshot" in merge else random.choices(range(3), k=4)
         feed(workspace, "ds", *(f"{key} {random.choice('ab') if random.random() < 0.8 else ''}" for key in chosen))
-    added = [one.block for one in workspace.log("ds") if isinstance(one.block.event, AddData)]
+    added = [one.block for one in workspace.datasets.log("ds") if isinstance(one.block.event, AddData)]
     blocks = [str(block.sequence_number) for block in reversed(added)]
     models = states(workspace, "ds")
     assert len(blocks) == len(models) == 3

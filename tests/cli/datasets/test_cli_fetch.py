@@ -43,7 +43,7 @@ def test_pull_tells_how_to_fetch_again_and_no_secret(
     assert "--fetch-uncacheable" in out + err
     assert "404" in err
     assert "s3cr3t" not in out + err
-    assert Workspace.open(tmp_path).summary("polled").num_records == 2
+    assert Workspace.open(tmp_path).datasets.summary("polled").num_records == 2
     monkeypatch.delenv("SOURCE_KEY")
     assert run(["-w", str(tmp_path), "pull", "polled", "--fetch-uncacheable"]) == 1
     assert "SOURCE_KEY is not set" in capsys.readouterr().err

@@ -43,7 +43,7 @@ def test_a_person_watches_and_ends_it_with_ctrl_c(workspace: Path) -> None:
         assert screen.wait() == 1, "one file could not be taken in"
         assert screen.plain.rstrip().endswith("No longer watching")
         assert "Traceback" not in screen.plain
-    assert Workspace.open(workspace).summary("com.example.rates").num_records == 6
+    assert Workspace.open(workspace).datasets.summary("com.example.rates").num_records == 6
 
 
 def test_a_program_reads_a_line_for_each_file(workspace: Path) -> None:

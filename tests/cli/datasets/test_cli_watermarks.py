@@ -222,11 +222,11 @@ def test_moving_a_watermark_by_hand(odf: Odf, levels: Workspace) -> None:
     ],
 )
 def test_watermarks_that_cannot_be_moved(words: list[str], said: str, odf: Odf, levels: Workspace) -> None:
-    heads = {summary.head for summary in levels.datasets()}
+    heads = {summary.head for summary in levels.datasets.all()}
     refused = odf("pull", *words)
     assert refused.code == 2
     assert said in refused.says
-    assert {summary.head for summary in levels.datasets()} == heads
+    assert {summary.head for summary in levels.datasets.all()} == heads
 
 
 def test_late_rows_are_counted_against_the_watermark_of_the_policy(odf: Odf, levels: Workspace) -> None:

@@ -44,7 +44,7 @@ def test_a_parquet_file_has_the_rows_and_the_types_of_the_dataset(odf: Odf, work
 def test_the_sidecar_says_what_the_rows_are_made_from(odf: Odf, workspace: Path) -> None:
     assert odf("export", NAME, "--to", "stock.csv").code == 0
     told = json.loads((workspace / "stock.csv.odf.json").read_text())
-    state = Workspace.open(workspace).state(NAME)
+    state = Workspace.open(workspace).datasets.state(NAME)
     assert told["query"] == f'SELECT * FROM "{NAME}"'
     assert told["inputs"] == [
         {
@@ -106,7 +106,7 @@ def test_projections(options: list[str], names: list[str], odf: Odf, workspace: 
 def test_a_tag_is_exported_as_the_block_that_it_is_at(odf: Odf, workspace: Path) -> None:
     odf("tag", NAME, "v1")
     assert odf("export", NAME, "--as-at", "v1", "--to", "x.parquet").code == 0
-    tagged = Workspace.open(workspace).state(NAME)
+    tagged = Workspace.open(workspace).datasets.state(NAME)
     odf("ingest", NAME, "--stdin", stdin=b'{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}\n')
     for moment in ("v1", str(tagged.system_time)):
         assert odf("export", NAME, "--as-at", moment, "--to", "x.parquet", "--overwrite").code == 0

@@ -41,13 +41,13 @@ def test_with_what_it_is_derived_from(odf, tmp_path: Path) -> None:
     list(there.push(all=True, to=str(tmp_path / "mirror")))
     assert odf("clone", "./mirror/derived", "-r").code == 0
     assert odf("-w", "derived", "verify", "--all").code == 0
-    assert len(Workspace.open("derived").datasets()) == 2
+    assert len(Workspace.open("derived").datasets.all()) == 2
 
 
 def test_from_a_repository_of_this_workspace(odf, tmp_path: Path) -> None:
-    Workspace.init(tmp_path / "here").repositories.add("golden", str(KAMU))
+    Workspace.init(tmp_path / "here").remotes.repositories.add("golden", str(KAMU))
     assert odf("-w", "here", "clone", "golden/stock", "copy").code == 0
-    assert len(Workspace.open("copy").datasets()) == 1
+    assert len(Workspace.open("copy").datasets.all()) == 1
 
 
 @pytest.mark.parametrize(

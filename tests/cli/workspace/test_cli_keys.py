@@ -79,7 +79,7 @@ def test_log_and_verify_say_who(odf: Odf, workspace: Path):
 
 def test_a_forged_signature_is_seen_in_the_log_and_fails_the_verification(odf: Odf, workspace: Path):
     opened = Workspace.open(workspace)
-    block = next(opened.log(NAME))
+    block = next(opened.datasets.log(NAME))
     file = opened.storage.get(NAME).folder / path_of(block.hash)
     tree = json.loads(file.read_text())
     tree["content"]["signatures"][0]["proof"]["verificationMethod"] = ALICE

@@ -54,7 +54,7 @@ def notes(workspace: Workspace, fetch: str, query: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("fetch", FETCHES.values(), ids=FETCHES)
 def test_a_parquet_file_at_hand_says_what_the_columns_are(workspace: Workspace, fetch: str):
     assert notes(workspace, fetch, "select t as event_time, id, name from input") == ()
-    assert workspace.state("a").schema is None, "nothing is recorded before there is data"
+    assert workspace.datasets.state("a").schema is None, "nothing is recorded before there is data"
 
 
 @pytest.mark.parametrize("fetch", FETCHES.values(), ids=FETCHES)

@@ -124,12 +124,12 @@ def test_without_its_cache_names_are_read_off_the_chain(workspace: Workspace, da
 
 
 def test_what_was_taken_back_was_not_taken_in(workspace: Workspace) -> None:
-    workspace.reset(NAME, str(workspace.storage.get(NAME).chain.in_order()[3].hash))
-    assert workspace.state(NAME).num_records == 1
+    workspace.maintenance.reset(NAME, str(workspace.storage.get(NAME).chain.in_order()[3].hash))
+    assert workspace.datasets.state(NAME).num_records == 1
     write(workspace, "tx_00.csv", 0)
     result = pull(workspace)
     assert [item.examples for item in result.warnings] == [("tx_00.csv",)]
-    assert workspace.state(NAME).num_records == 2, "the seventh came in again"
+    assert workspace.datasets.state(NAME).num_records == 2, "the seventh came in again"
 
 
 def test_by_event_time_files_that_happened_earlier_are_left_out(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_the_index_of_another_dataset_is_not_believed(
     shutil.rmtree(keys_of(workspace))
     shutil.copytree(keys_of(other), workspace.storage.cache_of(workspace.storage.get("root").handle.id) / "keys" / "x")
     (strange,) = (workspace.storage.cache_of(workspace.storage.get("root").handle.id) / "keys").iterdir()
-    strange.rename(strange.with_name(keys_of(other).name))
+    strange.datasets.rename(strange.with_name(keys_of(other).name))
     assert goes_on(workspace) == expected[merge]
 
 
@@ -178,7 +178,7 @@ def test_a_change_of_the_source_changes_what_is_looked_up(tmp_path: Path) -> Non
 def test_a_deleted_dataset_leaves_no_index(tmp_path: Path) -> None:
     workspace = filled(tmp_path, LEDGER)
     keys = keys_of(workspace)
-    workspace.delete(["root"])
+    workspace.datasets.delete(["root"])
     assert not keys.exists()
 
 

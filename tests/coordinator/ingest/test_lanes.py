@@ -29,13 +29,13 @@ def lane(workspace: Workspace, source: AddPushSource, size: int = 1_000, state_b
     file = workspace.root / "input"
     with file.open("wb") as stream:
         stream.truncate(size)
-    state = replace(workspace.state("root"), data_bytes=state_bytes)
+    state = replace(workspace.datasets.state("root"), data_bytes=state_bytes)
     return str(choose_lane(Config.load(workspace.root), state, source, file))
 
 
 @pytest.fixture
 def source(workspace: Workspace) -> AddPushSource:
-    (found,) = workspace.state("root").push_sources
+    (found,) = workspace.datasets.state("root").push_sources
     return replace(found, merge=MergeAppend())
 
 
@@ -104,4 +104,4 @@ def test_ingests_may_change_lanes(tmp_path: Path) -> None:
         assert report.findings == ()
         assert list((workspace.root / ".odf" / "run" / "scratch").iterdir()) == [], "nothing is left"
     finally:
-        workspace.engine_stop(force=True)
+        workspace.engines.stop(force=True)

@@ -51,7 +51,7 @@ def blocks(workspace: Workspace) -> list[MetadataBlock]:
 
 def is_whole(workspace: Workspace) -> bool:
     (report,) = workspace.verify(["large"])
-    return report.ok and workspace.state("large").num_records == ROWS
+    return report.ok and workspace.datasets.state("large").num_records == ROWS
 
 
 def test_a_large_result_is_several_blocks_in_one_commit(workspace: Workspace, tmp_path: Path) -> None:
@@ -71,14 +71,14 @@ def test_a_large_result_is_several_blocks_in_one_commit(workspace: Workspace, tm
     assert pushed.num_blocks == len(blocks(workspace))
     other = Workspace.init(tmp_path / "other")
     (copied,) = other.pull([str(tmp_path / "elsewhere")], as_name="large")
-    assert copied.new_head == workspace.state("large").head
+    assert copied.new_head == workspace.datasets.state("large").head
     assert is_whole(other)
     (again,) = workspace.pull(["large"])
     assert (again.num_blocks, again.num_records) == (0, 0)
 
 
 def test_a_large_ingest_that_is_killed_in_the_middle_leaves_nothing(workspace: Workspace) -> None:
-    before = workspace.state("large").head
+    before = workspace.datasets.state("large").head
     (dataset,) = (workspace.root / ".odf" / "datasets").iterdir()
     process = start("pull", "large", cwd=workspace.root)
     try:
@@ -91,6 +91,6 @@ def test_a_large_ingest_that_is_killed_in_the_middle_leaves_nothing(workspace: W
     reopened = Workspace.open(workspace.root)
     (report,) = reopened.verify(["large"])
     assert report.findings == ()
-    assert reopened.state("large").head == before or is_whole(reopened), "all or nothing"
+    assert reopened.datasets.state("large").head == before or is_whole(reopened), "all or nothing"
     assert [result.error for result in reopened.pull(["large"])] == [None]
     assert is_whole(reopened)

@@ -80,7 +80,7 @@ def test_unsigned_offsets_and_operation_types_stay_unsigned(
     workspace = begin(tmp_path, schema, MERGES[merge][0])
     feed(workspace, "a", "1 y", "2 z", day=2)
     assert rows(workspace, "a") == MERGES[merge][1]
-    assert workspace.state("a").schema == schema
+    assert workspace.datasets.state("a").schema == schema
     assert [found.equals(to_arrow(schema)) for found in slices(workspace)] == [True, True]
     (report,) = workspace.verify(["a"])
     assert report.ok, report.findings
@@ -103,7 +103,7 @@ def test_fields_recorded_in_another_order_are_shown_so_and_written_as_slices_hav
     workspace = begin(tmp_path, schema, MERGES["Snapshot"][0])
     feed(workspace, "a", "1 y", day=2)
     assert rows(workspace, "a") == ["+A 1 x", "-C 1 x", "+C 1 y"]
-    assert workspace.state("a").schema == schema
+    assert workspace.datasets.state("a").schema == schema
     assert workspace.tail("a").column_names == list(schema.names)
     assert slices(workspace)[1].names[:4] == ["offset", "op", "system_time", "event_time"]
     (report,) = workspace.verify(["a"])
@@ -116,4 +116,4 @@ def test_an_optional_event_time_may_stay_optional(tmp_path: Path):
     workspace = begin(tmp_path, DataSchema(optional), MERGES["Ledger"][0])
     feed(workspace, "a", "2 y", day=2)
     assert rows(workspace, "a") == ["+A 1 x", "+A 2 y"]
-    assert workspace.state("a").schema == DataSchema(optional)
+    assert workspace.datasets.state("a").schema == DataSchema(optional)

@@ -56,12 +56,12 @@ def test_a_file_that_cannot_be_prepared_changes_nothing(tmp_path: Path):
     workspace, _ = workspace_with_source(tmp_path)
     put(tmp_path, "1.zip", 1)
     list(workspace.pull(["prepared"]))
-    before = workspace.state("prepared")
+    before = workspace.datasets.state("prepared")
     (tmp_path / "inbox" / "2.zip").write_bytes(zipped({"data.csv": b"x"})[:-5])
     (result,) = workspace.pull(["prepared"])
     assert result.outcome is PullOutcome.FAILED
     assert "2.zip is cut off or damaged" in str(result.error)
-    assert workspace.state("prepared") == before
+    assert workspace.datasets.state("prepared") == before
 
 
 def test_errors_name_the_file_as_fetched(tmp_path: Path):

@@ -122,9 +122,9 @@ def test_broken_download_is_an_error_and_nothing_is_committed(tmp_path: Path, se
     server.special["/a.csv"] = cut_after(SECOND, 20)
     workspace = workspace_with(tmp_path / "w", manifest(server))
     workspace.config.set("fetch.retries", "0")
-    head = workspace.state("polled").head
+    head = workspace.datasets.state("polled").head
     result = pull(workspace)
-    assert (result.outcome, workspace.state("polled").head) == (PullOutcome.FAILED, head)
+    assert (result.outcome, workspace.datasets.state("polled").head) == (PullOutcome.FAILED, head)
     assert "broken off after 20 of" in str(result.error)
     server.special["/a.csv"] = lambda handler: send(handler, SECOND)
     assert pull(workspace).num_records == 2

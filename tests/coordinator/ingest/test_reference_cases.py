@@ -46,20 +46,20 @@ def test_case_gives_what_the_reference_gives(path: Path, tmp_path: Path) -> None
 
     differs = any("odfpy" in step for step in case["ingests"])
     if not differs:
-        chain = [type(hashed.block.event).__name__ for hashed in workspace.log(name)][::-1]
+        chain = [type(hashed.block.event).__name__ for hashed in workspace.datasets.log(name)][::-1]
         assert chain == case["reference_chain"]
-        schema = workspace.state(name).schema
+        schema = workspace.datasets.state(name).schema
         assert (to_tree(schema) if schema else None) == case.get("reference_schema")
 
 
 def check_step(workspace: Workspace, name: str, step: dict[str, Any], file: Path) -> None:
     wanted = {**step["reference"], **step.get("odfpy", {})}
-    before = workspace.state(name)
+    before = workspace.datasets.state(name)
     event_time = Timestamp.parse(step["event_time"]) if "event_time" in step else None
     if wanted["outcome"] == "error":
         with pytest.raises(OdfError):
             list(workspace.ingest(name, [file], event_time=event_time))
-        assert workspace.state(name) == before, "an ingest that fails changes nothing"
+        assert workspace.datasets.state(name) == before, "an ingest that fails changes nothing"
         return
     (result,) = workspace.ingest(name, [file], event_time=event_time)
     rows = wanted.get("rows", [])
@@ -67,7 +67,7 @@ def check_step(workspace: Workspace, name: str, step: dict[str, Any], file: Path
     may_be_equal = "note" in step.get("odfpy", {}) and result.outcome is PullOutcome.UP_TO_DATE
     if up_to_date or may_be_equal:
         assert result.outcome is PullOutcome.UP_TO_DATE
-        assert workspace.state(name).head == before.head
+        assert workspace.datasets.state(name).head == before.head
         return
     assert result.outcome is PullOutcome.UPDATED
     assert result.num_records == len(rows)
@@ -78,7 +78,7 @@ def check_step(workspace: Workspace, name: str, step: dict[str, Any], file: Path
         for found_row, wanted_row in zip(found, rows, strict=True):
             assert [comparable(value) for value in found_row] == wanted_row
     if "watermark" in step["reference"] and "outcome" not in step.get("odfpy", {}):
-        assert str(workspace.state(name).watermark) == step["reference"]["watermark"]
+        assert str(workspace.datasets.state(name).watermark) == step["reference"]["watermark"]
 
 
 def comparable(value: Any) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from support.chains.workspaces import root, workspace_with
 
 from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
+from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
@@ -74,10 +75,10 @@ def take_in(workspace: Workspace, content: str | bytes, **options: bool) -> Pull
 
 def refused(workspace: Workspace, content: str | bytes) -> str:
     """What is said of a state that is refused; it changes nothing."""
-    head = workspace.state("cities").head
+    head = workspace.datasets.state("cities").head
     with pytest.raises(TooManyRetractions) as error:
         take_in(workspace, content)
-    assert workspace.state("cities").head == head
+    assert workspace.datasets.state("cities").head == head
     assert "--allow-retractions" in (error.value.hint or "")
     assert "`odf config set --dataset cities retractions.share 100%`" in (error.value.hint or "")
     return error.value.message
@@ -99,7 +100,7 @@ def test_a_file_with_nothing_in_it_is_no_state(tmp_path: Path, content: str) -> 
         take_in(workspace, content)
     with pytest.raises(HeaderMissing):
         take_in(workspace, content, allow_retractions=True)  # it is the file that is wrong
-    assert workspace.state("cities").num_records == 3
+    assert workspace.datasets.state("cities").num_records == 3
 
 
 def test_a_first_row_is_not_taken_for_the_header(tmp_path: Path) -> None:
@@ -243,7 +244,12 @@ def test_an_empty_body_over_http(tmp_path: Path) -> None:
     body = tmp_path / "body"
     body.touch()
     with pytest.raises(TooManyRetractions):
-        ingest_once(dataset, Ingest(body, "digest", "the body"), None, workspace.engines)
+        ingest_once(
+            dataset,
+            Ingest(IngestRequest("cities", files=(body,)), "digest", "the body"),
+            None,
+            workspace.engines.registry,
+        )
 
 
 def test_an_empty_member_of_an_archive_and_what_comes_after_it(tmp_path: Path) -> None:
@@ -255,7 +261,7 @@ def test_an_empty_member_of_an_archive_and_what_comes_after_it(tmp_path: Path) -
     (result,) = workspace.pull(["cities"])
     assert isinstance(result.error, TooManyRetractions)
     assert "2.zip: The new state has no rows" in result.error.message
-    assert workspace.state("cities").num_records == 12, "what came before is committed"
+    assert workspace.datasets.state("cities").num_records == 12, "what came before is committed"
     (result,) = workspace.pull(["cities"], allow_retractions=True)
     assert result.error is None
     assert the_warning(result).count == 12

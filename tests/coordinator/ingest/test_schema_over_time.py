@@ -41,7 +41,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def test_the_schema_grows_at_its_end_and_in_its_structs(workspace: Workspace):
-    schema = workspace.state("grown").schema
+    schema = workspace.datasets.state("grown").schema
     assert schema is not None
     names = "at what since day u8 u16 u32 u64 d elements anything lists s fine offset op gone more later"
     assert list(schema.names) == names.split()
@@ -55,7 +55,7 @@ def test_the_schema_grows_at_its_end_and_in_its_structs(workspace: Workspace):
 
 def test_tail_shows_what_went_in(workspace: Workspace):
     rows = workspace.tail("grown")
-    schema = workspace.state("grown").schema
+    schema = workspace.datasets.state("grown").schema
     assert schema is not None
     assert rows.schema == to_arrow(schema)
     assert data_of(rows) == expected()
@@ -179,12 +179,12 @@ def test_what_may_not_change_is_refused_with_the_field_named(
 ):
     workspace = plain(tmp_path)
     ingest(workspace, *before)
-    state = workspace.state("a")
+    state = workspace.datasets.state("a")
     with pytest.raises(SchemaError, match=words) as caught:
         ingest(workspace, *after)
     assert str(caught.value).startswith(f"{workspace.root / 'x.parquet'}: ")
     assert caught.value.hint
-    assert workspace.state("a") == state
+    assert workspace.datasets.state("a") == state
 
 
 def test_a_required_column_may_not_be_missing(tmp_path: Path):

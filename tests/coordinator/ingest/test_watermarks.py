@@ -75,7 +75,7 @@ def configure(workspace: Workspace, name: str = "root", **values: str | None) ->
 
 
 def watermark(workspace: Workspace, name: str = "root") -> str:
-    return str(workspace.state(name).watermark)
+    return str(workspace.datasets.state(name).watermark)
 
 
 def pull(workspace: Workspace, *names: str) -> list[PullResult]:
@@ -164,8 +164,8 @@ def test_a_pull_that_finds_nothing_for_long_lets_the_watermark_follow_system_tim
         (result,) = pull(workspace)
         assert (result.outcome, result.num_blocks, result.num_records) == (PullOutcome.UPDATED, 1, 0)
         assert result.notes == ("nothing new for longer than watermark.idle, so the watermark follows system time",)
-        assert workspace.state("root").watermark == result.watermark == Duration(DAY).before(now)
-        event = next(workspace.log("root")).block.event
+        assert workspace.datasets.state("root").watermark == result.watermark == Duration(DAY).before(now)
+        event = next(workspace.datasets.log("root")).block.event
         assert event == AddData(prev_offset=0, new_watermark=result.watermark)
     assert pull(workspace)[0].outcome is PullOutcome.UP_TO_DATE, "no time has passed"
     assert all(report.ok for report in workspace.verify(all=True))
@@ -198,7 +198,7 @@ def test_before_the_first_rows_nothing_moves(tmp_path: Path, later: Later) -> No
     pull(workspace)
     later(DAY)
     assert pull(workspace)[0].outcome is PullOutcome.UP_TO_DATE
-    assert workspace.state("root").watermark is None
+    assert workspace.datasets.state("root").watermark is None
 
 
 def test_a_pull_of_several_files_moves_it_only_when_all_of_them_have_nothing(tmp_path: Path, later: Later) -> None:
@@ -223,11 +223,11 @@ def test_a_failed_pull_moves_nothing(tmp_path: Path, later: Later) -> None:
     configure(workspace, idle="1h")
     put(tmp_path, "2024-02-20T00:00:00Z")
     pull(workspace)
-    head = workspace.state("root").head
+    head = workspace.datasets.state("root").head
     later(DAY)
     put(tmp_path, "never", name="2")
     (result,) = workspace.pull(["root"])
-    assert (result.outcome, workspace.state("root").head) == (PullOutcome.FAILED, head)
+    assert (result.outcome, workspace.datasets.state("root").head) == (PullOutcome.FAILED, head)
 
 
 def test_a_source_that_is_not_asked_is_not_idle(tmp_path: Path, later: Later) -> None:
@@ -329,7 +329,7 @@ def test_a_clock_that_goes_back_does_not_take_it_along(tmp_path: Path, later: La
     pull(workspace)
     later(-10 * DAY)
     assert pull(workspace)[0].outcome is PullOutcome.UP_TO_DATE
-    assert workspace.state("root").watermark == now
+    assert workspace.datasets.state("root").watermark == now
 
 
 def test_a_slow_input_does_not_stall_what_is_downstream(tmp_path: Path, later: Later) -> None:
@@ -400,7 +400,7 @@ def test_the_watermark_is_a_function_of_blocks_policy_and_system_time(
             expected = policy.when_idle(before, last_rows, now)
         elif before is None or at(f"2024-01-{day:02d}") >= before:
             expected = workspace.set_watermark("root", at(f"2024-01-{day:02d}")).watermark
-        assert workspace.state("root").watermark == expected
+        assert workspace.datasets.state("root").watermark == expected
         assert before is None or (expected is not None and expected >= before)
 
 
@@ -452,11 +452,11 @@ def test_the_policy_stays_with_the_dataset_and_only_here(tmp_path: Path) -> None
     feed(workspace, "root", "1 a", day=2)
     changed = load_snapshots(root() + "    - {kind: SetInfo, description: changed}\n", "manifest")
     workspace.add(changed, replace=True)
-    workspace.rename("root", "renamed")
+    workspace.datasets.rename("root", "renamed")
     assert workspace.settings_of("renamed").get("watermark.lag") == "1d"
     list(workspace.push(["renamed"], to=str(tmp_path / "pushed")))
     assert not [path for path in (tmp_path / "pushed").rglob("*") if path.is_file() and b"lag" in path.read_bytes()]
-    workspace.delete(["renamed"])
+    workspace.datasets.delete(["renamed"])
     workspace.add(load_snapshots(root(), "manifest"))
     assert workspace.settings_of("root").get("watermark.lag") == "0s"
 
@@ -482,7 +482,7 @@ def test_damaged_settings_are_named_and_nothing_is_committed(tmp_path: Path) -> 
     workspace = workspace_with(tmp_path, root())
     file = workspace.storage.get("root").folder / "info" / "config.yaml"
     file.write_text("watermark: {lag: -1}\n")
-    head = workspace.state("root").head
+    head = workspace.datasets.state("root").head
     with pytest.raises(MalformedManifest, match=r"config\.yaml: watermark\.lag must be a duration such as .*, not -1"):
         feed(workspace, "root", "1 a")
-    assert workspace.state("root").head == head
+    assert workspace.datasets.state("root").head == head

@@ -161,9 +161,9 @@ def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[S
         dataset = workspace.storage.get("root")
         lived(dataset, steps, Path(place))
         before, rows_before, files = dataset.chain.state(), changelog(dataset), known_files(dataset)
-        plan = workspace.plan_compact("root", options)
+        plan = workspace.maintenance.plan_compact("root", options)
 
-        result = workspace.compact("root", options)
+        result = workspace.maintenance.compact("root", options)
 
         now = dataset.chain.state()
         assert changelog(dataset) == rows_before
@@ -178,7 +178,7 @@ def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[S
         (report,) = workspace.verify(["root"])
         assert {finding.check for finding in report.findings} <= {"clock"}  # the rows are of the future
         if options.max_bytes == 10**9:  # one slice takes less than several, so that another one may fit
-            assert not workspace.compact("root", options).changes
+            assert not workspace.maintenance.compact("root", options).changes
 
 
 # --- Single cases ----------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def workspace(prepared: Path, tmp_path: Path) -> Workspace:
 
 def test_small_slices_become_one(workspace: Workspace) -> None:
     before = rows(workspace, "root")
-    result = workspace.compact("root")
+    result = workspace.maintenance.compact("root")
     assert (result.slices, result.blocks) == ((5, 1), (8, 4))
     assert rows(workspace, "root") == before
     assert feed(workspace, "root", "7 x", day=7).num_records == 1, "and it goes on"
@@ -210,19 +210,19 @@ def test_small_slices_become_one(workspace: Workspace) -> None:
 
 
 def test_limits_fill_slices_from_the_first_on(workspace: Workspace) -> None:
-    result = workspace.compact("root", CompactOptions(max_records=4))
+    result = workspace.maintenance.compact("root", CompactOptions(max_records=4))
     assert result.slices == (5, 3)
     sizes = [item.data.offset_interval for item in slices_of(workspace.storage.get("root").chain.in_order())]
     assert [(one.start, one.end) for one in sizes] == [(0, 3), (4, 7), (8, 9)]
 
 
 def test_what_is_full_already_stays_when_more_is_compacted(workspace: Workspace) -> None:
-    workspace.compact("root", CompactOptions(max_records=4))
+    workspace.maintenance.compact("root", CompactOptions(max_records=4))
     chain = workspace.storage.get("root").chain
     before = [hashed.hash for hashed in chain.in_order()]
     for day in (8, 9):
         feed(workspace, "root", f"{day} x", day=day)
-    workspace.compact("root", CompactOptions(max_records=4))
+    workspace.maintenance.compact("root", CompactOptions(max_records=4))
     now = [hashed.hash for hashed in chain.in_order()]
     assert len(now) == len(before)
     assert now[:-1] == before[:-1]
@@ -232,15 +232,15 @@ def test_everybody_who_compacts_a_history_gets_the_same_one(workspace: Workspace
     list(workspace.push(["root"], to=str(tmp_path / "pushed")))
     other = Workspace.init(tmp_path / "other")
     list(other.pull([str(tmp_path / "pushed")], as_name="copy"))
-    assert other.compact("copy").new_head == workspace.compact("root").new_head
+    assert other.maintenance.compact("copy").new_head == workspace.maintenance.compact("root").new_head
 
 
 def test_derivatives_are_told_of_and_made_again_where_asked(workspace: Workspace) -> None:
     before = {name: sorted(rows(workspace, name)) for name in ("derived", "further")}
-    plan = workspace.plan_compact("root")
+    plan = workspace.maintenance.plan_compact("root")
     assert list(map(str, plan.downstream.diverged)) == ["derived"]
     assert list(map(str, plan.downstream.further)) == ["further"]
-    workspace.compact("root")
+    workspace.maintenance.compact("root")
 
     failed = {result.name: result for result in workspace.pull(all=True)}
     assert failed["root"].error is None
@@ -258,15 +258,15 @@ def test_derivatives_are_told_of_and_made_again_where_asked(workspace: Workspace
     assert "made again" in again["derived"].notes[0]
     assert "to be made again too: further" in again["derived"].notes
     assert {name: sorted(rows(workspace, name)) for name in before} == before
-    list(workspace.gc())
+    list(workspace.maintenance.gc())
     assert [report.findings for report in workspace.verify(all=True)] == [(), (), ()]
     assert {result.outcome.value for result in workspace.pull(all=True, reset_derivatives=True)} == {"up to date"}
 
 
 def test_a_derivative_verifies_until_the_old_history_of_its_input_is_removed(workspace: Workspace) -> None:
-    workspace.compact("root")
+    workspace.maintenance.compact("root")
     assert all(report.ok for report in workspace.verify(all=True))
-    list(workspace.gc())
+    list(workspace.maintenance.gc())
     (report,) = workspace.verify(["derived"])
     (finding,) = report.findings
     assert "another history of root" in finding.message
@@ -274,20 +274,20 @@ def test_a_derivative_verifies_until_the_old_history_of_its_input_is_removed(wor
 
 
 def test_an_error_leaves_a_derivative_as_it_was(workspace: Workspace) -> None:
-    workspace.compact("root")
+    workspace.maintenance.compact("root")
     fails = derivative(query="select op, event_time, id, cast(1 / (id - id) as string) as name from source")
     workspace.add(load_snapshots(fails, "manifest"), replace=True)
-    before, head = rows(workspace, "derived"), workspace.state("derived").head
+    before, head = rows(workspace, "derived"), workspace.datasets.state("derived").head
     (result,) = workspace.pull(["derived"], reset_derivatives=True)
     assert result.error is not None
-    assert (rows(workspace, "derived"), workspace.state("derived").head) == (before, head)
+    assert (rows(workspace, "derived"), workspace.datasets.state("derived").head) == (before, head)
 
 
 def test_a_derivative_is_not_compacted_but_may_lose_its_rows(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="derived is derivative"):
-        workspace.compact("derived")
+        workspace.maintenance.compact("derived")
     before = rows(workspace, "derived")
-    result = workspace.compact("derived", CompactOptions(keep_metadata_only=True))
+    result = workspace.maintenance.compact("derived", CompactOptions(keep_metadata_only=True))
     assert (result.slices[1], list(map(str, result.downstream.diverged))) == (0, ["further"])
     assert rows(workspace, "derived") == []
     assert [one.error for one in workspace.pull(["derived"])] == [None]
@@ -302,7 +302,7 @@ def test_a_damaged_slice_is_not_compacted(workspace: Workspace) -> None:
     file.write_bytes(bytes(data))
     head = (folder / "refs" / "head").read_text()
     with pytest.raises(HashMismatch, match=file.name):
-        workspace.compact("root")
+        workspace.maintenance.compact("root")
     assert (folder / "refs" / "head").read_text() == head
 
 
@@ -329,6 +329,6 @@ def test_files_of_a_watched_folder_are_remembered(workspace: Workspace, tmp_path
         return count
 
     assert taken_in() == 3
-    result = workspace.compact("root")
+    result = workspace.maintenance.compact("root")
     assert result.slices == (8, 1)
     assert taken_in() == 0

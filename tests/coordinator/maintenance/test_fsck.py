@@ -28,7 +28,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = made.storage.get("root")
     assert [result.error for result in made.push(all=True, to=f"{folder / 'mirror'}/")] == [None] * 2
     dataset.layout.refs.compare_and_swap("tag.v1", None, dataset.chain.head())
-    made.reset("root", "3")
+    made.maintenance.reset("root", "3")
     feed(made, "root", "1 a", "2 b", "4 d", day=3)
     list(made.push(["root"], to=f"{folder / 'mirror'}/", force=True))
     return folder
@@ -135,12 +135,12 @@ def test_other_files_among_the_objects_and_leftovers(workspace: Workspace) -> No
 
 def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> None:
     assert verified(workspace, "root").unreferenced == 0
-    workspace.compact("root")
+    workspace.maintenance.compact("root")
     report = verified(workspace, "root")
     assert report.ok
     assert report.unreferenced > 0
     assert report.unreferenced_bytes > 0
-    list(workspace.gc())
+    list(workspace.maintenance.gc())
     assert verified(workspace, "root").unreferenced == 0
 
 
@@ -149,7 +149,7 @@ def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> Non
 
 def push_tag(workspace: Workspace) -> Path:
     """A tag of the root, also in the mirror; gives back the folder of the dataset."""
-    workspace.create_reference("root", ReferenceKind.TAG, "v2", "1")
+    workspace.branches.create("root", ReferenceKind.TAG, "v2", "1")
     assert [result.error for result in workspace.push(["root"], tags=["v2"])] == [None, None]
     return workspace.storage.get("root").folder
 
@@ -168,7 +168,7 @@ def test_a_damaged_tag_spoils_no_other_and_comes_again(how: str, workspace: Work
     file = push_tag(workspace) / "refs" / "tag.v2"
     before = file.read_bytes()
     DAMAGE[how](file)
-    listed = {item.name.name: item.problem for item in workspace.references("root", ReferenceKind.TAG)}
+    listed = {item.name.name: item.problem for item in workspace.branches.all("root", ReferenceKind.TAG)}
     assert (listed["v1"], listed["v2"] is None) == (None, False)
     assert not verified(workspace, "root").ok
     report = verified(workspace, "root", repair=True)
@@ -267,6 +267,6 @@ def test_a_lost_name_that_nobody_knows_is_given_again(workspace: Workspace) -> N
     with pytest.raises(DatasetNotFound, match="root"):
         workspace.verify(["root"], repair=True)
     with pytest.raises(AlreadyExists):
-        workspace.rename(str(dataset.handle.id), "derived")
-    assert str(workspace.rename(str(dataset.handle.id), "root")) == "root"
+        workspace.datasets.rename(str(dataset.handle.id), "derived")
+    assert str(workspace.datasets.rename(str(dataset.handle.id), "root")) == "root"
     assert verified(workspace, "root").ok

@@ -41,7 +41,7 @@ def files(workspace: Workspace) -> set[Path]:
 
 
 def collected(workspace: Workspace, *names: str, **how: bool) -> dict[str | None, GcReport]:
-    return {report.name: report for report in workspace.gc(names, **how)}
+    return {report.name: report for report in workspace.maintenance.gc(names, **how)}
 
 
 def put_garbage(dataset: StoredDataset) -> set[Path]:
@@ -84,18 +84,18 @@ def test_what_a_tag_or_branch_reaches_stays(workspace: Workspace) -> None:
     old = dataset.chain.head()
     dataset.layout.refs.compare_and_swap("tag.v1", None, old)
     before = files(workspace)
-    workspace.compact("root")
-    workspace.reset("root", "2")
+    workspace.maintenance.compact("root")
+    workspace.maintenance.reset("root", "2")
     new = files(workspace) - before
 
     gone = {item.path for item in collected(workspace)["root"].found}
     assert gone, "the compacted history"
     assert gone <= new
     assert before - {dataset.folder / "refs" / "head"} <= files(workspace)
-    assert workspace.reset("root", "v1").new_head == old
+    assert workspace.maintenance.reset("root", "v1").new_head == old
     assert len(rows(workspace, "root")) == 6
     dataset.layout.refs.delete("tag.v1", old)
-    workspace.reset("root", "2")
+    workspace.maintenance.reset("root", "2")
     assert collected(workspace)["root"].found
     assert reachable_blocks(dataset.layout).data == set()
 
@@ -135,7 +135,9 @@ def test_beside_a_writer_nothing_of_a_commit_is_lost(workspace: Workspace) -> No
 
     def sweep() -> None:
         while not done.is_set():
-            swept.extend(report for report in Workspace.open(workspace.root).gc(["root"]) if report.error is None)
+            swept.extend(
+                report for report in Workspace.open(workspace.root).maintenance.gc(["root"]) if report.error is None
+            )
 
     sweeper = threading.Thread(target=sweep)
     sweeper.start()

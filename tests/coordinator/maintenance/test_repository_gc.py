@@ -178,9 +178,9 @@ def test_by_the_name_of_a_repository(tmp_path: Path) -> None:
     there = tmp_path / "there"
     filled(there.as_uri())
     rewritten(DatasetLayout.local(there / NAME))
-    workspace.repositories.add("mirror", str(there))
-    assert [len(report.found) for report in workspace.gc_repository("mirror", older_than=ZERO)] == [3, 0]
+    workspace.remotes.repositories.add("mirror", str(there))
+    assert [len(report.found) for report in workspace.maintenance.gc_repository("mirror", older_than=ZERO)] == [3, 0]
     damaged = there / NAME / "refs" / "head"
     damaged.write_text("nonsense")
-    (report,) = workspace.gc_repository("mirror", [NAME])
+    (report,) = workspace.maintenance.gc_repository("mirror", [NAME])
     assert isinstance(report.error, IntegrityError)

@@ -39,9 +39,9 @@ def test_back_to_a_block(by: str, workspace: Workspace) -> None:
     wanted = chain.in_order()[3]
     chain.refs.compare_and_swap("tag.v1", None, wanted.hash)
     text = {"number": "3", "hash": str(wanted.hash), "beginning": str(wanted.hash)[:16], "tag": "v1"}[by]
-    plan = workspace.plan_reset("root", text)
+    plan = workspace.maintenance.plan_reset("root", text)
     assert (plan.num_blocks, plan.num_records, plan.sequence_number) == (1, 3, 3)
-    assert workspace.reset("root", text) == plan
+    assert workspace.maintenance.reset("root", text) == plan
     assert chain.refs.get(HEAD) == wanted.hash
     assert rows(workspace, "root") == FIRST
     assert all(report.ok for report in workspace.verify(all=True))
@@ -51,7 +51,7 @@ def test_back_to_a_block(by: str, workspace: Workspace) -> None:
 
 def test_the_head_is_signed_where_it_went(workspace: Workspace) -> None:
     dataset = workspace.storage.get("root")
-    done = workspace.reset("root", "3")
+    done = workspace.maintenance.reset("root", "3")
     block = dataset.chain.block(done.new_head)
     signed = read_head_signatures(dataset.layout.side, dataset.handle.id, block)
     assert signed is not None
@@ -60,24 +60,24 @@ def test_the_head_is_signed_where_it_went(workspace: Workspace) -> None:
 
 def test_a_reset_is_taken_back_by_the_hash_of_the_old_head(workspace: Workspace) -> None:
     before = rows(workspace, "root")
-    done = workspace.reset("root", "2")
+    done = workspace.maintenance.reset("root", "2")
     assert rows(workspace, "root") == []
-    back = workspace.reset("root", str(done.old_head))
+    back = workspace.maintenance.reset("root", str(done.old_head))
     assert (back.num_blocks, back.new_head) == (0, done.old_head)
     assert rows(workspace, "root") == before
-    assert not workspace.reset("root", str(done.old_head)).changes
+    assert not workspace.maintenance.reset("root", str(done.old_head)).changes
 
-    workspace.reset("root", "2")
-    list(workspace.gc())
+    workspace.maintenance.reset("root", "2")
+    list(workspace.maintenance.gc())
     with pytest.raises(BlockNotFound):
-        workspace.reset("root", str(done.old_head))
+        workspace.maintenance.reset("root", str(done.old_head))
 
 
 def test_who_has_taken_in_what_goes_is_told_and_made_again(workspace: Workspace) -> None:
-    assert workspace.plan_reset("root", "3").downstream.all == (), "they have not seen the last block"
-    plan = workspace.plan_reset("root", "2")
+    assert workspace.maintenance.plan_reset("root", "3").downstream.all == (), "they have not seen the last block"
+    plan = workspace.maintenance.plan_reset("root", "2")
     assert list(map(str, plan.downstream.all)) == ["derived", "further"]
-    workspace.reset("root", "2")
+    workspace.maintenance.reset("root", "2")
     assert [result.error.code for result in workspace.pull(["derived"]) if result.error] == ["E640"]
     feed(workspace, "root", "5 e", day=5)
     assert [result.error for result in workspace.pull(all=True, reset_derivatives=True)] == [None] * 3
@@ -86,7 +86,7 @@ def test_who_has_taken_in_what_goes_is_told_and_made_again(workspace: Workspace)
 
 
 def test_an_input_without_rows_any_more(workspace: Workspace) -> None:
-    workspace.reset("root", "1")
+    workspace.maintenance.reset("root", "1")
     assert [result.error for result in workspace.pull(["derived"], reset_derivatives=True)] == [None]
     assert rows(workspace, "derived") == []
     assert {result.outcome.value for result in workspace.pull(["derived"])} == {"up to date"}
@@ -96,26 +96,26 @@ def test_an_input_without_rows_any_more(workspace: Workspace) -> None:
     "text", ["99", "", "-1", "f", "f1620", "f1620" + 64 * "0", "nothing", "../head", "HEAD", "1.0"]
 )
 def test_no_such_block(text: str, workspace: Workspace) -> None:
-    before = workspace.state("root").head
+    before = workspace.datasets.state("root").head
     with pytest.raises(OdfError) as refused:
-        workspace.reset("root", text)
+        workspace.maintenance.reset("root", text)
     assert isinstance(refused.value, BlockNotFound | UsageError)
     assert refused.value.hint
-    assert workspace.state("root").head == before
+    assert workspace.datasets.state("root").head == before
 
 
 def test_a_block_of_another_dataset(workspace: Workspace) -> None:
     dataset, other = workspace.storage.get("root"), workspace.storage.get("derived")
     shutil.copytree(other.folder / "blocks", dataset.folder / "blocks", dirs_exist_ok=True)
     with pytest.raises(OdfError, match="another dataset"):
-        workspace.reset("root", str(other.chain.head()))
+        workspace.maintenance.reset("root", str(other.chain.head()))
 
 
 def test_deleting_goes_downstream_where_asked(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="root is an input of derived"):
-        workspace.delete(["root"])
-    assert list(map(str, workspace.doomed(["root"], recursive=True))) == ["further", "derived", "root"]
-    workspace.delete(["derived"], recursive=True)
-    assert [str(one.handle) for one in workspace.datasets()] == ["root"]
-    workspace.delete(all=True)
-    assert workspace.datasets() == []
+        workspace.datasets.delete(["root"])
+    assert list(map(str, workspace.datasets.plan_delete(["root"], recursive=True))) == ["further", "derived", "root"]
+    workspace.datasets.delete(["derived"], recursive=True)
+    assert [str(one.handle) for one in workspace.datasets.all()] == ["root"]
+    workspace.datasets.delete(all=True)
+    assert workspace.datasets.all() == []

@@ -133,7 +133,7 @@ def test_the_reference_s_hash_of_nested_nulls_gives_a_warning_that_names_the_col
 
 
 def test_a_replay_without_its_input_says_what_is_missing(reference: Workspace) -> None:
-    reference.delete(["trades"], force=True)
+    reference.datasets.delete(["trades"], force=True)
     (finding,) = findings(reference, "big-trades")
     assert "Cannot be replayed" in finding.message
     assert findings(reference, "big-trades", integrity_only=True) == []

@@ -55,7 +55,7 @@ def stage(workspace: Workspace, *lines: str, branch: str = "staging") -> PullRes
 
 
 def branches(workspace: Workspace) -> list[str]:
-    return [item.name.name for item in workspace.references("root", BRANCH)]
+    return [item.name.name for item in workspace.branches.all("root", BRANCH)]
 
 
 def is_valid(workspace: Workspace) -> bool:
@@ -66,11 +66,11 @@ def is_valid(workspace: Workspace) -> bool:
 
 
 def test_what_is_staged_is_on_the_branch_only(workspace: Workspace):
-    before = workspace.summary("root")
+    before = workspace.datasets.summary("root")
     stage(workspace, "2 c", "3 d")
     stage(workspace, "3 e")
     assert branches(workspace) == ["staging"]
-    assert Workspace.open(workspace.root).summary("root") == before
+    assert Workspace.open(workspace.root).datasets.summary("root") == before
     assert rows(workspace, "root@staging")[2:] == ["-C 2 b", "+C 2 c", "+A 3 d", "-C 3 d", "+C 3 e"]
     assert is_valid(workspace)
     (report,) = workspace.verify(["root@staging"])
@@ -97,13 +97,13 @@ def test_long_chains_of_branches_are_summed_up_apart(workspace: Workspace):
         events = [SetInfo(description=str(number)) for number in range(35)]
         commit_events(dataset, dataset.state, events, commit_time(dataset.state))
     stage(workspace, "99 x")
-    assert Workspace.open(workspace.root).state("root").num_records == 2
+    assert Workspace.open(workspace.root).datasets.state("root").num_records == 2
     assert stage(workspace, "100 x").num_records == 1
-    assert Workspace.open(workspace.root).state("root@staging").num_records == 4
+    assert Workspace.open(workspace.root).datasets.state("root@staging").num_records == 4
     assert (workspace.storage.get("root").on("staging").cache / "chain-state").is_file()
-    workspace.merge("root", "staging")
+    workspace.branches.merge("root", "staging")
     assert not workspace.storage.get("root").on("staging").cache.exists()
-    assert Workspace.open(workspace.root).state("root").num_records == 4
+    assert Workspace.open(workspace.root).datasets.state("root").num_records == 4
 
 
 def test_a_name_that_is_none_stages_nothing(workspace: Workspace):
@@ -116,8 +116,8 @@ def test_a_source_is_pulled_to_a_branch(tmp_path: Path):
     (workspace.root / "in").mkdir()
     (workspace.root / "in" / "1.csv").write_text("id\n1\n")
     (staged,) = workspace.pull(["com.example.folder"], branch="staging")
-    assert (staged.num_records, workspace.summary("com.example.folder").num_records) == (1, 0)
-    assert workspace.merge("com.example.folder", "staging").num_records == 1
+    assert (staged.num_records, workspace.datasets.summary("com.example.folder").num_records) == (1, 0)
+    assert workspace.branches.merge("com.example.folder", "staging").num_records == 1
     (pulled,) = workspace.pull(["com.example.folder"])
     assert pulled.outcome is PullOutcome.UP_TO_DATE
 
@@ -125,9 +125,9 @@ def test_a_source_is_pulled_to_a_branch(tmp_path: Path):
 def test_a_derivative_is_pulled_to_a_branch(workspace: Workspace):
     workspace.add(load_snapshots(derivative(), "manifest"))
     list(workspace.pull(["derived"], branch="try"))
-    assert workspace.summary("derived").num_records == 0
-    assert workspace.diff("derived", "try").num_records == 1
-    assert workspace.merge("derived", "try").num_records == 1
+    assert workspace.datasets.summary("derived").num_records == 0
+    assert workspace.branches.diff("derived", "try").num_records == 1
+    assert workspace.branches.merge("derived", "try").num_records == 1
     assert all(report.ok for report in workspace.verify(["derived"]))
 
 
@@ -139,9 +139,9 @@ def test_a_copy_is_pulled_to_a_branch_for_review(workspace: Workspace, tmp_path:
     feed(workspace, "root", "3 c")
     list(workspace.push(["root"]))
     (staged,) = other.pull(["root"], branch="review")
-    assert (staged.error, staged.num_records, other.summary("root").num_records) == (None, 1, 2)
-    other.merge("root", "review")
-    assert other.summary("root") == workspace.summary("root")
+    assert (staged.error, staged.num_records, other.datasets.summary("root").num_records) == (None, 1, 2)
+    other.branches.merge("root", "review")
+    assert other.datasets.summary("root") == workspace.datasets.summary("root")
     (pulled,) = other.pull(["root"])
     assert pulled.outcome is PullOutcome.UP_TO_DATE
 
@@ -158,31 +158,34 @@ def test_only_what_is_here_is_pulled_to_a_branch(how: dict, workspace: Workspace
 def test_a_difference_counts_blocks_rows_and_keys(workspace: Workspace):
     stage(workspace, "2 c", "3 d")
     stage(workspace, "3 e", "4 f")
-    found = workspace.diff("root", "staging")
+    found = workspace.branches.diff("root", "staging")
     assert (len(found.blocks), found.head_blocks, found.base_number, found.num_records) == (2, (), 3, 6)
     assert found.keys == KeyChanges(new=2, changed=1, gone=0)
-    assert workspace.staged_rows(found, 4).column("name").to_pylist() == ["b", "c", "d", "d"]
-    assert workspace.staged_rows(found, 100).num_rows == 6
+    assert workspace.branches.staged_rows(found, 4).column("name").to_pylist() == ["b", "c", "d", "d"]
+    assert workspace.branches.staged_rows(found, 100).num_rows == 6
     feed(workspace, "root", "9 z")
-    assert [len(workspace.diff("root", "staging").head_blocks), workspace.diff("root", "staging").base_number] == [1, 3]
+    assert [
+        len(workspace.branches.diff("root", "staging").head_blocks),
+        workspace.branches.diff("root", "staging").base_number,
+    ] == [1, 3]
 
 
 def test_a_difference_knows_what_is_gone(tmp_path: Path):
     workspace = made(tmp_path, "{kind: Snapshot, primaryKey: [id], compareColumns: [name]}")
     stage(workspace, "2 b", "3 c")
-    assert workspace.diff("root", "staging").keys == KeyChanges(new=1, changed=0, gone=1)
+    assert workspace.branches.diff("root", "staging").keys == KeyChanges(new=1, changed=0, gone=1)
 
 
 def test_rows_without_keys_are_only_counted(tmp_path: Path):
     workspace = made(tmp_path, APPEND)
     stage(workspace, "1 a")
-    found = workspace.diff("root", "staging")
+    found = workspace.branches.diff("root", "staging")
     assert (found.num_records, found.keys) == (1, None)
 
 
 def test_a_branch_that_is_not_there_is_told(workspace: Workspace):
     stage(workspace, "3 c")
-    for attempt in (workspace.diff, workspace.merge):
+    for attempt in (workspace.branches.diff, workspace.branches.merge):
         with pytest.raises(NoSuchReference) as caught:
             attempt("root", "stagin")
         assert caught.value.hint == "Did you mean staging?"
@@ -193,8 +196,8 @@ def test_a_branch_that_is_not_there_is_told(workspace: Workspace):
 
 def test_a_head_that_has_not_moved_is_moved_on(workspace: Workspace):
     stage(workspace, "2 c", "3 d")
-    tip = workspace.diff("root", "staging").tip
-    result = workspace.merge("root", "staging", fast_forward_only=True)
+    tip = workspace.branches.diff("root", "staging").tip
+    result = workspace.branches.merge("root", "staging", fast_forward_only=True)
     assert (result.new_head, result.num_blocks, result.num_records, result.applied_again) == (tip, 1, 3, False)
     assert branches(workspace) == []
     assert rows(workspace, "root")[2:] == ["-C 2 b", "+C 2 c", "+A 3 d"]
@@ -212,15 +215,15 @@ def test_events_are_applied_again_on_a_head_that_has_moved(merge: str, tmp_path:
     stage(workspace, "3 c", "4 d")
     stage(workspace, "5 e")
     feed(workspace, "root", "6 f", day=5)
-    result = workspace.merge("root", "staging")
+    result = workspace.branches.merge("root", "staging")
     assert (result.num_blocks, result.num_records, result.applied_again) == (2, 3, True)
     assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", "+A 6 f", "+A 3 c", "+A 4 d", "+A 5 e"]
     assert workspace.tail("root", 10).column("offset").to_pylist() == list(range(6))
-    assert str(workspace.state("root").watermark) == "2024-01-05T00:00:00Z"
+    assert str(workspace.datasets.state("root").watermark) == "2024-01-05T00:00:00Z"
     assert branches(workspace) == []
     assert is_valid(workspace)
-    signers = workspace.signers("root")
-    assert {tuple(one.name for one in signers.of(block).signers) for block in workspace.log("root")} == {
+    signers = workspace.datasets.signers("root")
+    assert {tuple(one.name for one in signers.of(block).signers) for block in workspace.datasets.log("root")} == {
         ("me", "owner")
     }
     if merge != APPEND:
@@ -230,12 +233,12 @@ def test_events_are_applied_again_on_a_head_that_has_moved(merge: str, tmp_path:
 def test_rows_of_the_same_key_on_both_sides_are_a_conflict(workspace: Workspace):
     stage(workspace, "2 c", "3 d")
     feed(workspace, "root", "2 x")
-    before = (workspace.summary("root"), workspace.diff("root", "staging"))
+    before = (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging"))
     with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
-        workspace.merge("root", "staging")
+        workspace.branches.merge("root", "staging")
     with pytest.raises(MergeConflict, match="the head has moved on since staging began"):
-        workspace.merge("root", "staging", fast_forward_only=True)
-    assert (workspace.summary("root"), workspace.diff("root", "staging")) == before
+        workspace.branches.merge("root", "staging", fast_forward_only=True)
+    assert (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging")) == before
 
 
 def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
@@ -246,7 +249,7 @@ def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
     (workspace.root / "in" / "2.csv").write_text("id\n2\n")
     list(workspace.pull(["com.example.folder"]))
     with pytest.raises(MergeConflict, match="how far the source default is taken in"):
-        workspace.merge("com.example.folder", "staging")
+        workspace.branches.merge("com.example.folder", "staging")
 
 
 def test_rows_of_a_query_are_not_applied_again(workspace: Workspace):
@@ -255,23 +258,23 @@ def test_rows_of_a_query_are_not_applied_again(workspace: Workspace):
     feed(workspace, "root", "3 c")
     list(workspace.pull(["derived"]))
     with pytest.raises(MergeConflict, match="rows are those of a query"):
-        workspace.merge("derived", "try")
+        workspace.branches.merge("derived", "try")
 
 
 def test_a_branch_without_anything_new_is_only_deleted(workspace: Workspace):
-    workspace.create_reference("root", BRANCH, "empty")
+    workspace.branches.create("root", BRANCH, "empty")
     feed(workspace, "root", "3 c")
-    head = workspace.summary("root").head
-    result = workspace.merge("root", "empty")
+    head = workspace.datasets.summary("root").head
+    result = workspace.branches.merge("root", "empty")
     assert (result.num_blocks, result.new_head, branches(workspace)) == (0, head, [])
 
 
 def test_a_branch_is_dropped(workspace: Workspace):
     stage(workspace, "3 c")
-    before = workspace.summary("root")
-    workspace.delete_reference("root", BRANCH, "staging")
-    assert (workspace.summary("root"), branches(workspace)) == (before, [])
-    list(workspace.gc())
+    before = workspace.datasets.summary("root")
+    workspace.branches.delete("root", BRANCH, "staging")
+    assert (workspace.datasets.summary("root"), branches(workspace)) == (before, [])
+    list(workspace.maintenance.gc())
     assert is_valid(workspace)
     stage(workspace, "3 d")
     assert rows(workspace, "root@staging")[2:] == ["+A 3 d"]
@@ -283,7 +286,7 @@ def test_a_merge_that_was_cut_after_the_branch_was_moved_is_finished(workspace: 
     with workspace.storage.get("root").writing() as dataset:
         rebase(dataset, diff(dataset, "staging"))
     assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", "+A 4 d"]
-    result = workspace.merge("root", "staging")
+    result = workspace.branches.merge("root", "staging")
     assert (result.num_records, result.applied_again) == (1, False)
     assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", "+A 4 d", "+A 3 c"]
 
@@ -304,7 +307,7 @@ def test_of_two_who_move_a_branch_one_wins(workspace: Workspace):
 
 def test_branches_and_tags_travel_where_they_are_asked_for(workspace: Workspace, tmp_path: Path):
     stage(workspace, "3 c")
-    workspace.create_reference("root", ReferenceKind.TAG, "v1", "3")
+    workspace.branches.create("root", ReferenceKind.TAG, "v1", "3")
     shared = str(tmp_path / "shared" / "root")
     pushed = list(workspace.push(["root"], to=shared, branches=["staging"], tags=["v1"]))
     assert [(one.name, one.error) for one in pushed] == [
@@ -320,7 +323,7 @@ def test_branches_and_tags_travel_where_they_are_asked_for(workspace: Workspace,
     assert (staged.error, staged.num_records) == (None, 1)
     assert rows(other, "root@v1") == ["+A 1 a", "+A 2 b"]
     assert rows(other, "root@staging") == rows(workspace, "root@staging")
-    assert other.merge("root", "staging").num_records == 1
+    assert other.branches.merge("root", "staging").num_records == 1
     missing, *_ = (one for one in other.pull(["root"], tags=["v2"]) if one.error)
     assert (missing.name, missing.error.code if missing.error else None) == ("root tag v2", "E657")
 

@@ -123,7 +123,7 @@ def test_a_dataset_goes_on_from_the_cache(tmp_path: Path) -> None:
     assert cached.exists()
     assert feed(workspace, "root", "1 b").num_records == 1
     assert workspace.storage.get("root").state == dataset.chain.state()
-    workspace.delete(["root"])
+    workspace.datasets.delete(["root"])
     assert not cached.exists()
 
 

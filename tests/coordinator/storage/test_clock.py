@@ -41,7 +41,7 @@ def test_system_times_never_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         workspace.add([changed], replace=True)
     workspace.set_watermark("root", Timestamp.parse("2024-02-01T00:00:00Z"))
     for name in ("root", "derived"):
-        times = [hashed.block.system_time for hashed in workspace.log(name)]  # newest first
+        times = [hashed.block.system_time for hashed in workspace.datasets.log(name)]  # newest first
         assert all(newer >= older for newer, older in pairwise(times))
         recorded = workspace.tail(name, 1000).column("system_time").to_pylist()
         assert recorded == sorted(recorded)
@@ -117,12 +117,12 @@ def test_nothing_is_written_by_a_clock_that_is_days_ahead(
     tmp_path: Path, server: StaticServer, advance: Advance
 ) -> None:
     workspace = polled(tmp_path, server)
-    before = workspace.state("polled").head
+    before = workspace.datasets.state("polled").head
     advance(41 * DAY + HOUR)
     result = pulled(workspace)
     assert isinstance(result.error, ClockAhead)
     assert result.error.message.startswith("The clock here is 41 days ahead of that of the source, which has 20")
-    assert workspace.state("polled").head == before
+    assert workspace.datasets.state("polled").head == before
     (plan,) = workspace.plan_pull(["polled"])
     assert isinstance(plan.error, ClockAhead)
     result = pulled(workspace, allow_future=True)
@@ -159,7 +159,7 @@ def test_what_follows_a_block_of_the_future_has_its_time_and_that_is_said(tmp_pa
     workspace = workspace_with(tmp_path, root(), derivative())
     advance(3 * DAY + HOUR)
     feed(workspace, "root", "2 b")
-    early = workspace.state("root").system_time
+    early = workspace.datasets.state("root").system_time
     list(workspace.pull(["derived"]))
     advance(0)
     said = (
@@ -168,7 +168,7 @@ def test_what_follows_a_block_of_the_future_has_its_time_and_that_is_said(tmp_pa
     )
     result = feed(workspace, "root", "2 b", "3 c", day=2)
     assert clock_warnings(result) == [said]
-    assert workspace.state("root").system_time == early
+    assert workspace.datasets.state("root").system_time == early
     assert clock_warnings(pulled(workspace, "derived"))[0].startswith("the last block is of")
     (changed,) = load_snapshots(root() + "    - {kind: SetInfo, description: changed}\n", "manifest")
     (added,) = workspace.add([changed], replace=True)
@@ -196,7 +196,7 @@ def test_blocks_of_the_future_are_not_copied_unasked(tmp_path: Path, advance: Ad
     assert isinstance(result.error, FromTheFuture)
     assert "which is 3 days ahead of the clock here" in result.error.message
     assert pulled(Workspace.init(tmp_path / "other"), mirror).outcome is PullOutcome.FAILED
-    assert here.state("root").num_records == 1
+    assert here.datasets.state("root").num_records == 1
     result = pulled(here, "root", allow_future=True)
     assert (result.outcome, len(clock_warnings(result))) == (PullOutcome.UPDATED, 1)
     feed(there, "root", "2 b", "3 c")  # has the time of the block before

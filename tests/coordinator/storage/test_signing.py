@@ -41,8 +41,8 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def names(workspace: Workspace, ref: str = "root") -> set[tuple[str, ...]]:
     """What the signers of each block are called."""
-    signers = workspace.signers(ref)
-    return {tuple(signer.name for signer in signers.of(block).signers) for block in workspace.log(ref)}
+    signers = workspace.datasets.signers(ref)
+    return {tuple(signer.name for signer in signers.of(block).signers) for block in workspace.datasets.log(ref)}
 
 
 @pytest.fixture
@@ -63,7 +63,8 @@ def test_every_block_is_signed_by_the_user_and_the_owner(derived: Workspace):
 
 def test_what_is_added_to_a_manifest_later_is_signed(workspace: Workspace):
     changed = replace(
-        workspace.snapshot("root"), metadata=(*workspace.snapshot("root").metadata, SetInfo(description="x"))
+        workspace.datasets.snapshot("root"),
+        metadata=(*workspace.datasets.snapshot("root").metadata, SetInfo(description="x")),
     )
     assert workspace.add([changed], replace=True)[0].outcome is AddOutcome.UPDATED
     assert names(workspace) == {("me", "owner")}
@@ -78,8 +79,8 @@ def test_a_copy_is_signed_by_its_owner_no_more_once_somebody_else_goes_on(
     (pulled,) = other.pull([str(tmp_path / "shared" / "root")])
     assert pulled.signatures == SignatureReport(4, 0, pulled.signatures.signers if pulled.signatures else ())
     feed(other, "root", "3 c")
-    signers = other.signers("root")
-    newest, before = [signers.of(block) for block in list(other.log("root"))[:2]]
+    signers = other.datasets.signers("root")
+    newest, before = [signers.of(block) for block in list(other.datasets.log("root"))[:2]]
     assert [signer.name for signer in newest.signers] == ["me"]
     assert [signer.name[:12] for signer in before.signers] == ["did:key:z6Mk", "owner"]
 
@@ -131,7 +132,9 @@ def test_a_commit_without_a_key_goes_on_and_says_so(trouble: str, workspace: Wor
     result = feed(again, "root", "3 c")
     assert result.num_blocks == 1
     assert [note.startswith("not signed by you: ") for note in result.notes] == [True]
-    assert [signer.name for signer in again.signers("root").of(next(again.log("root"))).signers] == ["owner"]
+    assert [signer.name for signer in again.datasets.signers("root").of(next(again.datasets.log("root"))).signers] == [
+        "owner"
+    ]
 
 
 def test_a_damaged_key_of_the_dataset_leaves_that_of_the_user(workspace: Workspace):
@@ -139,7 +142,9 @@ def test_a_damaged_key_of_the_dataset_leaves_that_of_the_user(workspace: Workspa
     key.write_text("x")
     result = feed(Workspace.open(workspace.root), "root", "3 c")
     assert [note.partition(":")[0] for note in result.notes] == ["not signed by the owner"]
-    assert [signer.name for signer in workspace.signers("root").of(next(workspace.log("root"))).signers] == ["me"]
+    assert [
+        signer.name for signer in workspace.datasets.signers("root").of(next(workspace.datasets.log("root"))).signers
+    ] == ["me"]
 
 
 def test_a_place_that_takes_no_signatures_keeps_no_commit_from_being_made(workspace: Workspace):
@@ -157,7 +162,7 @@ def test_nothing_is_signed_where_that_is_not_wanted(workspace: Workspace):
     workspace.config.set("signatures.sign", "false")
     result = feed(Workspace.open(workspace.root), "root", "3 c")
     assert result.notes == ()
-    assert workspace.signers("root").of(next(workspace.log("root"))).signers == ()
+    assert workspace.datasets.signers("root").of(next(workspace.datasets.log("root"))).signers == ()
 
 
 # --- Verification ----------------------------------------------------------------------------------------------------
@@ -173,7 +178,7 @@ def test_verification_tells_signed_and_unsigned_blocks(workspace: Workspace):
     assert report.ok
     assert report.signatures
     assert (report.signatures.signed, report.signatures.unsigned, len(report.signatures.signers)) == (4, 0, 2)
-    block = list(workspace.log("root"))[1]
+    block = list(workspace.datasets.log("root"))[1]
     (workspace.storage.get("root").folder / path_of(block.hash)).unlink()
     report = verified(workspace)
     assert report.ok
@@ -187,7 +192,7 @@ def test_verification_finds_what_is_forged_and_what_is_damaged(
     where: str, change: tuple[str, str], code: str, workspace: Workspace
 ):
     """A finding is one of the signature, and keeps nothing else from being checked."""
-    block = next(workspace.log("root"))
+    block = next(workspace.datasets.log("root"))
     path = workspace.storage.get("root").folder / (path_of(block.hash) if where == "block" else HEAD_PATH)
     path.write_text(path.read_text().replace(*change))
     (finding,) = verified(workspace).findings
@@ -227,7 +232,7 @@ def test_names_keys_and_the_owner_can_be_required(config: Path):
 def test_what_is_required_holds_for_copies_when_they_are_pulled_and_verified(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    owner = ActorId.owner_of(workspace.resolve("root").id)
+    owner = ActorId.owner_of(workspace.datasets.handle("root").id)
     shared = tmp_path / "shared" / "root"
     list(workspace.push(["root"], to=str(shared)))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
@@ -236,7 +241,7 @@ def test_what_is_required_holds_for_copies_when_they_are_pulled_and_verified(
     other.config.set("signatures.require", stranger)
     (refused,) = Workspace.open(other.root).pull([str(shared)])
     assert refused.error is not None
-    assert (refused.error.code, other.datasets()) == ("E654", [])
+    assert (refused.error.code, other.datasets.all()) == ("E654", [])
     other.config.set("signatures.require", "owner")
     (pulled,) = Workspace.open(other.root).pull([str(shared)])
     assert pulled.error is None
@@ -260,7 +265,7 @@ def test_a_damaged_list_of_trusted_keys_is_told(config: Path):
 
 def test_signatures_are_in_json_that_others_can_read(workspace: Workspace):
     dataset = workspace.storage.get("root")
-    block = next(workspace.log("root"))
+    block = next(workspace.datasets.log("root"))
     tree = json.loads((dataset.folder / path_of(block.hash)).read_text())
     assert (tree["kind"], tree["version"]) == ("BlockSignatures", 1)
     assert tree["content"]["blockHash"] == str(block.hash)

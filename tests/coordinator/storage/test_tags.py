@@ -22,19 +22,19 @@ def workspace(tmp_path: Path) -> Workspace:
     """A dataset with two commits of data, the first of which has a tag."""
     workspace = workspace_with(tmp_path / "workspace", root())
     feed(workspace, "root", "1 a")
-    workspace.create_reference("root", TAG, "v1")
+    workspace.branches.create("root", TAG, "v1")
     feed(workspace, "root", "1 b")
     return workspace
 
 
 def names(workspace: Workspace) -> list[tuple[str, int | None]]:
-    found = workspace.references("root", TAG)
+    found = workspace.branches.all("root", TAG)
     return [(item.name.name, item.block.block.sequence_number if item.block else None) for item in found]
 
 
 def test_a_tag_stays_while_the_head_moves_on(workspace: Workspace):
     assert names(workspace) == [("v1", 3)]
-    assert workspace.summary("root").num_blocks == 5
+    assert workspace.datasets.summary("root").num_blocks == 5
     assert list(workspace.storage.get("root").layout.refs.names()) == [HEAD, "tag.v1"]
 
 
@@ -43,15 +43,15 @@ def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: P
     more.write_text("id,name\n3,c\n")
     before = list(workspace.storage.get("root").layout.refs.names())
     with pytest.raises(AlreadyExists, match="has a tag v1 already"):
-        workspace.create_reference("root", ReferenceKind.BRANCH, "v1")
+        workspace.branches.create("root", ReferenceKind.BRANCH, "v1")
     with pytest.raises(AlreadyExists, match="root@v1 would mean either"):
         list(workspace.ingest("root", [more], branch="v1"))
     (pulled,) = workspace.pull(["root"], branch="v1")
     assert isinstance(pulled.error, AlreadyExists)
     assert list(workspace.storage.get("root").layout.refs.names()) == before
-    workspace.create_reference("root", ReferenceKind.BRANCH, "staging")
+    workspace.branches.create("root", ReferenceKind.BRANCH, "staging")
     with pytest.raises(AlreadyExists, match="has a branch staging already"):
-        workspace.create_reference("root", TAG, "staging")
+        workspace.branches.create("root", TAG, "staging")
 
 
 @pytest.mark.parametrize(
@@ -60,33 +60,33 @@ def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: P
 )
 def test_what_means_no_block(workspace: Workspace, text: str, says: str):
     with pytest.raises(BlockNotFound, match=says):
-        workspace.create_reference("root", TAG, "v2", text)
+        workspace.branches.create("root", TAG, "v2", text)
 
 
 def test_too_little_of_a_hash(workspace: Workspace):
     with pytest.raises(BlockNotFound) as caught:
-        workspace.create_reference("root", TAG, "v2", "f1620a")
+        workspace.branches.create("root", TAG, "v2", "f1620a")
     assert caught.value.hint == "Write at least 9 characters of a hash."
 
 
 def test_a_tag_is_made_at_any_block_and_deleted(workspace: Workspace):
-    blocks = list(workspace.log("root"))
+    blocks = list(workspace.datasets.log("root"))
     for name, where, number in (
         ("a", "1", 1),
         ("b", str(blocks[0].hash), 4),
         ("c", "v1", 3),
         ("d", str(blocks[2].hash)[:14], 2),
     ):
-        assert workspace.create_reference("root", TAG, name, where).target == blocks[4 - number].hash
+        assert workspace.branches.create("root", TAG, name, where).target == blocks[4 - number].hash
     assert names(workspace) == [("a", 1), ("b", 4), ("c", 3), ("d", 2), ("v1", 3)]
-    assert workspace.delete_reference("root", TAG, "v1") == blocks[1].hash
+    assert workspace.branches.delete("root", TAG, "v1") == blocks[1].hash
     assert [name for name, _ in names(workspace)] == ["a", "b", "c", "d"]
 
 
 def test_a_tag_is_not_moved(workspace: Workspace):
     with pytest.raises(AlreadyExists, match="has a tag v1 already"):
-        workspace.create_reference("root", TAG, "v1")
-    workspace.create_reference("root", TAG, "v1", "3")
+        workspace.branches.create("root", TAG, "v1")
+    workspace.branches.create("root", TAG, "v1", "3")
     assert names(workspace) == [("v1", 3)]
 
 
@@ -111,20 +111,20 @@ def test_a_push_says_where_to_and_of_a_tag_only_what_it_knows(workspace: Workspa
 
 
 def test_what_is_not_there_is_told_with_a_suggestion(workspace: Workspace):
-    workspace.create_reference("root", TAG, "release-1")
+    workspace.branches.create("root", TAG, "release-1")
     with pytest.raises(NoSuchReference) as caught:
-        workspace.delete_reference("root", TAG, "release-2")
+        workspace.branches.delete("root", TAG, "release-2")
     assert caught.value.hint == "Did you mean release-1?"
     for block in ("v2", "99", "", "f1620ffffffff"):
         with pytest.raises(BlockNotFound, match="has no block"):
-            workspace.create_reference("root", TAG, "new", block)
+            workspace.branches.create("root", TAG, "new", block)
 
 
 def test_a_dataset_is_looked_at_as_it_was(workspace: Workspace):
     assert rows(workspace, "root@v1") == rows(workspace, "root@3") == ["+A 1 a"]
     assert rows(workspace, "root") == rows(workspace, "root@head") == ["+A 1 a", "-C 1 a", "+C 1 b"]
-    assert [block.block.sequence_number for block in workspace.log("root@v1")] == [3, 2, 1, 0]
-    assert workspace.state("root@v1").num_records == 1
+    assert [block.block.sequence_number for block in workspace.datasets.log("root@v1")] == [3, 2, 1, 0]
+    assert workspace.datasets.state("root@v1").num_records == 1
     found = workspace.sql('select count(*) as n from "root@v1"', engine="datafusion")
     assert found.column("n").to_pylist() == [1]
     (report,) = workspace.verify(["root@v1"])
@@ -134,10 +134,10 @@ def test_a_dataset_is_looked_at_as_it_was(workspace: Workspace):
 def test_what_was_cannot_be_changed(workspace: Workspace):
     for attempt in (
         lambda: feed(workspace, "root@v1", "2 c"),
-        lambda: workspace.delete(["root@v1"]),
-        lambda: workspace.rename("root@v1", "other"),
+        lambda: workspace.datasets.delete(["root@v1"]),
+        lambda: workspace.datasets.rename("root@v1", "other"),
         lambda: list(workspace.pull(["root@v1"])),
-        lambda: workspace.create_reference("root@v1", TAG, "v2"),
+        lambda: workspace.branches.create("root@v1", TAG, "v2"),
     ):
         with pytest.raises(UsageError, match="root@v1"):
             attempt()
@@ -151,17 +151,17 @@ def test_what_was_cannot_be_changed(workspace: Workspace):
 
 
 def test_the_past_has_its_own_place_in_no_cache(workspace: Workspace):
-    before = workspace.state("root")
-    assert workspace.state("root@0").num_records == 0
-    assert Workspace.open(workspace.root).state("root") == before
+    before = workspace.datasets.state("root")
+    assert workspace.datasets.state("root@0").num_records == 0
+    assert Workspace.open(workspace.root).datasets.state("root") == before
 
 
 def test_what_tags_lead_to_is_kept(workspace: Workspace):
-    workspace.reset("root", "v1")
+    workspace.maintenance.reset("root", "v1")
     feed(workspace, "root", "2 c")
-    workspace.create_reference("root", TAG, "v2")
-    workspace.reset("root", "v1")
-    list(workspace.gc())
+    workspace.branches.create("root", TAG, "v2")
+    workspace.maintenance.reset("root", "v1")
+    list(workspace.maintenance.gc())
     assert rows(workspace, "root@v2") == ["+A 1 a", "-R 1 a", "+A 2 c"]
     assert all(report.ok for report in workspace.verify(["root@v2", "root"]))
 
@@ -175,6 +175,8 @@ def test_references_of_others_are_no_tags(workspace: Workspace):
 
 
 def test_only_tags_that_hold_what_is_lost_are_told_of(workspace: Workspace) -> None:
-    assert workspace.plan_reset("root", "3").notes == ()
-    workspace.create_reference("root", TAG, "v2")
-    assert workspace.plan_reset("root", "3").notes == ("the old history stays for tag v2, until that is deleted",)
+    assert workspace.maintenance.plan_reset("root", "3").notes == ()
+    workspace.branches.create("root", TAG, "v2")
+    assert workspace.maintenance.plan_reset("root", "3").notes == (
+        "the old history stays for tag v2, until that is deleted",
+    )

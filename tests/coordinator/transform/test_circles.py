@@ -78,16 +78,16 @@ def replaced(workspace: Workspace, *manifests: str, dry_run: bool = False) -> li
 @pytest.mark.parametrize("by_id", [False, True], ids=["by name", "by id"])
 @pytest.mark.parametrize("dry_run", [False, True], ids=["", "dry run"])
 def test_add_replace_refuses_a_circle(workspace: Workspace, inputs: Names, ways: Ways, by_id: bool, dry_run: bool):
-    refs = [str(workspace.resolve(name).id) if by_id else name for name in inputs]
-    head = workspace.state("a").head
+    refs = [str(workspace.datasets.handle(name).id) if by_id else name for name in inputs]
+    head = workspace.datasets.state("a").head
     with pytest.raises(DependencyCycle, match=f"in a circle: {ways['a']}$"):
         replaced(workspace, manifest("a", *refs), dry_run=dry_run)
-    assert workspace.state("a").head == head
+    assert workspace.datasets.state("a").head == head
 
 
 def test_also_one_by_way_of_a_manifest_and_a_dataset_that_stays(workspace: Workspace):
     with pytest.raises(DependencyCycle, match="a -> d -> b -> a"):
-        replaced(workspace, manifest("a", "d"), manifest("d", str(workspace.resolve("b").id)))
+        replaced(workspace, manifest("a", "d"), manifest("d", str(workspace.datasets.handle("b").id)))
 
 
 def test_manifests_that_together_make_none_are_taken(workspace: Workspace):
@@ -102,22 +102,22 @@ def test_without_replace_the_name_is_taken(workspace: Workspace):
 
 
 def test_reset_refuses_to_go_back_into_a_circle(workspace: Workspace):
-    before = workspace.state("a").sequence_number
+    before = workspace.datasets.state("a").sequence_number
     replaced(workspace, manifest("b", "r"))
     replaced(workspace, manifest("a", "b"))
-    inside = str(workspace.state("a").head)
+    inside = str(workspace.datasets.state("a").head)
     replaced(workspace, manifest("a", "r"))
     replaced(workspace, manifest("b", "a"))
     with pytest.raises(DependencyCycle, match="a -> b -> a"):
-        workspace.reset("a", inside)
-    assert workspace.reset("a", str(before)).sequence_number == before
+        workspace.maintenance.reset("a", inside)
+    assert workspace.maintenance.reset("a", str(before)).sequence_number == before
 
 
 def test_merge_refuses_a_circle(workspace: Workspace):
     rederive(workspace, "a", "b", branch="next")
     with pytest.raises(DependencyCycle, match="a -> b -> a"):
-        workspace.merge("a", "next")
-    assert workspace.lineage("a").inputs[0].handle == workspace.resolve("r")
+        workspace.branches.merge("a", "next")
+    assert workspace.lineage("a").inputs[0].handle == workspace.datasets.handle("r")
 
 
 # --- There is one all the same ---------------------------------------------------------------------------------------
@@ -181,22 +181,22 @@ def test_push_copies_what_is_in_no_circle(workspace: Workspace, inputs: Names, w
 @every_circle
 def test_delete_removes_what_it_is_told(workspace: Workspace, inputs: Names, ways: Ways):
     rederive(workspace, "a", *inputs)
-    assert [str(handle) for handle in workspace.delete(["d"])] == ["d"]
-    gone = {str(handle) for handle in workspace.delete(["a"], recursive=True)}
+    assert [str(handle) for handle in workspace.datasets.delete(["d"])] == ["d"]
+    gone = {str(handle) for handle in workspace.datasets.delete(["a"], recursive=True)}
     assert gone == {"a", "b", "c"}
-    assert [str(summary.handle) for summary in workspace.datasets()] == ["e", "r", "s"]
+    assert [str(summary.handle) for summary in workspace.datasets.all()] == ["e", "r", "s"]
 
 
 @every_circle
 def test_all_can_be_deleted(workspace: Workspace, inputs: Names, ways: Ways):
     rederive(workspace, "a", *inputs)
-    assert len(workspace.delete(all=True)) == 7
+    assert len(workspace.datasets.delete(all=True)) == 7
 
 
 @every_circle
 def test_a_dataset_is_none_of_its_own_dependents_that_keep_it(workspace: Workspace, inputs: Names, ways: Ways):
     rederive(workspace, "a", *inputs)
-    workspace.delete(["a"], force=True)
+    workspace.datasets.delete(["a"], force=True)
     assert told(list(workspace.pull(["r", "e", "s"]))) == {}
 
 
@@ -211,10 +211,10 @@ def test_lineage_shows_the_circle_once(workspace: Workspace, inputs: Names, ways
         graph = lineage_graph(tree)
         assert {node.lines[0] for node in graph.nodes} == set(shown.names())
         assert dot(graph)
-        error = workspace.circle_below(name)
+        error = workspace.graph.circle_below(name)
         assert (error is not None) == (name in "abcd")
-    assert {str(handle) for handle in workspace.dependents("a")} >= {"b"}
-    assert len(workspace.held_back()) == 7
+    assert {str(handle) for handle in workspace.graph.dependents("a")} >= {"b"}
+    assert len(workspace.graph.held_back()) == 7
 
 
 @every_circle
@@ -254,12 +254,12 @@ def test_copies_of_a_circle_are_pulled_since_nothing_is_derived_here(workspace: 
 def test_the_hint_takes_the_last_change_back(workspace: Workspace, inputs: Names, ways: Ways):
     rederive(workspace, "a", *inputs)
     for name in ways:
-        error = workspace.circle_below(name)
+        error = workspace.graph.circle_below(name)
         assert error is not None
         found = re.match(r"`odf reset (\S+) (\d+)` takes a back to the query that it had before", error.hint or "")
         assert found is not None
         back = found[1], found[2]
-    workspace.reset(*back)
+    workspace.maintenance.reset(*back)
     feed(workspace, "r", "3 z", day=2)
     assert told(list(workspace.pull(all=True))) == {}
     assert all(report.ok for report in workspace.verify(all=True))
@@ -274,14 +274,14 @@ def test_or_another_manifest_breaks_it(workspace: Workspace, inputs: Names, ways
 
 def test_one_that_was_always_there_is_broken_by_deleting(tmp_path: Path):
     made = workspace_with(tmp_path, root("r"), derivative("a", "r", QUERY), derivative("b", "a", QUERY))
-    made.reset("a", "0")
+    made.maintenance.reset("a", "0")
     rederive(made, "a", "b")
-    error = made.circle_below("a")
+    error = made.graph.circle_below("a")
     assert error is not None
     assert error.hint is not None
     assert "`odf delete --force b`" in error.hint
-    made.delete(["b"], force=True)
-    assert made.circle_below("a") is None
+    made.datasets.delete(["b"], force=True)
+    assert made.graph.circle_below("a") is None
 
 
 # --- Long chains -----------------------------------------------------------------------------------------------------
@@ -317,8 +317,8 @@ def test_a_chain_may_be_long(deep: Workspace):
     assert len(ShownLineage(tree).names()) == DEPTH
     assert repr(ShownLineage(tree)).count("\n") == DEPTH - 1
     assert len(lineage_graph(tree).nodes) == DEPTH
-    assert len(deep.held_back()) == DEPTH
-    assert len(deep.doomed(["d0"], recursive=True)) == DEPTH
+    assert len(deep.graph.held_back()) == DEPTH
+    assert len(deep.datasets.plan_delete(["d0"], recursive=True)) == DEPTH
 
 
 @pytest.mark.usefixtures("little_stack")

@@ -90,7 +90,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
 def workspace(cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     made = cluster.workspace(tmp_path_factory.mktemp("workspace"), *MANIFESTS, executors=2)
     yield made
-    made.engine_stop(force=True)
+    made.engines.stop(force=True)
 
 
 def odf(workspace: Workspace, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -106,8 +106,8 @@ def test_what_a_cluster_makes_is_verified_there_and_here(workspace: Workspace, t
         list(workspace.ingest("readings", [readings]))
         pulled = odf(workspace, "pull", *DERIVED)
         assert pulled.returncode == 0, pulled.stderr
-    assert [workspace.state(name).num_records for name in ("readings", "loud")] == [ROWS, ROWS - 2]
-    assert all(workspace.state(name).num_records > 100 for name in DERIVED)
+    assert [workspace.datasets.state(name).num_records for name in ("readings", "loud")] == [ROWS, ROWS - 2]
+    assert all(workspace.datasets.state(name).num_records > 100 for name in DERIVED)
     (report,) = workspace.verify(["daily"])
     assert report.findings == ()
     here = tmp_path / "here"
@@ -118,7 +118,7 @@ def test_what_a_cluster_makes_is_verified_there_and_here(workspace: Workspace, t
     try:
         assert all(report.ok for report in on_one_machine.verify(DERIVED))
     finally:
-        on_one_machine.engine_stop(force=True)
+        on_one_machine.engines.stop(force=True)
 
 
 def test_an_error_of_a_row_is_told_as_anywhere(workspace: Workspace) -> None:
@@ -142,7 +142,7 @@ def test_queries_with_state_have_the_hashes_of_one_machine(workspace: Workspace,
     folder = workspace.root / case.name
     folder.mkdir()
     runner = OnCluster(None, case, folder)
-    runner.engine = workspace.engines.get("spark")
+    runner.engine = workspace.engines.registry.get("spark")
     assert isinstance(runner.engine, SparkEngine)
     assert [runner.pull(pull).logical_hash or "none" for pull in case.pulls] == locked()[case.name]
 
@@ -159,15 +159,15 @@ def test_a_storage_is_enough_and_without_it_is_told_what_is_missing(cluster: Run
         if cluster.hides:
             check_message(workspace)
     finally:
-        workspace.engine_stop(force=True)
+        workspace.engines.stop(force=True)
 
 
 def check_storage(workspace: Workspace, storage: Path) -> None:
     for names, rows in ((["loud", "counted"], ["1 a", "2 b", "3 b"]), (["counted"], ["1 a", "2 b", "3 a", "4 c"])):
         feed(workspace, "readings", *rows)  # in the process of the command, since tasks would not see it
         assert [result.error for result in workspace.pull(names)] == [None] * len(names)
-    assert workspace.state("loud").num_records > 0
-    assert workspace.state("counted").num_records > 1
+    assert workspace.datasets.state("loud").num_records > 0
+    assert workspace.datasets.state("counted").num_records > 1
     assert all(report.ok for report in workspace.verify(["loud", "counted"]))
     assert not list((storage / "scratch").glob("*/*")), "what was of use for one request is removed"
     assert list((storage / "slices").glob("f*"))

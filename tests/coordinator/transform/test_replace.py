@@ -65,7 +65,7 @@ def pull(workspace: Workspace) -> PullOutcome:
 
 
 def kinds(workspace: Workspace) -> list[str]:
-    return [type(hashed.block.event).__name__ for hashed in workspace.log("a")][::-1]
+    return [type(hashed.block.event).__name__ for hashed in workspace.datasets.log("a")][::-1]
 
 
 @pytest.fixture
@@ -82,9 +82,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def test_the_same_again_changes_nothing(workspace: Workspace):
-    head = workspace.state("a").head
+    head = workspace.datasets.state("a").head
     assert replaced(workspace, polling()).outcome is AddOutcome.UNCHANGED
-    assert workspace.state("a").head == head
+    assert workspace.datasets.state("a").head == head
 
 
 def test_another_merge_strategy_holds_from_the_next_rows_on(workspace: Workspace):
@@ -153,7 +153,7 @@ def test_what_is_known_of_one_place_is_not_held_against_another(workspace: Works
     put(workspace, "other/1.ndjson", "2 y")
     result = replaced(workspace, polling("{kind: Url, url: 'file:other/1.ndjson'}"))
     assert result.notes == ("the source fetches from another place: the next pull takes in all that is there",)
-    assert workspace.state("a").source_states == ()
+    assert workspace.datasets.state("a").source_states == ()
     assert [pull(workspace), pull(workspace)] == [PullOutcome.UPDATED, PullOutcome.UP_TO_DATE]
     put(workspace, "other/2.ndjson", "3 z")
     replaced(workspace, polling("{kind: Url, url: 'file:other/2.ndjson'}"))
@@ -187,12 +187,12 @@ def test_push_sources_come_and_go_one_by_one(workspace: Workspace):
     replaced(workspace, pushing("one"), pushing("two"))
     result = replaced(workspace, pushing("two", of=read(EVENT_TIME, ID)), pushing("three"))
     assert result.notes == ("the push source 'one' is disabled: the manifest does not have it",)
-    assert [source.source_name for source in workspace.state("a").push_sources] == ["two", "three"]
+    assert [source.source_name for source in workspace.datasets.state("a").push_sources] == ["two", "three"]
 
 
 def test_a_manifest_without_a_source_leaves_the_source_as_it_is(workspace: Workspace):
     assert replaced(workspace, "{kind: SetInfo, description: x}").outcome is AddOutcome.UPDATED
-    assert workspace.state("a").polling_source is not None
+    assert workspace.datasets.state("a").polling_source is not None
 
 
 # --- What may not change ---------------------------------------------------------------------------------------------
@@ -230,12 +230,12 @@ REFUSED = {
 def test_what_may_not_change_is_refused_by_name_and_nothing_is_changed(
     workspace: Workspace, event: str, error: type[OdfError], words: str
 ):
-    head = workspace.state("a").head
+    head = workspace.datasets.state("a").head
     with pytest.raises(error, match=words) as caught:
         replaced(workspace, event)
     assert caught.value.hint or error is InvalidQuery
     assert caught.value.message.startswith("a: ")
-    assert workspace.state("a").head == head
+    assert workspace.datasets.state("a").head == head
 
 
 def test_before_the_first_data_everything_may_change(tmp_path: Path):

@@ -43,7 +43,7 @@ def changelog(workspace: Workspace, name: str) -> list[str]:
 
 
 def key(workspace: Workspace, name: str) -> tuple[str, ...] | None:
-    schema = workspace.state(name).schema
+    schema = workspace.datasets.state(name).schema
     assert schema is not None
     return primary_key_of(schema)
 
@@ -83,7 +83,7 @@ def test_an_input_without_rows_is_waited_for_only_as_long_as_nobody_knows_its_co
     assert (waits.outcome, waits.notes) == (PullOutcome.UP_TO_DATE, ("waiting for the first data of few",))
     feed(workspace, "keyed", "1 a")
     pull(workspace, "few")
-    assert workspace.state("few").num_records == 0
+    assert workspace.datasets.state("few").num_records == 0
     assert pull(workspace, "both") is PullOutcome.UPDATED
     assert changelog(workspace, "both") == ["+A 1"]
 

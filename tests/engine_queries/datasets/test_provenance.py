@@ -315,7 +315,7 @@ def test_rows_that_many_runs_have_made_are_traced_together(
 
 
 def test_inputs_are_known_by_their_ids_and_must_be_there(top: Workspace) -> None:
-    top.rename("two", "renamed")
+    top.datasets.rename("two", "renamed")
     assert top.provenance("top", 0, check=False).datasets[1].name == "renamed"
     shutil.rmtree(top.storage.get("renamed").folder)
     with pytest.raises(DatasetNotFound, match="is not in the workspace") as caught:

@@ -155,7 +155,7 @@ def test_from_rows_to_state_and_back_and_through_other_inputs(workspace: Workspa
     pull(workspace)
     assert state(workspace) == ["5 c 2"]
     assert verified(workspace) == 6
-    workspace.delete(["one"])  # of which nothing in force is derived
+    workspace.datasets.delete(["one"])  # of which nothing in force is derived
     (report,) = workspace.verify(["made"])
     assert "The input source (did:odf:" in report.findings[0].message
 

@@ -85,7 +85,7 @@ def become(running: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Be
 @pytest.fixture
 def node(running: Node, become: Become) -> Node:
     """A node without datasets, where we may write."""
-    running.workspace.delete(all=True)
+    running.workspace.datasets.delete(all=True)
     become(Scope.WRITE)
     return running
 
@@ -143,7 +143,7 @@ def test_forged_signature_of_ours_is_not_sent(node: Node, here: DatasetLayout) -
     )
     with pytest.raises(ForgedSignature, match=str(block.hash)):
         send_dataset(here, node.url)
-    assert node.workspace.datasets() == [], "nor is what it is of"
+    assert node.workspace.datasets.all() == [], "nor is what it is of"
 
 
 def test_server_refuses_what_is_forged_misplaced_or_none_and_keeps_nothing(node: Node, here: DatasetLayout) -> None:

@@ -18,7 +18,7 @@ from odfpy.dataset.transform import TransformSql
 
 def rederive(workspace: Workspace, name: str, *sources: str, branch: str | None = None) -> None:
     """Give a derivative other inputs in its chain, without any of the checks of `odf add`."""
-    inputs = tuple(TransformInput(workspace.resolve(source).id, f"i{at}") for at, source in enumerate(sources))
+    inputs = tuple(TransformInput(workspace.datasets.handle(source).id, f"i{at}") for at, source in enumerate(sources))
     query = TransformSql(engine="datafusion", query="select op, event_time, id, name from i0").normalized()
     with workspace.storage.get(name).on(branch).writing() as dataset:
         new = NewBlocks(dataset.state)
@@ -28,7 +28,7 @@ def rederive(workspace: Workspace, name: str, *sources: str, branch: str | None 
 
 def chained(workspace: Workspace, first: str, names: Sequence[str]) -> None:
     """Derivatives without data, each of the one before; made by hand, since `odf add` looks at every query."""
-    source = workspace.resolve(first).id
+    source = workspace.datasets.handle(first).id
     query = TransformSql(engine="datafusion", query="select op, event_time, id, name from source").normalized()
     for name in names:
         new = NewBlocks(ChainState())

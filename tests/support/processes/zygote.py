@@ -11,7 +11,7 @@ from pathlib import Path
 from support.processes.forking import ForkingProcess
 
 _PROGRAM = """
-import odfpy.coordinator.pull, odfpy.coordinator.transfer.remotes, odfpy.ingest.pipeline, odfpy.ingest.fetch, odfpy.ingest.read
+import odfpy.coordinator.pull, odfpy.coordinator.transfer.transfers, odfpy.ingest.pipeline, odfpy.ingest.fetch, odfpy.ingest.read
 import odfpy.coordinator.transform.engines, odfpy.coordinator.storage.signing, odfpy.data.schemas.ddl, odfpy.ingest.prepare.pipe
 import odfpy.engine.datafusion.engine, odfpy.ingest.preprocess, odfpy.state.indexed, odfpy.state.run_file
 from odfpy.coordinator.workspace import Workspace

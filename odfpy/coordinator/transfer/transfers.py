@@ -1,4 +1,4 @@
-"""Datasets in other places: cloning, pulling and pushing copies, and remembering where they come from and go to."""
+"""Transfers: cloning, pulling and pushing copies of datasets, and remembering where they come from and go to."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Taking:
         return None if self.future else Timestamp.now()
 
 
-class Remotes:
+class Transfers:
     """Transfers between a workspace and other places."""
 
     def __init__(self, storage: Storage) -> None:

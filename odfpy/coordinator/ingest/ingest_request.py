@@ -1,0 +1,43 @@
+"""One request to ingest, from the command line, Python or REST to the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.data.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """A request to take data into a push source.
+
+    Attributes:
+        ref: the dataset.
+        files: files, in this order, one commit each; a watch finds them itself.
+        stdin: a stream to take in after them.
+        source_name: which push source, where there are several.
+        event_time: event time of rows that have none; the time of the ingest by default.
+        input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
+        branch: stage what is new there instead of moving the head.
+        allowed: what is refused otherwise.
+    """
+
+    ref: str
+    files: tuple[Path, ...] = ()
+    stdin: BinaryIO | None = None
+    source_name: str | None = None
+    event_time: Timestamp | None = None
+    input_format: str | None = None
+    branch: str | None = None
+    allowed: Allowed = NOTHING
+
+    @classmethod
+    def of(
+        cls, ref: str, files: Sequence[str | Path] = (), *, allow_retractions: bool = False, **options: Any
+    ) -> IngestRequest:
+        """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are."""
+        return cls(ref, tuple(map(Path, files)), allowed=Allowed(retractions=allow_retractions), **options)

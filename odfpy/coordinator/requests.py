@@ -1,0 +1,206 @@
+"""Requests: one frozen value for a pull, a push, a verification, an export.
+
+The command line makes them, or `Workspace` from the arguments of its verbs; they go as they are to whoever does the
+work. A new option is a field here. `IngestRequest` is in the room of ingests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.data.rows.files import RowFileOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A request to bring datasets up to date.
+
+    Attributes:
+        refs: names, ids, patterns, remote references (`repository/name`, `repository/pattern%`), URLs.
+        all: every dataset of the workspace; those with a source that nobody has approved are passed over.
+        recursive: also what they are derived from.
+        force: fetch sources again; overwrite copies that have diverged.
+        fetch_uncacheable: also fetch sources again that do not tell versions apart.
+        as_name: name of a dataset that comes from elsewhere.
+        reset_derivatives: make derivatives again whose inputs have another history now.
+        branch: stage what is new there instead of moving the head.
+        tags: also these tags, of copies.
+        allowed: what is refused otherwise.
+
+    Raises:
+        UsageError: neither names nor all, or both.
+        InvalidValue: a name of a dataset or tag is none.
+    """
+
+    refs: tuple[str, ...] = ()
+    all: bool = False
+    recursive: bool = False
+    force: bool = False
+    fetch_uncacheable: bool = False
+    as_name: str | None = None
+    reset_derivatives: bool = False
+    branch: str | None = None
+    tags: tuple[str, ...] = ()
+    allowed: Allowed = NOTHING
+
+    @classmethod
+    def of(
+        cls,
+        refs: Sequence[str],
+        *,
+        tags: Sequence[str] = (),
+        allow_retractions: bool = False,
+        allow_future: bool = False,
+        **options: Any,
+    ) -> PullRequest:
+        """Make a request of the arguments of `Workspace.pull`; `options` are fields as they are."""
+        allowed = Allowed(allow_retractions, allow_future)
+        return cls(refs=tuple(refs), tags=tuple(tags), allowed=allowed, **options)
+
+    def __post_init__(self) -> None:
+        _check_choice("pull", self.refs, all=self.all)
+        _ = self.alias, self.tag_names
+
+    @property
+    def alias(self) -> DatasetAlias | None:
+        """The name of a dataset that comes from elsewhere."""
+        return None if self.as_name is None else DatasetAlias.parse(self.as_name)
+
+    @property
+    def tag_names(self) -> tuple[ReferenceName, ...]:
+        """The tags as references."""
+        return tuple(ReferenceName.of(ReferenceKind.TAG, tag) for tag in self.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushRequest:
+    """A request to copy datasets to another place.
+
+    Attributes:
+        refs: names, ids, patterns.
+        to: `repository/name`, a repository, a path or a URL; the push alias by default.
+        all: every dataset of the workspace.
+        recursive: also what they are derived from.
+        force: overwrite a copy that has diverged.
+        public: let everybody read what is new on a node.
+        branches: also these branches; of several datasets, those that have them.
+        tags: also these tags, the same.
+
+    Raises:
+        UsageError: neither names nor all, or both.
+    """
+
+    refs: tuple[str, ...] = ()
+    to: str | None = None
+    all: bool = False
+    recursive: bool = False
+    force: bool = False
+    public: bool = False
+    branches: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_choice("push", self.refs, all=self.all)
+
+    @property
+    def references(self) -> list[ReferenceName]:
+        """The branches, then the tags."""
+        branches = [ReferenceName.of(ReferenceKind.BRANCH, name) for name in self.branches]
+        return branches + [ReferenceName.of(ReferenceKind.TAG, name) for name in self.tags]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """A request to verify datasets.
+
+    Attributes:
+        refs: names, ids, patterns.
+        all: every dataset of the workspace.
+        integrity_only: no replay.
+        from_start: replay without the checkpoints that are recorded.
+        against_batch: compare what derivatives amount to with their queries run once over what their inputs
+            amounted to, in an engine of its own; `VerifyReport.against_batch` has what came of it.
+        each_transform: with `against_batch`, after each transform, not only after the last one.
+        recursive: also what they are derived from.
+        repair: fetch what is missing or damaged from where the datasets were pulled from or pushed to.
+
+    Raises:
+        UsageError: what is asked for does not go together.
+    """
+
+    refs: tuple[str, ...] = ()
+    all: bool = False
+    integrity_only: bool = False
+    from_start: bool = False
+    against_batch: bool = False
+    each_transform: bool = False
+    recursive: bool = False
+    repair: bool = False
+
+    def __post_init__(self) -> None:
+        _check_choice("verify", self.refs, all=self.all)
+        if self.integrity_only and self.against_batch:
+            raise UsageError("--integrity runs no queries, and --against-batch does", hint="Leave one of them out.")
+        if self.each_transform and not self.against_batch:
+            raise UsageError("--each-transform says when to compare --against-batch", hint="Add that.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """A request to write a dataset, or an answer, to files.
+
+    Attributes:
+        ref: the dataset: its log, unless something else of it is asked for.
+        to: the file; its name says the format. A folder, if it is partitioned or cut.
+        sql: a query instead of a dataset.
+        engine: `spark` (default of queries) or `datafusion` (default of datasets).
+        current: its current state.
+        as_at: what was known at a system time, or up to a block, tag or branch.
+        as_of: what held at an event time.
+        files: how files are written; by their name if None.
+        partition_by: columns whose values become names of folders.
+        rows_per_file: rows of a file at most.
+        overwrite: take the place of what was exported there before.
+
+    Raises:
+        UsageError: what is asked for does not go together.
+    """
+
+    ref: str | None = None
+    to: str | Path
+    sql: str | None = None
+    engine: str | None = None
+    current: bool = False
+    as_at: str | None = None
+    as_of: str | None = None
+    files: RowFileOptions | None = None
+    partition_by: tuple[str, ...] = ()
+    rows_per_file: int | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.ref is None) == (self.sql is None):
+            raise UsageError("Either a dataset or a query", hint="Name one dataset, or give one query.")
+
+
+def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002
+    """Check that datasets are named, or all are meant, but not both.
+
+    Args:
+        verb: what is to be done with them.
+        refs: the names.
+        all: that all are meant.
+    """
+    if all and refs:
+        raise UsageError(f"Either all datasets or {', '.join(refs)}", hint="Leave out the names, or --all.")
+    if not all and not refs:
+        raise UsageError(f"Nothing to {verb}", hint="Name datasets, or use --all.")

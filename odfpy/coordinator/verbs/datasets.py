@@ -1,0 +1,250 @@
+"""`Workspace.datasets`: the dataset registry of a workspace; looking at datasets, making, naming and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from odfpy.chain.block import DatasetSnapshot, HashedBlock
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import IntegrityError, OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.add import PlannedDatasets
+    from odfpy.coordinator.storage.config import Config
+    from odfpy.coordinator.storage.signers import Signers
+
+
+class DatasetRegistry:
+    """The datasets of a workspace; `odfpy.query.resolver` finds them at a block."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    def all(self) -> list[DatasetSummary]:
+        """Return all datasets, in the order of their names.
+
+        Raises:
+            OdfError: one of them is damaged; `survey` goes on with the others.
+        """
+        found, damaged = self.survey()
+        if damaged:
+            raise damaged[0].error
+        return found
+
+    def survey(self) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
+        """Return the datasets that can be read, in the order of their names, and those that cannot."""
+        named, damaged = self._storage.scan()
+        found = []
+        for dataset in named:
+            try:
+                found.append(_summary(dataset))
+            except OdfError as error:
+                damaged.append(DamagedDataset(str(dataset.handle), error))
+        return found, damaged
+
+    def summary(self, ref: str) -> DatasetSummary:
+        """Return one dataset's line of the list."""
+        return _summary(self._storage.look(ref))
+
+    def handle(self, ref: str) -> DatasetHandle:
+        """Return the id and the name of a dataset.
+
+        Raises:
+            DatasetNotFound: with a suggestion.
+        """
+        return self._storage.get(ref).handle
+
+    def match(self, refs: Sequence[str]) -> list[DatasetHandle]:
+        """Return the datasets of some ids, names and patterns, each once."""
+        return [dataset.handle for dataset in self._storage.match(list(refs))]
+
+    def state(self, ref: str) -> ChainState:
+        """Return what the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
+        return self._storage.look(ref).state
+
+    def log(self, ref: str) -> Iterator[HashedBlock]:
+        """Yield the blocks of a dataset, newest first."""
+        dataset = self._storage.look(ref)
+        try:
+            yield from dataset.chain.iter_blocks()
+        except OdfError as error:
+            raise dataset.named(error) from error
+
+    def signers(self, ref: str) -> Signers:
+        """Return the signers of a dataset, which tell who has signed a block."""
+        from odfpy.coordinator.storage.signers import Signers
+
+        return Signers(self._storage.look(ref))
+
+    def snapshot(self, ref: str) -> DatasetSnapshot:
+        """Return a manifest that would make a dataset like this one: what is in force of what manifests can say."""
+        dataset = self._storage.look(ref)
+        state = dataset.state
+        sources = (state.polling_source, *state.push_sources)
+        events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)
+        return DatasetSnapshot(dataset.handle.alias, state.kind, tuple(event for event in events if event is not None))
+
+    # --- Making, changing ---
+
+    def load(
+        self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
+    ) -> list[DatasetSnapshot]:
+        """Read the manifests of files, URLs, folders (`recursive`) and `-`, which is standard input.
+
+        Raises:
+            MalformedManifest: the message names file, line and path.
+        """
+        from odfpy.coordinator.manifests import load
+
+        return load(paths, recursive=recursive, stdin=stdin)
+
+    def add(
+        self,
+        snapshots: Sequence[DatasetSnapshot],
+        *,
+        replace: bool = False,
+        dry_run: bool = False,
+        approve: bool = True,
+    ) -> list[AddResult]:
+        """Make datasets of snapshots, in dependency order.
+
+        Args:
+            snapshots: manifests, in any order.
+            replace: append what has changed to datasets that exist; their history stays.
+            dry_run: only check; inputs that are not there are remarked on.
+            approve: let their sources run on this machine; else they run once `sources.trust` approved them.
+
+        Raises:
+            OdfError: what is wrong with one of them; nothing was added.
+        """
+        for event in (event for snapshot in snapshots for event in snapshot.metadata):
+            query = getattr(event, "transform", None) or getattr(event, "preprocess", None)
+            if query is not None:
+                self._context.engines.expect(query.engine)
+        from odfpy.coordinator.add import add
+
+        return add(
+            self._storage,
+            snapshots,
+            check=self._check,
+            replace_existing=replace,
+            dry_run=dry_run,
+            approve=approve,
+        )
+
+    def plan_delete(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+    ) -> list[DatasetHandle]:
+        """Return what `delete` would remove, what is derived first; arguments and errors as there."""
+        return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
+
+    def delete(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        all: bool = False,  # noqa: A002 - the word of the command line
+        recursive: bool = False,
+        force: bool = False,
+    ) -> list[DatasetHandle]:
+        """Remove datasets.
+
+        Args:
+            refs: names, ids, patterns.
+            all: every dataset that has a name.
+            recursive: also everything that is derived from them.
+            force: also when others are derived from them, which then can neither be pulled nor verified.
+
+        Raises:
+            UsageError: others are derived from them; the message names these.
+        """
+        with self._storage.editing():
+            doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
+            for dataset in doomed:
+                with dataset.writing():
+                    self._storage.delete(dataset)
+            return [dataset.handle for dataset in doomed]
+
+    def rename(self, ref: str, new_name: str) -> DatasetHandle:
+        """Give a dataset another name; its id stays.
+
+        Raises:
+            AlreadyExists: the name is taken.
+        """
+        alias = DatasetAlias.parse(new_name)
+        if self._storage.has_lost_its_name(ref):
+            with self._storage.editing():
+                return self._storage.name_again(DatasetId.parse(ref), alias).handle
+        with self._storage.editing(), self._storage.get(ref).writing() as dataset:
+            return self._storage.rename(dataset, alias).handle
+
+    def settings(self, ref: str) -> Config:
+        """Return the settings of one root dataset, which stay with it here.
+
+        Raises:
+            UsageError: the dataset is derivative, or a copy, and has none.
+        """
+        from odfpy.coordinator.ingest.watermarks import settings_of
+
+        return settings_of(self._storage.get(ref))
+
+    # --- Pieces ---
+
+    def _doomed(
+        self,
+        refs: Sequence[str],
+        *,
+        all: bool,  # noqa: A002 - the word of the command line
+        recursive: bool,
+        force: bool,
+    ) -> list[StoredDataset]:
+        chosen = self._storage.datasets() if all else self._storage.match(list(refs))
+        lineage = Lineage(self._storage)
+        if recursive:
+            chosen = lineage.with_dependents(chosen)
+        ids = {dataset.handle.id for dataset in chosen}
+        for dataset in () if force else chosen:
+            others = [other for other in lineage.dependents_of(dataset.handle.id) if other.id not in ids]
+            if others:
+                raise UsageError(
+                    f"{dataset.handle} is an input of {', '.join(map(str, others))}",
+                    hint="--recursive deletes these too; --force leaves them: they can be pulled or verified no more.",
+                )
+        return lineage.in_order(chosen, with_inputs=False)[::-1]
+
+    def _check(self, state: ChainState, planned: PlannedDatasets) -> tuple[str, ...]:
+        from odfpy.coordinator.transform.checks import check_sources, check_transform
+
+        if state.set_transform is None:
+            return check_sources(state, self._context.engines, self._storage)
+        engines = self._context.engines
+        return check_transform(state, engines, self._storage, planned.state_of, planned.absent, planned.schemas)
+
+
+def _summary(dataset: StoredDataset) -> DatasetSummary:
+    state = dataset.state
+    if state.head is None:
+        raise IntegrityError(f"{dataset.handle} has an empty chain")
+    return DatasetSummary(
+        handle=dataset.handle,
+        kind=state.kind,
+        head=state.head,
+        num_blocks=state.sequence_number + 1,
+        num_records=state.num_records,
+        data_bytes=state.data_bytes,
+        watermark=state.watermark,
+        last_data_time=state.last_data_time,
+    )

@@ -1,0 +1,53 @@
+"""`Workspace.engines`: the engines that run queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.verbs.context import WorkspaceContext
+
+if TYPE_CHECKING:
+    from odfpy.engine.contract import AnalyzeResponseSuccess
+    from odfpy.engine.registry import EngineRegistry
+    from odfpy.engine.worker.messages import Status
+
+
+class Engines:
+    """The engines of a workspace."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+
+    @property
+    def registry(self) -> EngineRegistry:
+        """The engines that queries can name."""
+        return self._context.engines
+
+    def status(self) -> Status | None:
+        """Return what the Spark engine is doing, None when none is running."""
+        from odfpy.engine.worker.admin import engine_status
+
+        return engine_status(self._context.storage.run)
+
+    def stop(self, *, force: bool = False) -> Status | None:
+        """End the Spark engine, and return what it was; None when none was running."""
+        from odfpy.engine.worker.admin import stop_engine
+
+        return stop_engine(self._context.storage.run, force=force)
+
+    def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
+        """Return what the engine says of a derivative's query; None when the schema of an input is not known yet.
+
+        Raises:
+            UsageError: the dataset is not derivative.
+        """
+        from odfpy.coordinator.transform.analysis import analyze
+        from odfpy.errors import UsageError
+
+        storage = self._context.storage
+        dataset = storage.get(ref)
+        if dataset.state.set_transform is None:
+            raise UsageError(f"{dataset.handle} has no query: it is a root dataset")
+        return analyze(
+            storage, self.registry, dataset.state.set_transform, dataset.state, lambda item: storage.get(item).state
+        )

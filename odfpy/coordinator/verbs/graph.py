@@ -1,0 +1,53 @@
+"""`Workspace.graph`: derivation among datasets, and watermarks that wait for each other."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
+from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.lineage.graph import DependencyCycle
+
+
+class Graph:
+    """The graph of a workspace's datasets."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._storage = context.storage
+
+    def lineage(self, ref: str) -> LineageNode:
+        """Return a dataset and what it is derived from, as far as that is in the workspace, with watermarks."""
+        return Lineage(self._storage).tree(self._storage.get(ref).handle.id)
+
+    def inputs(self, ref: str) -> list[DatasetHandle | DatasetId]:
+        """Return the direct inputs of a dataset; of inputs that are not in the workspace only the id is known."""
+        return [self._handle_of(item) for item in self._storage.get(ref).input_ids]
+
+    def dependents(self, ref: str) -> list[DatasetHandle]:
+        """Return the datasets that are directly derived from a dataset."""
+        return Lineage(self._storage).dependents_of(self._storage.get(ref).handle.id)
+
+    def circle_below(self, ref: str) -> DependencyCycle | None:
+        """Return an error that shows a circle that a dataset is in, or is derived from, and how that is mended."""
+        return Lineage(self._storage).circle_below(self._storage.get(ref).handle.id)
+
+    def held_back(self) -> dict[DatasetId, tuple[DatasetHandle, ...]]:
+        """Return where the watermark of each derivative waits, through all levels; see `LineageNode`."""
+        found = {}
+        lineage = Lineage(self._storage)
+        for dataset in self._storage.datasets():
+            with suppress(OdfError):  # `DatasetRegistry.survey` reports what is damaged
+                found[dataset.handle.id] = lineage.tree(dataset.handle.id).held_back_by
+        return found
+
+    def _handle_of(self, dataset_id: DatasetId) -> DatasetHandle | DatasetId:
+        try:
+            return self._storage.get(dataset_id).handle
+        except OdfError:
+            return dataset_id

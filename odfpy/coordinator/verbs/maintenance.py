@@ -1,0 +1,191 @@
+"""`Workspace.maintenance`: checks, clean-up, and histories that become shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.verbs.context import WorkspaceContext
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.maintenance.batch import BatchVerifier
+    from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
+    from odfpy.coordinator.maintenance.gc import GcReport
+    from odfpy.coordinator.maintenance.repair import Repair
+    from odfpy.coordinator.maintenance.reset import ResetResult
+    from odfpy.coordinator.requests import VerifyRequest
+    from odfpy.coordinator.storage.results import VerifyReport
+    from odfpy.data.duration import Duration
+
+
+class Maintenance:
+    """The maintenance of a workspace."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    def verify(self, request: VerifyRequest, progress: ProgressSink = silent) -> Iterator[VerifyReport]:
+        """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
+
+        Raises:
+            IntegrityError: if all are meant, and after everything else: a dataset has lost its name.
+        """
+        from odfpy.coordinator.maintenance.fsck import with_files
+        from odfpy.coordinator.maintenance.lost_names import restore_names
+        from odfpy.coordinator.maintenance.verify import verify, with_circle
+
+        named = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}
+        if request.all:
+            datasets, nameless = self._storage.scan()
+        else:
+            datasets, nameless = self._storage.match(list(request.refs), to_look_at=True), []
+        lineage = Lineage(self._storage)
+        datasets = lineage.in_order(datasets, with_inputs=request.recursive)
+        engine_for = None if request.integrity_only else lambda transform: self._context.engines.get(transform.engine)
+
+        def reports(batch: BatchVerifier | None) -> Iterator[VerifyReport]:
+            for dataset in datasets:
+                mending = self._repaired(dataset, progress) if request.repair else None
+                report = verify(
+                    self._storage,
+                    dataset,
+                    engine_for=engine_for,
+                    from_start=request.from_start,
+                    batch=batch,
+                    each_transform=request.each_transform,
+                    progress=progress,
+                )
+                report = with_circle(with_files(dataset, report), lineage.circle_of(dataset.handle.id))
+                if mending is not None:
+                    findings = (*report.findings, *mending.findings)
+                    names = named.get(dataset.handle.id, ())
+                    report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
+                yield report
+            if nameless:
+                raise nameless[0].error
+
+        return reports(None) if not request.against_batch else self._with_batch(reports)
+
+    def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
+        """Reports with second opinions; the engine that gives them ends with the last one."""
+        from odfpy.coordinator.maintenance.batch import BatchVerifier
+
+        batch = BatchVerifier(self._storage, self._context.config)
+        try:
+            yield from reports(batch)
+        finally:
+            batch.close()
+
+    def _repaired(self, dataset: StoredDataset, progress: ProgressSink) -> Repair:
+        from odfpy.coordinator.maintenance.repair import Repair
+
+        with self._storage.get(dataset.handle.id).writing() as locked:
+            repair = Repair(locked, self._context.transfers, progress)
+            repair.run()
+        return repair
+
+    def gc(
+        self,
+        refs: Sequence[str] = (),
+        *,
+        checkpoints: bool = False,
+        caches: bool = False,
+        dry_run: bool = False,
+        progress: ProgressSink = silent,
+    ) -> Iterator[GcReport]:
+        """Remove what nobody needs: objects that no reference reaches, leftovers, caches of what is gone.
+
+        Args:
+            refs: names, ids, patterns; all datasets, and what belongs to none, by default.
+            checkpoints: also checkpoints that later ones have replaced.
+            caches: also caches that are of use: they are made again when they are needed.
+            dry_run: only find out.
+            progress: is told how far the work is.
+
+        Yields:
+            One report a dataset, and one without a name for the rest; one that failed has `error` set.
+        """
+        from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
+
+        datasets, nameless = (self._storage.match(list(refs)), []) if refs else self._storage.scan()
+        options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run)
+        yield from GarbageCollector(self._storage, options, progress).collect(datasets, everything=not refs)
+        for damaged in nameless:
+            yield GcReport(name=damaged.name, error=damaged.error)
+
+    def gc_repository(
+        self,
+        place: str,
+        names: Sequence[str] = (),
+        *,
+        older_than: Duration | None = None,
+        dry_run: bool = False,
+        progress: ProgressSink = silent,
+    ) -> Iterator[GcReport]:
+        """Remove what nobody needs from a folder or bucket that datasets are pushed to.
+
+        Args:
+            place: name of a repository, path or URL.
+            names: names and patterns of datasets there; all by default.
+            older_than: how long ago what is removed was written; two weeks by default.
+            dry_run: only find out.
+            progress: is told how far the work is.
+
+        Yields:
+            One report a dataset; one that failed has `error` set.
+
+        Raises:
+            UsageError: nothing can be removed there from here.
+            DatasetNotFound: a name or pattern fits nothing.
+        """
+        from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
+        from odfpy.coordinator.transfer.search import place_of
+
+        _, url = place_of(self._context.transfers.registry, place)
+        yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
+
+    def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
+        """Return what `compact` would do; nothing is changed or locked."""
+        from odfpy.coordinator.maintenance.compact import CompactOptions, plan_compaction
+
+        return plan_compaction(self._storage, self._storage.get(ref), options or CompactOptions())
+
+    def compact(
+        self, ref: str, options: CompactOptions | None = None, *, progress: ProgressSink = silent
+    ) -> CompactResult:
+        """Make fewer, larger slices of those of a root dataset, with another history and the same rows.
+
+        Raises:
+            UsageError: the dataset is derivative, and not only its metadata is to be kept.
+            OdfError: something is damaged; nothing has changed.
+        """
+        from odfpy.coordinator.maintenance.compact import CompactOptions, compact
+
+        with self._storage.get(ref).writing() as dataset:
+            return compact(self._storage, dataset, options or CompactOptions(), progress)
+
+    def plan_reset(self, ref: str, block: str) -> ResetResult:
+        """Return what `reset` would do; nothing is changed or locked."""
+        from odfpy.coordinator.maintenance.reset import plan_reset
+
+        return plan_reset(self._storage, self._storage.get(ref), block)
+
+    def reset(self, ref: str, block: str) -> ResetResult:
+        """Take a dataset back to a block.
+
+        Args:
+            ref: name or id.
+            block: its hash or the beginning of that, its sequence number, or the name of a tag or branch.
+
+        Raises:
+            BlockNotFound, UsageError: it is not in the history, or several are meant.
+        """
+        from odfpy.coordinator.maintenance.reset import reset
+
+        with self._storage.get(ref).writing() as dataset:
+            return reset(self._storage, dataset, block)

@@ -1,0 +1,136 @@
+"""`Workspace.queries`: rows, answers, files of them, what has changed, and where a row comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.coordinator.reading.compare import Comparison
+    from odfpy.coordinator.reading.export import Exported
+    from odfpy.coordinator.requests import ExportRequest
+    from odfpy.provenance.model import Provenance
+    from odfpy.query.question import Query
+    from odfpy.query.service import QueryService
+
+
+class Queries:
+    """The queries of a workspace."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    @property
+    def service(self) -> QueryService:
+        """The service that answers SQL over the datasets, in pieces as they are made."""
+        return self._context.query_service
+
+    def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
+        """Return the last rows of a dataset, oldest first, with their system columns."""
+        from odfpy.coordinator.reading.read import tail
+
+        return tail(self._storage.look(ref), num_records, skip)
+
+    def sql(self, query: Query) -> pa.Table:
+        """Return all rows of the answer to a read-only query; `service.run` gives them in pieces."""
+        with self.service.run(query) as answer:
+            return answer.read_all()
+
+    def export(self, request: ExportRequest, progress: ProgressSink = silent) -> Exported:
+        """Write a dataset, or the answer to a query, to a file or a folder of files, with a sidecar.
+
+        Raises:
+            AlreadyExists: something is there.
+            CannotExport: the format has no such columns.
+        """
+        from odfpy.coordinator.reading.export import ExportOptions, export
+        from odfpy.coordinator.reading.export_place import ExportTarget
+        from odfpy.coordinator.reading.projections import moment, table_of
+        from odfpy.data.rows.files import RowFileOptions
+        from odfpy.query.dialects import dialect_named
+        from odfpy.query.service import Query
+
+        ref, as_at, engine = request.ref, request.as_at, request.engine
+        if ref is not None:
+            dialect = dialect_named(engine or "datafusion")
+            table = table_of(self._storage, ref, dialect, current=request.current, as_at=as_at, as_of=request.as_of)
+            query = Query(f"SELECT * FROM {table}", dialect.name)  # noqa: S608  names and constants are quoted
+            if as_at is not None:
+                query = self._bound(query, moment(self._storage, ref, as_at))
+        else:
+            if request.current or as_at is not None or request.as_of is not None:
+                raise UsageError(
+                    "A query says itself which state of a dataset it reads",
+                    hint="Write odf_current('name') or odf_as_at('name', ...) in it.",
+                )
+            query = Query(request.sql or "", dialect_named(engine or "spark").name)
+        is_folder = bool(request.partition_by) or request.rows_per_file is not None
+        target = ExportTarget.of(request.to, is_folder=is_folder)
+        options = ExportOptions(
+            place=target,
+            files=request.files or RowFileOptions.of(target.to.name),
+            partition_by=request.partition_by,
+            rows_per_file=request.rows_per_file,
+            overwrite=request.overwrite,
+        )
+        return export(self.service, query, options, progress)
+
+    def _bound(self, query: Query, moment: str) -> Query:
+        """Bind a query of one dataset as it was to the block of then, so that the sidecar names this block.
+
+        The query stays as it is where no such block has a schema: before the first data, or since a compaction.
+        """
+        from odfpy.query.pins import pinned_as_at
+
+        resolver = self.service.resolver
+        with suppress(UsageError):
+            pinned = pinned_as_at(resolver, query, moment)
+            if all(resolver.at(resolver.find(one), head).state.schema for one, head in pinned.pins.items()):
+                return pinned
+        return query
+
+    def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
+        """Return what has changed in the state of a dataset between two moments.
+
+        Args:
+            ref: the dataset.
+            old: a system time, a block, a tag or a branch.
+            new: another one.
+            key: columns by which rows are known; the primary key of the dataset if empty.
+
+        Raises:
+            BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is none.
+        """
+        from odfpy.coordinator.reading.compare import compare
+
+        return compare(self._storage, self.service, ref, old, new, key)
+
+    def provenance(
+        self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True
+    ) -> Provenance:
+        """Return where a row comes from: the rows that it is made of, through all datasets that it is derived from.
+
+        Args:
+            ref: the dataset of the row.
+            offset: the row.
+            column: of columns, only what this one comes from is told.
+            depth: how many derivatives are followed, one behind the other; all by default.
+            check: replay the cited rows alone, to see whether they give the row again.
+
+        Raises:
+            NoSuchRow, NoSuchColumn: the dataset has none of that offset or name.
+            UnknownProvenance: it cannot be told.
+            DatasetNotFound, InputDiverged: an input is not in the workspace, or not as it was.
+        """
+        from odfpy.coordinator.provenance.trace import row_provenance
+
+        engines = self._context.engines
+        return row_provenance(self._storage, engines, ref, offset, column=column, depth=depth, check=check)

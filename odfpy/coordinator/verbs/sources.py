@@ -1,0 +1,62 @@
+"""`Workspace.sources`: the actions of sources on this machine, and their approval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.verbs.context import WorkspaceContext
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.ingest.source_actions import KnownSource
+    from odfpy.coordinator.ingest.source_report import SourceReport
+
+
+class Sources:
+    """The sources of a workspace's root datasets."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    def all(self, refs: Sequence[str] = ()) -> list[KnownSource]:
+        """Return the sources of datasets, what each does on this machine, and whether it may.
+
+        Args:
+            refs: names, ids and patterns; all datasets by default.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense.
+        """
+        from odfpy.coordinator.ingest.source_actions import known_sources
+
+        datasets = self._storage.match(list(refs)) if refs else self._storage.scan()[0]
+        return [known for dataset in datasets for known in known_sources(dataset)]
+
+    def report(self, ref: str, *, num_commits: int = 5) -> SourceReport:
+        """Return the sources of one dataset, how far they are taken in, and the last commits of data, newest first.
+
+        Raises:
+            UsageError: the dataset is derivative.
+        """
+        from odfpy.coordinator.ingest.source_report import source_report
+
+        dataset = self._storage.get(ref)
+        aliases = self._context.transfers.aliases(dataset).list("pull")
+        return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
+
+    def trust(self, ref: str) -> list[KnownSource]:
+        """Let the sources run that a dataset has now; others that it gets later have to be approved anew.
+
+        Raises:
+            NotFound: there is no such dataset.
+        """
+        from odfpy.coordinator.storage.approvals import sources_of
+
+        dataset = self._storage.get(ref)
+        self._storage.approvals.approve(dataset.handle.id, sources_of(dataset))
+        return self.all([str(dataset.handle.id)])
+
+    def untrust(self, ref: str) -> bool:
+        """Let no source of a dataset run on this machine, and return whether one might. Raises as `trust`."""
+        return self._storage.approvals.withdraw(self._storage.get(ref).handle.id)

@@ -1,0 +1,156 @@
+"""`Workspace.updates`: data in, by pulls, ingests and watched folders, and the watermarks that say how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.storage.results import DamagedDataset, ProgressSink, PullOutcome, PullResult, silent
+from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.dry_run import PullPlan
+    from odfpy.coordinator.follow import Follow, FollowPace
+    from odfpy.coordinator.ingest.ingest_request import IngestRequest
+    from odfpy.coordinator.pull import Puller
+    from odfpy.coordinator.requests import PullRequest
+    from odfpy.data.timestamp import Timestamp
+
+
+class Updates:
+    """The updates of a workspace's datasets."""
+
+    def __init__(self, context: WorkspaceContext) -> None:
+        self._context = context
+        self._storage = context.storage
+
+    def pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
+        """Bring datasets up to date, in dependency order.
+
+        Yields:
+            One result a dataset; one that failed has `error` set.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
+        """
+        puller = self._puller(request, progress)
+        refs, nameless = self._chosen(request)
+        return chain(map(damaged_result, nameless), puller.pull(refs))
+
+    def plan_pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullPlan]:
+        """Yield what `pull` would do with the same request: nothing is fetched, changed or locked.
+
+        Yields:
+            One plan a dataset, in the order of the pull; one that would fail has `error` set, or a note.
+
+        Raises:
+            UsageError, NotFound: a reference makes no sense.
+        """
+        from odfpy.coordinator.dry_run import DryRun
+
+        if request.branch is not None or request.tags:
+            raise UsageError("A plan is of heads", hint="Leave out branch and tags.")
+        puller = self._puller(request, progress)
+        refs, nameless = self._chosen(request)
+        return DryRun(puller).plan(refs, nameless)
+
+    def follow(
+        self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent
+    ) -> Follow:
+        """Return what pulls datasets, then again whenever the place of a copy among them has something new.
+
+        Args:
+            request: the first pull; those that follow are of datasets that are here then.
+            pace: how often to look.
+            progress: is told how far the work is.
+        """
+        from odfpy.coordinator.follow import Follow
+
+        return Follow(self._storage, request, partial(self.pull, progress=progress), pace)
+
+    def ingest(self, request: IngestRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
+        """Take files, or a stream, into a push source; one commit each, made as the results are asked for.
+
+        Raises:
+            OdfError: the file at fault was not taken in, nor any after it.
+        """
+        from odfpy.coordinator.ingest.push_ingest import ingest
+
+        return ingest(self._storage, self._context.engines, request, progress)
+
+    def watch(
+        self,
+        request: IngestRequest,
+        folder: str | Path,
+        *,
+        pattern: str = "*",
+        settle: float | None = None,
+        pause: Callable[[], None] | None = None,
+        progress: ProgressSink = silent,
+    ) -> Iterator[PullResult]:
+        """Take in the files of a folder as they come, each once, until interrupted while waiting.
+
+        Args:
+            request: where they go, and how; it names no files.
+            folder: where files come; they are neither moved nor changed.
+            pattern: names of the files that are meant, such as `*.csv`.
+            settle: seconds for which a file must not change before it is taken in; one by default.
+            pause: waits between two looks at the folder; a second by default. KeyboardInterrupt in it ends the watch.
+            progress: is told how far the work is.
+
+        Yields:
+            One result for each file; one that failed has `error` set, and is left alone until it changes.
+        """
+        from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, Watch
+
+        if request.files or request.stdin is not None or request.branch is not None:
+            raise UsageError("A folder is watched for the head", hint="Leave out files, a stream, and a branch.")
+        return Watch(
+            storage=self._storage,
+            engines=self._context.engines,
+            request=request,
+            folder=Path(folder),
+            pattern=pattern,
+            settle=SETTLE if settle is None else settle,
+            pause=pause or partial(time.sleep, INTERVAL),
+            progress=progress,
+        ).run()
+
+    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
+        """Declare that no row at or before a time will come to a root dataset.
+
+        Raises:
+            UsageError: the dataset is derivative, or a copy: its watermark follows from others.
+            WatermarkWentBack: the watermark is later already.
+        """
+        from odfpy.coordinator.ingest.watermarks import set_watermark
+
+        with self._storage.get(ref).writing() as dataset:
+            return set_watermark(dataset, watermark)
+
+    def _puller(self, request: PullRequest, progress: ProgressSink) -> Puller:
+        from odfpy.coordinator.ingest.fetch_limits import fetch_limits
+        from odfpy.coordinator.pull import Puller
+
+        context = self._context
+        limits = fetch_limits(context.config)
+        return Puller(self._storage, context.engines, context.transfers, request, limits, progress)
+
+    def _chosen(self, request: PullRequest) -> tuple[list[str], list[DamagedDataset]]:
+        """Return what to pull, and what cannot even be named."""
+        if not request.all:
+            from odfpy.coordinator.transfer.remote_patterns import expand
+
+            return list(expand(request.refs, self._storage, self._context.transfers.registry)), []
+        named, nameless = self._storage.scan()
+        return [str(dataset.handle.id) for dataset in named], nameless
+
+
+def damaged_result(dataset: DamagedDataset) -> PullResult:
+    """Return the result of a dataset that cannot be read."""
+    return PullResult(name=dataset.name, outcome=PullOutcome.FAILED, error=dataset.error)
