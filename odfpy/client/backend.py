@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,7 +20,7 @@ from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
 from odfpy.errors import UsageError, did_you_mean
 from odfpy.query.dialects import dialect_named
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace

@@ -15,7 +15,7 @@ from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
 from odfpy.query.dialects import Dialect, dialect_named
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     from odfpy.provenance.model import Provenance

@@ -28,7 +28,7 @@ from odfpy.errors import (
 from odfpy.extras import needs_extra
 from odfpy.http.url import without_user
 from odfpy.query.dialects import dialect_named
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.repository.credentials import advice, check_token, token_for
 from odfpy.repository.login import LoginRefused
 

@@ -10,7 +10,7 @@ from odfpy.client.moments import PointInTime, moment_word
 from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.stored_rows import StoredRows, stored_rows
 
 

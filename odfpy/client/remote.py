@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.client.moments import PointInTime
 from odfpy.errors import UsageError
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     from odfpy.query.stored_rows import StoredRows

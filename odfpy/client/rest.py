@@ -29,7 +29,7 @@ from odfpy.errors import (
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import Origin, without_user
 from odfpy.query.dialects import dialect_named, with_parameters
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.wire.request import MOST_ROWS
 from odfpy.repository.credentials import advice, authorization, check_token, server_of
 from odfpy.repository.login import LoginRefused

@@ -11,7 +11,7 @@ from odfpy.client.backend import Backend
 from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.client.html import cell, table
 from odfpy.data.rows.plain_values import columns_of, plain
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     import pandas as pd

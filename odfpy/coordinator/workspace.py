@@ -352,7 +352,7 @@ class Workspace:
             engine: `spark` (default) or `datafusion`.
             limit: rows at most.
         """
-        from odfpy.query.question import Query
+        from odfpy.query.query import Query
 
         return self.queries.sql(Query(query, engine or "spark", limit=limit))
 

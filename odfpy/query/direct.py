@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from odfpy.engine.control import Control
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.scan import Scan
 from odfpy.query.simple import Simple
 from odfpy.query.slice_rows import scan_of

@@ -9,7 +9,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue, UsageError
 from odfpy.query.plan import plan
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.references import AtBlock, AtTime, PointInTime
 from odfpy.query.resolver import DatasetResolver
 

@@ -30,7 +30,7 @@ from odfpy.errors import (
 from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
 from odfpy.query.direct import output_schema
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.references import LogView, TableReference, find_projections
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.resolver import Dataset, DatasetResolver

@@ -23,7 +23,7 @@ from odfpy.errors import EngineError
 from odfpy.query.plan import Plan, plan
 from odfpy.query.references import AtBlock, PointInTime
 from odfpy.query.service import QueryService
-from odfpy.query.wire.request import Request
+from odfpy.query.wire.request import QueryRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,14 +65,14 @@ class NotReproducible(EngineError, code="E724"):
     """A proof is wanted of an answer that others may not get again."""
 
 
-def check_reproducible(service: QueryService, request: Request) -> None:
+def check_reproducible(service: QueryService, request: QueryRequest) -> None:
     """Check that a question has one answer.
 
     Raises:
         NotReproducible: it may have several; the message says why.
         OdfError: as `QueryService.run`.
     """
-    planned = plan(service.resolver, request.question())
+    planned = plan(service.resolver, request.to_query())
     for message, hint in _problems(planned):
         if planned.dialect.tree(planned.text) is None:
             service.prepare(planned.query)  # which says what is wrong, if it makes no sense to an engine either

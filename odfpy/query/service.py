@@ -16,7 +16,7 @@ from odfpy.engine.scans import scan
 from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.resolver import DatasetResolver
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from odfpy.engine.contract import SqlTable
 from odfpy.query.plan import plan
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.resolver import DatasetResolver
 
 

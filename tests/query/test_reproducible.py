@@ -9,7 +9,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import InvalidQuery
 from odfpy.query.plan import plan
 from odfpy.query.reproducible import NotReproducible, check_reproducible, depends_on_more
-from odfpy.query.wire.request import Include, Request
+from odfpy.query.wire.request import Include, QueryRequest
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def check(workspace: Workspace, query: str, engine: str = "datafusion") -> None:
-    check_reproducible(workspace.query_service, Request.to(query, engine=engine, include=[Include.PROOF]))
+    check_reproducible(workspace.query_service, QueryRequest.to(query, engine=engine, include=[Include.PROOF]))
 
 
 HEAD = "f1620aad0b89382da51b81720cb571e26ee3aa8ec41b9d6b6525740bffcd511f6dd65"
@@ -157,4 +157,4 @@ def test_spark_adds_up_fractions_in_no_certain_order(workspace: Workspace, query
 def test_answers_that_hold_only_for_now_are_not_kept(workspace: Workspace) -> None:
     service = workspace.query_service
     for query, is_lasting in {"select now()": False, "select id from trades where id > 3": True}.items():
-        assert depends_on_more(plan(service.resolver, Request.to(query).question())) is not is_lasting
+        assert depends_on_more(plan(service.resolver, QueryRequest.to(query).to_query())) is not is_lasting

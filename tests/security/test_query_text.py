@@ -18,7 +18,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.sql_text import OWN, TextLimits, check_text
 from odfpy.errors import OdfError, QueryTooDeep, QueryTooLong
 from odfpy.query.plan import plan
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.reproducible import depends_on_more
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer

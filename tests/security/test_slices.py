@@ -28,7 +28,7 @@ from odfpy.data.slices.bounded_batches import BATCH_BYTES
 from odfpy.data.slices.slice import iter_slice
 from odfpy.errors import IntegrityError, OdfError, ResultTooLarge, TransferError
 from odfpy.http.limits import TransferLimits, set_limits
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.repository.transfer.simple import transfer
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 

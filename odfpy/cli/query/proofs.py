@@ -40,7 +40,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
     from odfpy.engine.control import Control
     from odfpy.query.dialects import dialect_named
     from odfpy.query.tables import split_statements
-    from odfpy.query.wire.request import MOST_ROWS, Include, Request
+    from odfpy.query.wire.request import MOST_ROWS, Include, QueryRequest
     from odfpy.query.wire.response import ask
     from odfpy.query.wire.verification import CommittedAnswer
 
@@ -49,7 +49,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
         raise UsageError("--commit is for the answer to one query", hint='odf sql -c "select ..." --commit FILE')
     if file in ("", "-") or Path(file).is_dir() or not Path(file).parent.is_dir():
         raise UsageError(f"--commit wants a file in a folder that is there, not {file!r}")
-    request = Request.to(
+    request = QueryRequest.to(
         statements[0],
         engine=dialect_named(showing.engine or "spark").name,
         include=(Include.PROOF, Include.SCHEMA),

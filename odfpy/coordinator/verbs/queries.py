@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.reading.export import Exported
     from odfpy.coordinator.requests import ExportRequest
     from odfpy.provenance.model import Provenance
-    from odfpy.query.question import Query
+    from odfpy.query.query import Query
     from odfpy.query.service import QueryService
 
 

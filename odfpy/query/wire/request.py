@@ -1,4 +1,4 @@
-"""Questions as JSON, in the words of the reference implementation's node: what REST takes, and what is signed."""
+"""Requests of queries as JSON, in the words of the reference node: what REST takes, and what is signed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import EngineNotFound, UsageError
 from odfpy.query.answer import QueryInput
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.schema_formats import SchemaFormat
 
@@ -55,8 +55,8 @@ class DatasetState:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A question.
+class QueryRequest:
+    """A query with the form of its answer, as REST takes it and a commitment holds its hash.
 
     Attributes:
         query: SQL.
@@ -88,8 +88,8 @@ class Request:
         include: Iterable[Include] = (),
         schema_format: SchemaFormat | None = None,
         limit: int = DEFAULT_LIMIT,
-    ) -> Request:
-        """A question of datasets as they are now, to an engine.
+    ) -> QueryRequest:
+        """Make a request of datasets as they are now, to an engine.
 
         Args:
             query: the text.
@@ -103,8 +103,8 @@ class Request:
         return cls(query, dialect, data_format, tuple(include), schema_format, None, 0, limit).completed()
 
     @classmethod
-    def parse(cls, tree: Any) -> Request:
-        """A question from its JSON, where everything but the query may be absent.
+    def parse(cls, tree: Any) -> QueryRequest:
+        """Read a request from its JSON, where everything but the query may be absent.
 
         Raises:
             TreeError: it is not of that form; the message names the place.
@@ -118,7 +118,7 @@ class Request:
         }
         return from_tree(cls, {**absent, **tree} if isinstance(tree, dict) else tree, ("input",)).completed()
 
-    def completed(self) -> Request:
+    def completed(self) -> QueryRequest:
         """The same with what goes without saying: a proof needs the input, and who names a format wants the schema."""
         wanted = {*self.include}
         wanted |= {Include.INPUT} if Include.PROOF in wanted else set()
@@ -151,7 +151,7 @@ class Request:
             raise EngineNotFound(f"There is no engine here for the dialect {self.query_dialect}", hint=known)
         raise EngineNotFound(f"No dialect is called {self.query_dialect!r}", hint=known)
 
-    def question(self, *, max_rows: int | None = None, max_bytes: int | None = None) -> Query:
+    def to_query(self, *, max_rows: int | None = None, max_bytes: int | None = None) -> Query:
         """Return what the query service is asked.
 
         Args:
@@ -188,8 +188,8 @@ class Request:
             text_limits=OF_STRANGERS,
         )
 
-    def bound_to(self, inputs: Iterable[QueryInput]) -> Request:
-        """The same question of the datasets as they were when it was answered, by their ids."""
+    def bound_to(self, inputs: Iterable[QueryInput]) -> QueryRequest:
+        """Return the same request of the datasets as they were when it was answered, by their ids."""
         given = {state.id: state.alias for state in self.datasets or () if not state.says_block}
         states = [DatasetState(one.id, one.name or given.get(one.id, str(one.alias)), one.block_hash) for one in inputs]
         return replace(self, datasets=tuple(sorted(states, key=lambda state: (str(state.id), state.alias))))

@@ -14,7 +14,7 @@ from odfpy.query.reproducible import check_reproducible
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment
 from odfpy.query.wire.layouts import laid_out
-from odfpy.query.wire.request import Include, Request
+from odfpy.query.wire.request import Include, QueryRequest
 from odfpy.query.wire.schema_formats import write_schema
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Answered:
     """
 
     table: pa.Table
-    request: Request
+    request: QueryRequest
 
     def output(self) -> dict[str, Any]:
         """The rows as the question wants them.
@@ -81,7 +81,7 @@ class Answered:
 
 def ask(
     service: QueryService,
-    request: Request,
+    request: QueryRequest,
     *,
     control: Control | None = None,
     limits: ResponseLimits | None = None,
@@ -105,7 +105,7 @@ def ask(
     require_datasets(service, request)
     if Include.PROOF in request.include and not is_checked:
         check_reproducible(service, request)
-    with service.run(request.question(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
+    with service.run(request.to_query(max_rows=limits.rows, max_bytes=limits.bytes), control) as answer:
         table, inputs = answer.read_all(), answer.inputs
     limits.check_values(table)
     if limits.rows is not None and table.num_rows > limits.rows:
@@ -121,7 +121,7 @@ def too_many_rows(most: int) -> ResultTooLarge:
     )
 
 
-def require_datasets(service: QueryService, request: Request) -> None:
+def require_datasets(service: QueryService, request: QueryRequest) -> None:
     """Check that the datasets of a question are there: later, their names in the query would be called unknown.
 
     Raises:

@@ -18,7 +18,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, MalformedData, NotFound, UnsupportedVersion
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
-from odfpy.query.wire.request import DatasetState, Request
+from odfpy.query.wire.request import DatasetState, QueryRequest
 from odfpy.query.wire.response import ResponseLimits, ask
 
 VERSION: Final = 1
@@ -124,7 +124,7 @@ class CommittedAnswer:
             raise MalformedAnswer("commitment: this is not the form in which it was signed", hint=_expected())
         return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
 
-    def check_signature(self, signer: ActorId | None = None) -> Request:
+    def check_signature(self, signer: ActorId | None = None) -> QueryRequest:
         """Check that everything in it is what was signed; gives the question. Nothing is run.
 
         Args:
@@ -144,7 +144,7 @@ class CommittedAnswer:
         if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
         try:
-            return Request.parse(self.request)
+            return QueryRequest.parse(self.request)
         except TreeError as error:
             raise MalformedAnswer(error.message, hint=error.hint) from error
 
@@ -167,7 +167,7 @@ def verify_answer(
     *,
     control: Control | None = None,
     limits: ResponseLimits | None = None,
-) -> Request:
+) -> QueryRequest:
     """Check that an answer is what was signed, and that it comes out again; gives the question.
 
     Args:

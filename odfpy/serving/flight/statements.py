@@ -20,7 +20,7 @@ import pyarrow as pa
 from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.query.dialects import dialect_named
 from odfpy.query.plan import Plan, plan
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.query.service import QueryService
 from odfpy.serving.flight.errors import UnknownStatement
 from odfpy.serving.flight.parameters import parameter_schema

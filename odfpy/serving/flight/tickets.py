@@ -19,7 +19,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.sql_text import OF_STRANGERS, check_text
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue
-from odfpy.query.question import Query
+from odfpy.query.query import Query
 from odfpy.serving.flight.binding import check_types, values_of
 from odfpy.serving.flight.errors import WrongMessage, as_arrow
 from odfpy.serving.flight.messages import message, wrap

@@ -17,8 +17,7 @@ from odfpy.query.reproducible import depends_on_more
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import InvalidCommitment
 from odfpy.query.wire.layouts import DataFormat
-from odfpy.query.wire.request import DEFAULT_LIMIT, Include
-from odfpy.query.wire.request import Request as Question
+from odfpy.query.wire.request import DEFAULT_LIMIT, Include, QueryRequest
 from odfpy.query.wire.response import ask, require_datasets
 from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
 from odfpy.serving.callers.access import AnyCaller, Caller, registry_of
@@ -63,7 +62,7 @@ async def post_query(request: Request, caller: AnyCaller, body: QueryModel) -> R
     `datasets` of an answer that includes `Input`, sent along with the next question, makes it one of the same blocks:
     so pages that are asked for with `skip` and `limit` are of one state, whatever is written in between.
     """
-    return await _answer(request, caller, _question(body))
+    return await _answer(request, caller, _request_of(body))
 
 
 @router.get("/query", response_model=AnswerModel, responses=_ANSWERS)
@@ -117,19 +116,19 @@ async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Resp
     return found
 
 
-async def _answer(request: Request, caller: Caller, question: Question, *, with_link: bool = False) -> Response:
+async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with_link: bool = False) -> Response:
     service, limits = _service(request, caller), limits_of(request)
 
     def work(control: Control) -> Response:
-        require_datasets(service, question)
-        planned = plan(service.resolver, question.question())
+        require_datasets(service, asked)
+        planned = plan(service.resolver, asked.to_query())
         is_lasting = not depends_on_more(planned)
-        tag = _tag(question.bound_to(planned.inputs)) if is_lasting else None
+        tag = _tag(asked.bound_to(planned.inputs)) if is_lasting else None
         known = not_modified(request, tag)
         if known is not None:
             return known
-        key = request.app.state.node_key() if Include.PROOF in question.include else None
-        answer = ask(service, question, control=control, limits=limits)
+        key = request.app.state.node_key() if Include.PROOF in asked.include else None
+        answer = ask(service, asked, control=control, limits=limits)
         tree, bound = answer.tree(key), answer.request
         more = _link(bound, tree) if with_link else {}
         return reply(request, tree, _tag(bound) if is_lasting else None, more)
@@ -143,11 +142,11 @@ def _service(request: Request, caller: Caller) -> QueryService:
     return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
 
 
-def _tag(bound: Question) -> str:
+def _tag(bound: QueryRequest) -> str:
     return tag_of(__version__, bound.tree())
 
 
-def _link(bound: Question, tree: dict[str, Any]) -> dict[str, str]:
+def _link(bound: QueryRequest, tree: dict[str, Any]) -> dict[str, str]:
     """The next page, if this one is full."""
     data = tree["output"]["data"]
     columns = list(data.values()) if isinstance(data, dict) else [data]
@@ -160,13 +159,13 @@ def _link(bound: Question, tree: dict[str, Any]) -> dict[str, str]:
     return {"Link": f'<query?{urlencode({name: value for name, value in asked.items() if value != ""})}>; rel="next"'}
 
 
-def _question(body: QueryModel) -> Question:
+def _request_of(body: QueryModel) -> QueryRequest:
     return _parsed(body.model_dump(mode="json", exclude_none=True))
 
 
-def _parsed(tree: Any) -> Question:
+def _parsed(tree: Any) -> QueryRequest:
     try:
-        return Question.parse(tree)
+        return QueryRequest.parse(tree)
     except TreeError as error:
         raise Refused(400, error.message + (f"\n{error.hint}" if error.hint else "")) from error
 

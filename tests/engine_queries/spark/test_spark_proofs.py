@@ -13,7 +13,7 @@ from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import KeyPair
 from odfpy.query.wire.commitments import Commitment
-from odfpy.query.wire.request import Include, Request
+from odfpy.query.wire.request import Include, QueryRequest
 from odfpy.query.wire.response import ask
 from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
 
@@ -30,7 +30,7 @@ def test_answers_of_spark_come_out_again(spark: Any, tmp_path: Path, monkeypatch
     service, key = workspace.query_service, KeyPair(b"\x01" * 32)
 
     def answer(engine: str) -> Any:
-        return ask(service, Request.to(QUERY, engine=engine, include=[Include.PROOF])).tree(key)
+        return ask(service, QueryRequest.to(QUERY, engine=engine, include=[Include.PROOF])).tree(key)
 
     document = answer("spark")
     request = verify_answer(service, CommittedAnswer.parse(document), key.actor)

@@ -13,7 +13,7 @@ from odfpy.dataset.identity import DatasetId
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question.
+    """A query: the one value that goes from whoever asks to the query service.
 
     Attributes:
         text: SQL, one statement; every dataset is a table under its name or id. `docs/query.md` has all forms.
