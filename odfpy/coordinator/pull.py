@@ -67,7 +67,7 @@ class Puller:
 
     @property
     def taking(self) -> Taking:
-        """What copies may take from elsewhere."""
+        """Return the limits on what copies may take from elsewhere."""
         return Taking(force=self.request.force, future=self.request.allowed.future)
 
     def pull(self, refs: list[str]) -> Iterator[PullResult]:

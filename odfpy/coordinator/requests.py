@@ -62,7 +62,15 @@ class PullRequest:
         allow_future: bool = False,
         **options: Any,
     ) -> PullRequest:
-        """Make a request of the arguments of `Workspace.pull`; `options` are fields as they are."""
+        """Make a request of the arguments of `Workspace.pull`; `options` are fields as they are.
+
+        Args:
+            refs: names, ids or patterns of datasets.
+            tags: tags to bring along.
+            allow_retractions: whether a state may retract most rows.
+            allow_future: whether blocks of the future may come.
+            options: other fields of the request.
+        """
         allowed = Allowed(allow_retractions, allow_future)
         return cls(refs=tuple(refs), tags=tuple(tags), allowed=allowed, **options)
 

@@ -341,7 +341,7 @@ class Workspace:
         return self.maintenance.verify(VerifyRequest(refs=tuple(refs), **options), progress)
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
-        """Return the last rows of a dataset, oldest first, with their system columns."""
+        """Return the last rows of a dataset, oldest first; see `queries.tail`."""
         return self.queries.tail(ref, num_records, skip=skip)
 
     def sql(self, query: str, *, engine: str | None = None, limit: int | None = None) -> pa.Table:

@@ -39,5 +39,12 @@ class IngestRequest:
     def of(
         cls, ref: str, files: Sequence[str | Path] = (), *, allow_retractions: bool = False, **options: Any
     ) -> IngestRequest:
-        """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are."""
+        """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are.
+
+        Args:
+            ref: name or id of the dataset.
+            files: the files.
+            allow_retractions: whether a state may retract most rows.
+            options: other fields of the request.
+        """
         return cls(ref, tuple(map(Path, files)), allowed=Allowed(retractions=allow_retractions), **options)

@@ -100,6 +100,11 @@ class DatasetRegistry:
     ) -> list[DatasetSnapshot]:
         """Read the manifests of files, URLs, folders (`recursive`) and `-`, which is standard input.
 
+        Args:
+            paths: files, URLs, folders and `-`.
+            recursive: whether folders are looked through.
+            stdin: the stream that `-` stands for.
+
         Raises:
             MalformedManifest: the message names file, line and path.
         """
@@ -149,7 +154,14 @@ class DatasetRegistry:
         recursive: bool = False,
         force: bool = False,
     ) -> list[DatasetHandle]:
-        """Return what `delete` would remove, what is derived first; arguments and errors as there."""
+        """Return what `delete` would remove, what is derived first; arguments and errors as there.
+
+        Args:
+            refs: names, ids or patterns of datasets.
+            all: whether all datasets are meant.
+            recursive: whether those derived from them go, too.
+            force: whether they go although others are derived from them.
+        """
         return [dataset.handle for dataset in self._doomed(refs, all=all, recursive=recursive, force=force)]
 
     def delete(

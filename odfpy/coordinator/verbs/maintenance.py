@@ -160,6 +160,11 @@ class Maintenance:
     ) -> CompactResult:
         """Make fewer, larger slices of those of a root dataset, with another history and the same rows.
 
+        Args:
+            ref: name or id of the dataset.
+            options: sizes to reach, None for the defaults.
+            progress: is told how the work gets on.
+
         Raises:
             UsageError: the dataset is derivative, and not only its metadata is to be kept.
             OdfError: something is damaged; nothing has changed.

@@ -34,7 +34,13 @@ class Queries:
         return self._context.query_service
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
-        """Return the last rows of a dataset, oldest first, with their system columns."""
+        """Return the last rows of a dataset, oldest first, with their system columns.
+
+        Args:
+            ref: name or id of the dataset.
+            num_records: number of rows.
+            skip: rows to leave out at the end.
+        """
         from odfpy.coordinator.reading.read import tail
 
         return tail(self._storage.look(ref), num_records, skip)
