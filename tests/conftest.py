@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ settings.load_profile("odfpy")
 
 # Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
 os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start, and wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The settings, keys and passwords of whoever runs the tests are none of theirs.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="odfpy-tests-")
