@@ -2,6 +2,8 @@
 
 pyarrow ends its whole process where a footer contradicts itself in some ways: as of version 26, what the metadata of a
 column throws is caught by nobody. Whatever has been read here once can be read anywhere.
+
+Starting the process takes longer than reading hundreds of footers. So it waits some seconds for the next dataset.
 """
 
 from __future__ import annotations
@@ -9,10 +11,16 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import select
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO, Any
 
 from odfpy.data.slices.footer import ExpectedSlice, check_footer
 from odfpy.errors import InternalError, OdfError
@@ -20,6 +28,8 @@ from odfpy.sandbox.python import python_command, python_environment
 
 _PATIENCE = 60.0
 _PATIENCE_EACH = 1.0
+_IDLE_SECONDS = 10.0
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,48 +48,160 @@ class FooterOf:
 
 
 def first_problem(footers: Sequence[FooterOf]) -> tuple[int, str] | None:
-    """The position of the first footer that is not what it should be, and what is wrong; None if there is none.
+    """Return the position of the first footer that is not what it should be, and what is wrong; None if there is none.
 
     Raises:
         InternalError: no process can be started.
     """
+    reader = _waiting_reader() or _Reader()
+    is_whole = False
     try:
-        done = subprocess.run(
-            python_command(__name__),
-            input=pickle.dumps(list(footers)),
-            capture_output=True,
-            env=python_environment(os.environ),
-            timeout=_PATIENCE + _PATIENCE_EACH * len(footers),
-            check=False,
-        )
-        output, code = done.stdout, done.returncode
-    except subprocess.TimeoutExpired as error:
-        output, code = error.stdout or b"", None
-    except OSError as error:
-        raise InternalError(f"Cannot start Python: {error.strerror or error}") from error
-    told = [json.loads(line) for line in output.splitlines()]
-    for at, problem in enumerate(told):
-        if problem is not None:
-            return at, problem
-    if len(told) == len(footers):
-        return None
-    if code is not None and code >= 0:
-        raise InternalError(f"Footers cannot be read: {done.stderr.decode(errors='replace')[-500:]}")
+        answers = list(reader.ask(footers))
+        problem = answers[-1] if answers else None
+        is_whole = problem is not None or len(answers) == len(footers)
+        if is_whole:
+            return None if problem is None else (len(answers) - 1, problem)
+        code = reader.exit_code()
+        if code is not None and code > 0:
+            raise InternalError(f"Footers cannot be read: {reader.last_words()}")
+    finally:
+        if is_whole:
+            _waiting.append(reader)
+        else:
+            reader.end()
+    if code == 0:  # it had waited long enough, just before it was asked
+        return first_problem(footers)
     why = "takes too long to read" if code is None else "breaks the reader of Parquet files"
-    return len(told), f"Data file {footers[len(told)].path} is not what its block says: its footer {why}"
+    return len(answers), f"Data file {footers[len(answers)].path} is not what its block says: its footer {why}"
+
+
+class _Reader:
+    """The process, which answers one caller at a time.
+
+    Attributes:
+        owner: number of the process that has started it.
+        is_late: whether it has taken longer than it may.
+        end: ends it.
+    """
+
+    def __init__(self) -> None:
+        errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        self.is_late = False
+        try:
+            process = subprocess.Popen(
+                python_command(__name__),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=python_environment(os.environ),
+                start_new_session=True,  # Ctrl-C is not for it
+            )
+        except OSError as error:
+            errors.close()
+            raise InternalError(f"Cannot start Python: {error.strerror or error}") from error
+        self.owner = os.getpid()
+        self._process = process
+        self._errors = errors
+        self.end = weakref.finalize(self, _end, process, errors, self.owner)
+
+    def ask(self, footers: Sequence[FooterOf]) -> Iterator[str | None]:
+        """Yield None for one footer after the other, up to the first problem, which is the last that is yielded.
+
+        There are fewer if the process breaks or takes too long.
+        """
+        deadline = time.monotonic() + _PATIENCE + _PATIENCE_EACH * len(footers)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None  # noqa: S101  both are pipes
+        assert stdout is not None  # noqa: S101
+        with suppress(BrokenPipeError):  # then it does not answer either
+            pickle.dump((_current_folder(), list(footers)), stdin)
+            stdin.flush()
+        rest, answered, problem = b"", 0, None
+        while problem is None and answered < len(footers):
+            self.is_late = not _is_readable(stdout, deadline)
+            if self.is_late or not (chunk := os.read(stdout.fileno(), _CHUNK)):
+                return
+            *lines, rest = (rest + chunk).split(b"\n")
+            answered += len(lines)
+            for line in lines:
+                problem = json.loads(line)
+                yield problem
+
+    def is_ready(self) -> bool:
+        """Return whether it belongs to this process, which may be a fork, and has not ended."""
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, None where it is too late."""
+        return None if self.is_late else self._process.wait()
+
+    def last_words(self) -> str:
+        """Return the end of what it has written to its standard error."""
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")[-500:]
+
+
+_waiting: list[_Reader] = []
+"""Processes that nobody asks at the moment: as many as threads have asked at one time."""
+
+
+def _waiting_reader() -> _Reader | None:
+    while True:
+        try:
+            reader = _waiting.pop()
+        except IndexError:
+            return None
+        if reader.is_ready():
+            return reader
+        reader.end()
+
+
+def _is_readable(stream: IO[bytes], deadline: float) -> bool:
+    poll = select.poll()  # takes descriptors of any number
+    poll.register(stream, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
+def _end(process: subprocess.Popen[bytes], errors: IO[Any], owner: int) -> None:
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout, errors):
+        if stream is not None:
+            with suppress(OSError):  # what it has not read is lost
+                stream.close()
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:  # it has been removed: no path is relative to it
+        return None
 
 
 def main() -> None:
-    """Read footers: what is asked comes from standard input, a line for each goes to standard output."""
-    footers: list[FooterOf] = pickle.load(sys.stdin.buffer)  # noqa: S301  from the process that has started this
-    for footer in footers:
-        problem = None
+    """Read footers up to one with a problem; requests come from standard input, a line for each footer goes out."""
+    while select.select([sys.stdin], [], [], _IDLE_SECONDS)[0]:
         try:
-            check_footer(footer.path, footer.expected, footer.most_unpacked)
-        except OdfError as error:
-            problem = error.message
-        sys.stdout.write(json.dumps(problem) + "\n")
-        sys.stdout.flush()
+            folder, footers = pickle.load(sys.stdin.buffer)  # noqa: S301  from the process that has started this
+        except EOFError:
+            return
+        if folder is not None:
+            os.chdir(folder)
+        for footer in footers:
+            problem = _problem(footer)
+            sys.stdout.write(json.dumps(problem) + "\n")
+            sys.stdout.flush()
+            if problem is not None:
+                break
+
+
+def _problem(footer: FooterOf) -> str | None:
+    try:
+        check_footer(footer.path, footer.expected, footer.most_unpacked)
+    except OdfError as error:
+        return error.message
+    return None
 
 
 if __name__ == "__main__":
