@@ -48,11 +48,11 @@ test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
-# A few examples of each property; no processes that are killed.
+# A few examples of each property; no Spark, no servers, no processes that are killed.
 QUICK := $(addprefix tests/,chain codec data dataset ethereum http ingest query security state test_architecture.py test_files.py)
 quick: $(VENV)/develops
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --hypothesis-profile quick -m 'not spark and not attack' \
-		--ignore tests/chain/test_killed_writers.py --ignore tests/ingest/read/test_fuzz_readers.py --ignore tests/ingest/fetch/test_fetch_mqtt.py $(QUICK)
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --hypothesis-profile quick \
+		-m 'not spark and not attack and not processes' --ignore tests/ingest/read/test_fuzz_readers.py $(QUICK)
 
 # Findings are manifests and rows in .search; `ARGS=--seed=N` repeats a search.
 SECONDS ?= 3600

@@ -7,7 +7,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -41,6 +43,9 @@ IN_THIS_PROCESS = (
 )
 """Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
 
+STARTS_PROCESSES = ("support.processes", "support.servers")
+"""Tests that import something of these start servers or kill processes, and have the marker `processes`."""
+
 MAKES_STARTUP_CACHE = "tests/engine/test_startup_cache.py"
 """Engines start in half the time from what this makes."""
 
@@ -52,6 +57,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with engine_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what starts processes by what it imports, so that no mark is forgotten."""
+    if isinstance(item, pytest.Function) and _starts_processes(item.module):
+        item.add_marker("processes")
+
+
+@cache
+def _starts_processes(module: ModuleType) -> bool:
+    homes = (
+        value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        for value in vars(module).values()
+    )
+    return any(isinstance(home, str) and home.startswith(STARTS_PROCESSES) for home in homes)
 
 
 # --- Several processes (`pytest --numprocesses`) ---------------------------------------------------------------------
