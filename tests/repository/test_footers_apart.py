@@ -53,7 +53,7 @@ def test_one_that_ends_while_it_is_asked_is_replaced(footer: FooterOf, monkeypat
     (reader,) = footers_apart._waiting
     reader._process.stdin.close()
     reader._process.wait()
-    reader._process.stdin = Path(os.devnull).open("wb")  # closed with the process
+    reader._process.stdin = Path(os.devnull).open("wb")  # noqa: SIM115  closed with the process
     monkeypatch.setattr(reader, "is_ready", lambda: True)
     assert first_problem([footer]) == first
 
