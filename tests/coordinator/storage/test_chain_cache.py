@@ -140,7 +140,7 @@ def described(shape: Shape, seen: set[type]) -> str:
         case Sequence(item):
             return f"[{described(item, seen)}]"
         case _:
-            return repr(shape)
+            return repr(shape).replace("DatasetReference", "Reference")  # its name when the digest was taken
     parts = []
     for member in members:
         parts.append(member.__name__)
