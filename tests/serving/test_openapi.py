@@ -10,7 +10,7 @@ import pytest
 from support.servers.serving import ask, serving, workspace_at
 
 from odfpy.query.wire.request import DatasetState
-from odfpy.query.wire.request import Request as Question
+from odfpy.query.wire.request import QueryRequest as Question
 from odfpy.serving.rest.models import DatasetStateModel, QueryModel
 from odfpy.serving.server import DatasetServer
 

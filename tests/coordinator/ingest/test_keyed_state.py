@@ -132,7 +132,7 @@ def test_the_index_of_another_dataset_is_not_believed(
     shutil.rmtree(keys_of(workspace))
     shutil.copytree(keys_of(other), workspace.storage.cache_of(workspace.storage.get("root").handle.id) / "keys" / "x")
     (strange,) = (workspace.storage.cache_of(workspace.storage.get("root").handle.id) / "keys").iterdir()
-    strange.datasets.rename(strange.with_name(keys_of(other).name))
+    strange.rename(strange.with_name(keys_of(other).name))
     assert goes_on(workspace) == expected[merge]
 
 
