@@ -47,8 +47,8 @@ def test_a_history_that_was_made_shorter_has_no_block_of_then(tmp_path: Path) ->
     found = workspace_with(tmp_path, root("many", "{kind: Append}"))
     for number in range(3):
         feed(found, "many", f"{number} x")
-    (first,) = (one for one in found.log("many") if one.block.sequence_number == 3)
-    found.compact("many", CompactOptions())
+    (first,) = (one for one in found.datasets.log("many") if one.block.sequence_number == 3)
+    found.maintenance.compact("many", CompactOptions())
     connection = odfpy.connect(found, engine="datafusion")
     with pytest.raises(UsageError, match="compacted") as caught:
         connection.sql("SELECT * FROM many", as_at=first.block.system_time)
