@@ -188,6 +188,7 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
     user, group = os.getuid(), os.getgid()
     try:
         _leave_namespaces()
+        # After `unshare`: taking on new credentials clears the signal that comes when the parent dies.
         syscalls.die_with_parent(signal.SIGKILL)
         _be_the_same(user, group)
         _connect_to_oneself()
@@ -214,6 +215,8 @@ def _leave_namespaces() -> None:
 
 def _be_the_same(user: int, group: int) -> None:
     """Inside, have the number that one has outside: files keep their owner."""
+    # Without this the kernel lets nobody without privileges map groups: giving up a group could open files that
+    # deny it.
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -235,6 +238,8 @@ def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
         if end in select.select([owner.fileno(), end], [], [])[0]:
             code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
             if code < 0:
+                # Ends by the same signal, so that the owner learns how the sandboxed process ended: the OOM killer, or
+                # a crash.
                 signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
                 os.kill(os.getpid(), -code)
             return code
@@ -244,6 +249,7 @@ def _serve(owner: socket.socket, tree: Tree, init: int) -> int:
             os.kill(init, signal.SIGKILL)
             continue
         trouble = ""
+        # What was granted before goes in any case: files of one request must not be seen by the next.
         tree.revoke()
         if asked:
             try:
@@ -263,8 +269,10 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
         syscalls.unshare(syscalls.CLONE_NEWNS)
         tree.enter()
         with suppress(OSError):
+            # In a namespace of its own a process has all capabilities again, and with them most of the bugs of kernels.
             Path("/proc/sys/user/max_user_namespaces").write_text("0")  # no worlds of its own
         limit_this_process(limits)
+        # Before capabilities go, since a mount takes them; after the limits, of which some are files of `/proc`.
         tree.seal()
         syscalls.drop_capabilities()
         syscalls.gain_nothing()
@@ -278,6 +286,8 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
     os.close(told)
     child = _fork(work)
     while True:
+        # The first process of a namespace inherits all orphans: who does not wait for them fills the table of
+        # processes.
         ended, status = os.waitpid(-1, 0)
         if ended == child:
             code = os.waitstatus_to_exitcode(status)

@@ -47,6 +47,8 @@ class FragmentRun:
 
     def changes(self) -> DataFrame:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
+        # Three ways, the cheapest first. All give the same rows: nothing of before can change; a product only grows;
+        # or the results over touched keys are compared.
         if self._only_settles():
             return difference(
                 None, self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
@@ -158,6 +160,7 @@ class FragmentRun:
         keys = gathered_rows(reduce(lambda one, other: one.union(other), frames)).distinct()
         if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
             return _Touched(self.pull.catalyst.plan(keys))  # which are of files
+        # Both results read the keys: as a plan, they would be computed twice.
         write_parquet(path, keys, even_if_empty=True)
         return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]))
 
@@ -288,6 +291,7 @@ class _InputsAt:
         if self.touched is None:
             return plan
         pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()
+        # NULL is a key as any other: rows without a key value form a group of their own.
         same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs if key is not None]
         if not same:
             return plan

@@ -34,6 +34,8 @@ def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
     gained = after.withColumn(WEIGHT, functions.lit(1))
     lost = before.withColumn(WEIGHT, functions.lit(-1))
     rows = gathered_rows(gained.union(lost))
+    # As multisets, not joined by a key: results may lack one, and may have a row several times. What has not changed
+    # cancels out, so that it does no harm to look at too many keys.
     summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
 
@@ -81,6 +83,8 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
             )
             order = [functions.col(_TIME)]
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
+    # Offsets are positions in this order, so that all rows have to pass one task. A sort by ranges would sample, and
+    # give other partitions each time.
     whole = rows.coalesce(1) if is_gathered(rows.sparkSession) else rows.repartition(1)
     return whole.sortWithinPartitions(*order).select(*names, OPERATION)
 

@@ -71,7 +71,7 @@ class GroupRows:
     @property
     def _groups(self) -> PartialAggregate:
         if self.stateful_input.groups is None:
-            raise TypeError("rows of this gate are no groups")
+            raise TypeError("rows of this stateful input are no groups")
         return self.stateful_input.groups
 
     @property
@@ -122,6 +122,8 @@ class GroupRows:
             if self._kept is None:
                 return None
             path, kept = self._kept
+            # Kept without values, and now a row is taken away: the least of the others cannot be known from the least
+            # of all. So all rows are read once more, and from now on values are kept.
             if self._groups.is_linear or kept.only_appends == self.only_appended:
                 return self._correctable(self._read(path))
         return self._of_history

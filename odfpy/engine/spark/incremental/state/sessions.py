@@ -33,7 +33,7 @@ def open_sessions(
     from pyspark.sql import Window, functions
 
     if stateful_input.session is None:
-        raise InternalError("The gate keeps no sessions")
+        raise InternalError("The stateful input keeps no sessions")
     start, end = stateful_input.session
     spans = [catalyst.alias(start, "start"), catalyst.alias(end, "end")]
     keys = [catalyst.alias(key, f"k{at}") for at, key in enumerate(stateful_input.keys)]
