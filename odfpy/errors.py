@@ -7,14 +7,24 @@ turns errors into exit codes: 1 for a job that failed, 2 for a request that made
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
+from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from enum import Enum
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from odfpy.visible import visible_lines
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_CLASSES: dict[str, type[OdfError]] = {}
 
 
 class OdfError(Exception):
     """Root of all expected errors.
+
+    A subclass declares its own fields in its body, with their types: what is declared crosses the border of a process
+    (`odfpy.codec.errors`).
 
     Attributes:
         message: what happened and where, one sentence or a short paragraph.
@@ -28,7 +38,7 @@ class OdfError(Exception):
     def __init_subclass__(cls, *, code: str | None = None) -> None:
         super().__init_subclass__()
         if code is not None:
-            cls.code = code
+            _register(cls, code)
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -38,10 +48,55 @@ class OdfError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle without the constructor, which in some subclasses takes something else than a message."""
+        return new_object, (type(self), *self.args), self.__dict__
+
+    def with_message(self, message: str, *, hint: str | None) -> Self:
+        """The same error with another message and hint: of the same class, with all fields of it."""
+        error = copy(self)
+        error.args = (message,)
+        error.message, error.hint = message, hint
+        return error
+
+    def with_context(self, context: object, *, hint: str | None = None) -> Self:
+        """The same error, saying where it happened: `raise error.with_context(name) from error`.
+
+        Args:
+            context: stands before the message, with a colon.
+            hint: what to do next, if the error has no hint of its own.
+        """
+        return self.with_message(f"{context}: {self.message}", hint=self.hint or hint)
+
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show instead of a traceback: as the command line says it."""
         lines = [f"error: {self.message} ({self.code})", *([f"  hint: {self.hint}"] if self.hint else [])]
         return [visible_lines(line) for line in lines]
+
+
+def _register(kind: type[OdfError], code: str) -> None:
+    """Give a class its code, for ever.
+
+    Raises:
+        InternalError: another class has it. The same class may come again, from a module that is loaded anew.
+    """
+    known = _CLASSES.get(code, kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise InternalError(f"{kind.__qualname__} takes code {code}, which is that of {known.__qualname__}")
+    kind.code = code
+    _CLASSES[code] = kind
+
+
+def known_class(code: str) -> type[OdfError] | None:
+    """The class with a code, if its module is loaded; `odfpy.codec.errors.error_class` finds the others too."""
+    return _CLASSES.get(code)
+
+
+_register(OdfError, OdfError.code)
+
+
+class InternalError(OdfError, code="E999"):
+    """A promise inside odfpy was broken: a bug, to be reported."""
 
 
 class UsageError(OdfError, code="E100"):
@@ -52,10 +107,6 @@ class UsageError(OdfError, code="E100"):
 
 class InvalidValue(UsageError, code="E101"):
     """A piece of text is not a valid name, reference, id, hash or time."""
-
-
-class InternalError(OdfError, code="E999"):
-    """A promise inside odfpy was broken: a bug, to be reported."""
 
 
 # --- Not there, or already there -------------------------------------------------------------------------------------
@@ -166,6 +217,8 @@ class FetchInterrupted(FetchError, code="E404"):
     Attributes:
         retry_after: seconds to wait, if the source says so.
     """
+
+    retry_after: float | None
 
     def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -54,7 +54,7 @@ class MetadataChain:
         try:
             return HashedBlock(name, decode_block(data))
         except MalformedData as error:
-            raise type(error)(f"{self.blocks.describe(name)}: {error.message}", hint=error.hint) from error
+            raise error.with_context(self.blocks.describe(name)) from error
 
     def iter_blocks(self, head: Multihash | None = None, *, until: Multihash | None = None) -> Iterator[HashedBlock]:
         """Blocks from the newest to the oldest.

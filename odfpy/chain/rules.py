@@ -151,7 +151,7 @@ def state_after(state: ChainState, hashed: HashedBlock) -> ChainState:
         _check_event(hashed.block.event, state)
     except ChainRuleViolation as error:
         number, kind = hashed.block.sequence_number, type(hashed.block.event).__name__
-        raise type(error)(f"Block {number} ({kind}, {hashed.hash}): {error.message}", hint=error.hint) from error
+        raise error.with_context(f"Block {number} ({kind}, {hashed.hash})") from error
     return state.after(hashed)
 
 

@@ -42,7 +42,11 @@ class TreeError(MalformedManifest, code="E203"):
 
     Attributes:
         path: keys and positions that lead to the place.
+        problem: what is wrong there.
     """
+
+    path: Path
+    problem: str
 
     def __init__(self, path: Path, problem: str, *, hint: str | None = None) -> None:
         super().__init__(f"{format_path(path)}: {problem}" if path else problem, hint=hint)

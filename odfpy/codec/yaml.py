@@ -106,7 +106,7 @@ def load_documents(text: str, source: str | None = None) -> list[Document]:
             raise
         at_line = error.message.startswith("Line ")
         where = f"{source}, l{error.message[1:]}" if at_line else f"{source}: {error.message}"
-        raise type(error)(where, hint=error.hint) from error
+        raise error.with_message(where, hint=error.hint) from error
 
 
 def _load(text: str) -> list[Document]:

@@ -260,7 +260,7 @@ def _plan(
     except OdfError as error:
         if error.message.startswith(str(snapshot.name)):
             raise
-        raise type(error)(f"{snapshot.name}: {error.message}", hint=error.hint) from error
+        raise error.with_context(snapshot.name) from error
     planned.put(snapshot.name, step.new.state)
     return step
 

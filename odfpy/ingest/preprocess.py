@@ -45,11 +45,11 @@ def preprocess(
 
 def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:
     """The error, saying which query is at fault."""
-    message = f"Preprocessing with engine {engine}: {error.message}"
+    found = error.with_context(f"Preprocessing with engine {engine}")
     if not is_translated:
-        return type(error)(message, hint=error.hint)
-    return type(error)(
-        message,
+        return found
+    return found.with_message(
+        found.message,
         hint=f"The query was translated from {engine} to Spark SQL, which is what is shown; "
         "write it for `engine: spark` or `engine: datafusion`.",
     )

@@ -192,7 +192,8 @@ def find_block(
         owner = resolver.owner(found) if (found := _hash(text)) is not None else None
         if owner is None:
             no_time, times = (", and it is no time", f"{_TIMES} ") if or_time else ("", "")
-            raise type(error)(f"{error.message}{no_time}{where}", hint=f"{times}{error.hint or ''}".strip()) from error
+            message, hint = f"{error.message}{no_time}{where}", f"{times}{error.hint or ''}".strip()
+            raise error.with_message(message, hint=hint) from error
         name = dataset.handle.alias
         raise BlockOfAnother(
             f"Block {text} is of {owner}, and not of {name}{where}",

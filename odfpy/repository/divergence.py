@@ -144,7 +144,7 @@ def read_block(blocks: ObjectStore, name: Multihash) -> EncodedBlock:
             data = _read_at_most(stream, MAX_BLOCK_SIZE)
         return EncodedBlock(check_block_bytes(name, data), data)
     except (HashMismatch, MalformedData, ObjectTooLarge) as error:
-        raise type(error)(f"{where}: {error.message}", hint=error.hint) from error
+        raise error.with_context(where) from error
     except InvalidValue as error:
         raise IntegrityError(f"{where}: {error.message}") from error
     except OSError as error:

@@ -35,7 +35,7 @@ def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
     try:
         documents = load_documents(text, str(path))
     except MalformedManifest as error:
-        raise type(error)(error.message, hint=error.hint or _HINT) from error
+        raise error.with_message(error.message, hint=error.hint or _HINT) from error
     if len(documents) != 1:
         raise MalformedManifest(f"{path}: one document expected, found {len(documents)}", hint=_HINT)
     try:

@@ -224,7 +224,7 @@ class _Copying:
             try:
                 target.insert_stream(watched, item.name, size=item.size)
             except (HashMismatch, ObjectTooLarge) as error:
-                raise type(error)(f"{source.describe(item.name)}: {error.message}", hint=error.hint) from error
+                raise error.with_context(source.describe(item.name)) from error
         found = target.size(item.name)
         if found != item.size:
             raise IntegrityError(f"Block {item.block}: its file {item.name} has {found} bytes, not {item.size}")

@@ -120,7 +120,7 @@ class GarbageCollector:
             try:
                 found = list(self._useless(dataset))
             except OdfError as error:
-                raise type(error)(
+                raise error.with_message(
                     f"{error.message}: what is of no use cannot be told from what is",
                     hint=f"`odf verify {dataset.handle}` says what is damaged; nothing of the dataset was removed.",
                 ) from error

@@ -134,7 +134,7 @@ def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Mu
     try:
         return reachable_blocks(layout), tips
     except OdfError as error:
-        raise type(error)(
+        raise error.with_message(
             f"{error.message}: what is of no use cannot be told from what is",
             hint="Nothing of the dataset was removed. Push it again from where it is whole.",
         ) from error

@@ -118,7 +118,7 @@ class StoredDataset:
 
     def named(self, error: OdfError) -> OdfError:
         """The same error with the dataset's name before its message, and something to try."""
-        return type(error)(f"{self.handle}: {error.message}", hint=error.hint or _RESTORE)
+        return error.with_context(self.handle, hint=_RESTORE)
 
     @property
     def input_ids(self) -> list[DatasetId]:

@@ -25,6 +25,8 @@ class InvalidCommitment(IntegrityError, code="E720"):
         kind: which, in the words of the reference's node.
     """
 
+    kind: str
+
     def __init__(self, kind: str, problem: str) -> None:
         super().__init__(
             f"The commitment is invalid and cannot be disputed: {problem}",

@@ -41,6 +41,9 @@ class VerificationFailed(IntegrityError, code="E722"):
         details: what belongs to it, as the reference names it.
     """
 
+    kind: str
+    details: dict[str, str]
+
     def __init__(self, kind: str, problem: str, hint: str, **details: str) -> None:
         super().__init__(problem, hint=hint)
         self.kind = f"VerificationFailed::{kind}"

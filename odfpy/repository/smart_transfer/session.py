@@ -32,6 +32,7 @@ from odfpy.repository.smart_transfer.messages import (
     decode,
     decode_result,
     encode,
+    encode_error,
 )
 
 M = TypeVar("M")
@@ -143,6 +144,9 @@ class PeerClosed(ConnectionLost, code="E627"):
         reason: of the closing frame.
     """
 
+    close_code: int
+    reason: str
+
     def __init__(self, close_code: int, reason: str = "", *, hint: str | None = None) -> None:
         said = f": {reason[:200]}" if reason.isprintable() and reason else ""
         super().__init__(f"The other side has closed the connection (code {close_code}){said}", hint=hint or _AGAIN)
@@ -154,12 +158,20 @@ class Refusal(PeerFailed, code="E628"):
     """The server gives up, and the client is to be told why, in a closing frame.
 
     Attributes:
-        error: what to say.
+        said: what to say, as a message.
     """
+
+    said: str
 
     def __init__(self, error: AnyError) -> None:
         super().__init__(f"Refused: {closing_reason(error)}")
-        self.error = error
+        self.said = encode_error(error)
+
+    @property
+    def error(self) -> AnyError:
+        """Return what to say."""
+        found: AnyError = decode_result(Confirmed, AnyError, self.said)[1]
+        return found
 
 
 _AGAIN = "Run the command again: what has arrived whole is not sent again."

@@ -34,6 +34,8 @@ class OverBudget(OdfError, code="E460"):
         is_own: whether the caller has too much under way, rather than all callers together.
     """
 
+    is_own: bool
+
     def __init__(self, message: str, *, hint: str, is_own: bool) -> None:
         super().__init__(message, hint=hint)
         self.is_own = is_own
