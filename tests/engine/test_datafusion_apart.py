@@ -123,8 +123,8 @@ def test_the_process_that_starts_them_may_be_killed():
 def test_all_of_them_end_with_whoever_has_asked():
     program = (
         "from odfpy.engine.contract import SqlRequest; from odfpy.engine.control import Control\n"
-        "from odfpy.engine.datafusion.apart import fork_server, Apart\n"
-        f"rows = Apart(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), Control()); print('begun', flush=True); list(rows)"
+        "from odfpy.engine.datafusion.apart import fork_server, IsolatedQuery\n"
+        f"rows = IsolatedQuery(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), Control()); print('begun', flush=True); list(rows)"
     )
     client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
