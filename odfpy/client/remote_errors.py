@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
+from odfpy.codec.errors import error_class, restore_error
 from odfpy.errors import OdfError
 
 _SAID: Final = re.compile(r"(?P<message>.*) \[(?P<code>E\d{3})\](?:\nhint: (?P<hint>.*))?", re.DOTALL)
@@ -21,15 +21,16 @@ def error_of(text: str, otherwise: type[OdfError]) -> OdfError:
     found = _SAID.fullmatch(text)
     if found is None:
         return otherwise(text)
-    return of_code(found["code"], otherwise)(found["message"], hint=found["hint"])
+    return of_code(found["code"], otherwise, found["message"], hint=found["hint"])
 
 
-def of_code(code: str, otherwise: type[OdfError]) -> type[OdfError]:
-    """The class of errors with a code, as far as it is known here."""
-    return next((kind for kind in _below(OdfError) if kind.code == code), otherwise)
+def of_code(code: str, otherwise: type[OdfError], message: str, *, hint: str | None = None) -> OdfError:
+    """The error of a code.
 
-
-def _below(kind: type[OdfError]) -> Iterator[type[OdfError]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _below(one)
+    Args:
+        code: what a server says.
+        otherwise: of which class it is, if this release has no such code.
+        message: what happened.
+        hint: what to do next.
+    """
+    return restore_error(error_class(code) or otherwise, message, hint=hint)

@@ -181,7 +181,7 @@ class RestBackend(Remote):
         if response.status == 404:
             return DatasetNotFound(said or f"{response.shown}: nothing is there")
         if said and response.status < 500:
-            return of_code(code, InvalidQuery)(said)
+            return of_code(code, InvalidQuery, said)
         what = said or f"the server answers with status {response.status}"
         return EngineError(f"{self.place}: {what}", hint="Its log may say more.")
 

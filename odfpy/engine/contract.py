@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from odfpy.codec.errors import RaisedError as RaisedError  # noqa: PLC0414
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.scalars import U64
@@ -174,19 +175,26 @@ class TransformResponseInvalidQuery:
         fault: `invalid`, `unsupported`, `nondeterministic`, `too-large`, `too-long` or `too-deep` (odfpy); of a scan,
             also what is wrong with a slice: `damaged` or `missing`.
         hint: what to write instead (odfpy).
+        error: the error as it was raised, None from engines that are not ours (odfpy).
     """
 
     message: str
     fault: str = "invalid"
     hint: str | None = None
+    error: RaisedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TransformResponseInternalError:
-    """The engine is at fault."""
+    """The engine is at fault.
+
+    Attributes:
+        error: the error as it was raised, None from engines that are not ours, or if it is none of ours (odfpy).
+    """
 
     message: str
     backtrace: str | None = None
+    error: RaisedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,15 +359,6 @@ class JobRequest:
     arguments: str
     folder: str
     reads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RaisedError:
-    """An error of ours: the name of its class, and what it says (odfpy)."""
-
-    kind: str
-    message: str
-    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from odfpy import errors
-from odfpy.engine.contract import JobRequest, JobResponseDone, RaisedError
-from odfpy.errors import EngineError, InternalError, OdfError
+from odfpy.codec.errors import as_value, error_of
+from odfpy.engine.contract import JobRequest, JobResponseDone
+from odfpy.errors import InternalError, OdfError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
     try:
         return JobResponseDone(result=getattr(import_module(module), name)(request_session(spark), request.arguments))
     except OdfError as error:
-        return JobResponseDone(error=RaisedError(type(error).__name__, error.message, error.hint))
+        return JobResponseDone(error=as_value(error))
 
 
 def result_of(response: JobResponseDone) -> str:
@@ -42,10 +42,3 @@ def result_of(response: JobResponseDone) -> str:
     if response.error is not None:
         raise error_of(response.error)
     return response.result or ""
-
-
-def error_of(error: RaisedError) -> OdfError:
-    """The error that was raised elsewhere."""
-    kind = getattr(errors, error.kind, EngineError)
-    found: OdfError = kind(error.message, hint=error.hint)
-    return found

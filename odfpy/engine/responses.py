@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
+from odfpy.codec.errors import as_value, error_of
 from odfpy.engine.contract import TransformResponseInternalError, TransformResponseInvalidQuery
 from odfpy.errors import (
     EngineError,
@@ -45,7 +46,9 @@ def respond(
     try:
         return work()
     except OdfError as error:
-        return _invalid_query(error) or TransformResponseInternalError(error.message, traceback.format_exc())
+        return _invalid_query(error) or TransformResponseInternalError(
+            error.message, traceback.format_exc(), as_value(error)
+        )
     except OSError as error:
         if error.errno is None:
             raise
@@ -64,11 +67,13 @@ def with_files(
         return work()
     except (IntegrityError, ObjectNotFound) as error:
         fault = next(name for name, kind in _OF_FILES.items() if isinstance(error, kind))
-        return TransformResponseInvalidQuery(error.message, fault, error.hint)
+        return TransformResponseInvalidQuery(error.message, fault, error.hint, as_value(error))
 
 
 def as_error(response: TransformResponseInvalidQuery | TransformResponseInternalError) -> OdfError:
-    """The error that a response stands for."""
+    """The error that a response stands for: the one that was raised, or what the engine makes of it in its words."""
+    if response.error is not None:
+        return error_of(response.error)
     if isinstance(response, TransformResponseInternalError):
         return EngineError(response.message)
     kind = _OF_FILES.get(response.fault) or _ERRORS.get(response.fault, InvalidQuery)
@@ -78,7 +83,7 @@ def as_error(response: TransformResponseInvalidQuery | TransformResponseInternal
 def _invalid_query(error: OdfError) -> TransformResponseInvalidQuery | None:
     for fault, subclass in _ERRORS.items():
         if isinstance(error, subclass):
-            return TransformResponseInvalidQuery(error.message, fault, error.hint)
+            return TransformResponseInvalidQuery(error.message, fault, error.hint, as_value(error))
     if isinstance(error, UsageError):  # the transform itself makes no sense: no steps, for example
-        return TransformResponseInvalidQuery(error.message, "invalid", error.hint)
+        return TransformResponseInvalidQuery(error.message, "invalid", error.hint, as_value(error))
     return None

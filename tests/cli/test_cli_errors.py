@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cli.conftest import dataset_folder
+from support.engine.raised_errors import error_classes
 
-import odfpy
 from odfpy.cli.explain import TEXTS, explanations
 from odfpy.errors import OdfError
 
@@ -20,21 +17,6 @@ if TYPE_CHECKING:
     from cli.conftest import Odf
 
 DOCS = Path(__file__).parents[2] / "docs"
-
-
-def error_classes() -> list[type[OdfError]]:
-    """Every class of errors in the package, of whichever module; private ones are caught where they are raised."""
-    for module in pkgutil.walk_packages(odfpy.__path__, "odfpy."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-
-    def below(cls: type[OdfError]) -> Iterator[type[OdfError]]:
-        yield cls
-        for subclass in cls.__subclasses__():
-            yield from below(subclass)
-
-    found = dict.fromkeys(below(OdfError))
-    return [cls for cls in found if cls.__module__.startswith("odfpy.") and not cls.__name__.startswith("_")]
 
 
 ALL = error_classes()

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from odfpy.codec.errors import error_of
 from odfpy.data.slices.footer import ExpectedSlice
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 from odfpy.repository.transfer import footers_apart
 from odfpy.repository.transfer.footers_apart import FooterOf, first_problem
 
@@ -65,7 +67,16 @@ def test_paths_are_those_of_the_folder_of_now(
     monkeypatch.chdir(tmp_path)
     found = first_problem([FooterOf("slice", footer.expected, footer.most_unpacked)])
     assert found is not None
-    assert found[1].startswith("Data file slice ")
+    assert found[1].message.startswith("Data file slice ")
+
+
+def test_what_is_wrong_comes_out_as_what_it_was(footer: FooterOf, tmp_path: Path) -> None:
+    (tmp_path / "damaged").write_bytes(b"PAR1 and nothing else PAR1")
+    paths = [tmp_path / "nothing", tmp_path / "damaged", tmp_path]
+    found = [first_problem([FooterOf(str(path), footer.expected, footer.most_unpacked)]) for path in paths]
+    errors = [error_of(one[1]) for one in found if one is not None]
+    assert [type(error) for error in errors] == [ObjectNotFound, IntegrityError, OdfError]
+    assert [error.hint is None for error in errors] == [True, False, True]
 
 
 def test_a_fork_has_one_of_its_own(footer: FooterOf) -> None:

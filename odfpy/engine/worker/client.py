@@ -220,7 +220,7 @@ class SparkEngine:
         try:
             channel.send(job)
             while True:
-                match channel.receive(Answer):
+                match self._received(channel):
                     case JobProgress() as progress:
                         if self._on_progress:
                             self._on_progress(progress)
@@ -233,8 +233,10 @@ class SparkEngine:
                         if not retry:
                             raise EngineUnavailable(f"The engine refuses the request: {message}", hint=self._see_log)
                         return None
-                    case Breakdown(message, hint):
-                        raise EngineUnavailable(message, hint=" ".join(filter(None, (hint, self._see_log))))
+                    case Breakdown() as ended:
+                        error = ended.raised()
+                        hint = " ".join(filter(None, (error.hint, self._see_log)))
+                        raise error.with_message(error.message, hint=hint)
                     case None:
                         if control is not None:
                             control.check()
@@ -247,8 +249,13 @@ class SparkEngine:
             if control is not None:
                 control.check()
             self._lost(job, "died in the middle of the job", _TRY_AGAIN)
+
+    def _received(self, channel: Channel) -> Answer | None:
+        try:
+            answer: Answer | None = channel.receive(Answer)
         except MalformedData as error:
             raise EngineUnavailable(f"The engine does not make sense: {error.message}", hint=self._see_log) from error
+        return answer
 
     def _lost(self, job: Job, how: str, hint: str) -> NoReturn:
         reap()

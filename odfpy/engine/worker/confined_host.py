@@ -179,8 +179,9 @@ class ConfinedHost:
         except (OSError, MalformedData) as error:
             raise EngineUnavailable(f"The engine broke down while it was starting: {error}") from error
         if not isinstance(started, Started):
-            words = started.message if started else f"The engine broke down while it was starting: {self._end()}"
-            raise EngineUnavailable(words, hint=started.hint if started else None)
+            if started is not None:
+                raise started.raised()
+            raise EngineUnavailable(f"The engine broke down while it was starting: {self._end()}")
         self.timings = {part.name: part.millis / 1000 for part in started.parts}
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
+from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.codec.tree import from_tree, to_tagged_tree
 from odfpy.data.scalars import U32, U64
 from odfpy.engine.contract import (
@@ -38,7 +39,7 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
-from odfpy.errors import MalformedData
+from odfpy.errors import EngineUnavailable, MalformedData, OdfError
 
 LARGEST_MESSAGE = 64 << 20
 T = TypeVar("T")
@@ -84,10 +85,23 @@ class Breakdown:
     Attributes:
         message: how.
         hint: what to try, if anything is known.
+        error: the error as it was raised; older workers do not say it.
     """
 
     message: str
     hint: str | None = None
+    error: RaisedError | None = None
+
+    @classmethod
+    def of(cls, error: OdfError) -> Breakdown:
+        """The message for an error."""
+        return cls(error.message, error.hint, as_value(error))
+
+    def raised(self) -> OdfError:
+        """The error, of the class that it was raised as."""
+        if self.error is None:
+            return EngineUnavailable(self.message, hint=self.hint)
+        return error_of(self.error, EngineUnavailable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int
     try:
         host.start()
     except OdfError as error:
-        channel.send(Breakdown(error.message, error.hint))
+        channel.send(Breakdown.of(error))
         return 1
     threading.Thread(target=_answer, args=(host, Channel(questions)), daemon=True).start()
     parts = tuple(StartPart(name, int(seconds * 1000)) for name, seconds in host.timings.items())

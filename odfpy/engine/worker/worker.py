@@ -87,7 +87,7 @@ class Worker:
         except OdfError as error:
             with self._changed:  # the client who started this worker may not have come yet
                 self._changed.wait_for(lambda: self._queue, _TOLD_SECONDS)
-            self._end(Breakdown(error.message, error.hint))
+            self._end(Breakdown.of(error))
             raise
         except _Ended:
             self._log("ends: it was told to")
@@ -154,7 +154,7 @@ class Worker:
         try:
             return self.host.serve(request)
         except EngineUnavailable as error:
-            return Breakdown(error.message, error.hint)
+            return Breakdown.of(error)
         except Exception as error:  # noqa: BLE001  a bug in an operation must not end the engine
             return TransformResponseInternalError(f"{type(error).__name__}: {error}", traceback.format_exc())
 

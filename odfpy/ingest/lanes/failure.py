@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.errors import OdfError
 
 
@@ -15,16 +16,15 @@ class Failure:
         error: what to raise; None if the part it read ends within a record.
     """
 
-    error: tuple[type[OdfError], str, str | None] | None
+    error: RaisedError | None
 
     @classmethod
     def of(cls, error: OdfError) -> Failure:
         """An error as a value."""
-        return cls((type(error), error.message, error.hint))
+        return cls(as_value(error))
 
     def raised(self) -> OdfError:
         """The error again."""
         if self.error is None:
             return OdfError("A part of the input ends within a record")
-        kind, message, hint = self.error
-        return kind(message, hint=hint)
+        return error_of(self.error)

@@ -22,8 +22,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
+from odfpy.codec.errors import RaisedError, as_value
+from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.slices.footer import ExpectedSlice, check_footer
-from odfpy.errors import InternalError, OdfError
+from odfpy.errors import IntegrityError, InternalError, OdfError
 from odfpy.sandbox.python import python_command, python_environment
 
 _PATIENCE = 60.0
@@ -47,7 +49,7 @@ class FooterOf:
     most_unpacked: int
 
 
-def first_problem(footers: Sequence[FooterOf]) -> tuple[int, str] | None:
+def first_problem(footers: Sequence[FooterOf]) -> tuple[int, RaisedError] | None:
     """Return the position of the first footer that is not what it should be, and what is wrong; None if there is none.
 
     Raises:
@@ -72,7 +74,8 @@ def first_problem(footers: Sequence[FooterOf]) -> tuple[int, str] | None:
     if code == 0:  # it had waited long enough, just before it was asked
         return first_problem(footers)
     why = "takes too long to read" if code is None else "breaks the reader of Parquet files"
-    return len(answers), f"Data file {footers[len(answers)].path} is not what its block says: its footer {why}"
+    message = f"Data file {footers[len(answers)].path} is not what its block says: its footer {why}"
+    return len(answers), as_value(IntegrityError(message))
 
 
 class _Reader:
@@ -104,7 +107,7 @@ class _Reader:
         self._errors = errors
         self.end = weakref.finalize(self, _end, process, errors, self.owner)
 
-    def ask(self, footers: Sequence[FooterOf]) -> Iterator[str | None]:
+    def ask(self, footers: Sequence[FooterOf]) -> Iterator[RaisedError | None]:
         """Yield None for one footer after the other, up to the first problem, which is the last that is yielded.
 
         There are fewer if the process breaks or takes too long.
@@ -116,7 +119,8 @@ class _Reader:
         with suppress(BrokenPipeError):  # then it does not answer either
             pickle.dump((_current_folder(), list(footers)), stdin)
             stdin.flush()
-        rest, answered, problem = b"", 0, None
+        rest, answered = b"", 0
+        problem: RaisedError | None = None
         while problem is None and answered < len(footers):
             self.is_late = not _is_readable(stdout, deadline)
             if self.is_late or not (chunk := os.read(stdout.fileno(), _CHUNK)):
@@ -124,7 +128,8 @@ class _Reader:
             *lines, rest = (rest + chunk).split(b"\n")
             answered += len(lines)
             for line in lines:
-                problem = json.loads(line)
+                tree = json.loads(line)
+                problem = None if tree is None else from_tree(RaisedError, tree)
                 yield problem
 
     def is_ready(self) -> bool:
@@ -190,17 +195,17 @@ def main() -> None:
             os.chdir(folder)
         for footer in footers:
             problem = _problem(footer)
-            sys.stdout.write(json.dumps(problem) + "\n")
+            sys.stdout.write(json.dumps(None if problem is None else to_tree(problem)) + "\n")
             sys.stdout.flush()
             if problem is not None:
                 break
 
 
-def _problem(footer: FooterOf) -> str | None:
+def _problem(footer: FooterOf) -> RaisedError | None:
     try:
         check_footer(footer.path, footer.expected, footer.most_unpacked)
     except OdfError as error:
-        return error.message
+        return as_value(error)
     return None
 
 

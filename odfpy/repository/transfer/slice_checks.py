@@ -8,9 +8,12 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.slices import SliceOfBlock
 from odfpy.chain.state import ChainState, new_data_of
+from odfpy.codec.errors import error_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError
 from odfpy.http.limits import limits_in_force
+
+_ASK = "Whoever publishes the dataset has to say how that came about; nothing of it was taken."
 
 
 def check_slices(
@@ -28,6 +31,7 @@ def check_slices(
 
     Raises:
         IntegrityError: a footer says something else, or what cannot be; the message names block and file.
+        OdfError: a file cannot be read.
     """
     slices = [found for found in _slices_in_state(blocks, base) if _is_here(found[0], layout)]
     if not slices:
@@ -47,14 +51,13 @@ def check_slices(
     found = first_problem(footers)
     if found is None:
         return
-    at, problem = found
+    at, problem = found[0], error_of(found[1])
     item = slices[at][0]
     if item.data.physical_hash in came:
         layout.data.delete(item.data.physical_hash)
-    raise IntegrityError(
-        f"Block {item.block.block.sequence_number} ({item.block.hash}): {problem}",
-        hint="Whoever publishes the dataset has to say how that came about; nothing of it was taken.",
-    )
+    where = f"Block {item.block.block.sequence_number} ({item.block.hash})"
+    hint = _ASK if isinstance(problem, IntegrityError) else problem.hint
+    raise problem.with_message(f"{where}: {problem.message}", hint=hint)
 
 
 def _slices_in_state(blocks: Iterable[HashedBlock], base: ChainState) -> Iterator[tuple[SliceOfBlock, ChainState]]:

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import pyarrow as pa
 
 from odfpy import __version__
+from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.data.memory import bulk_memory
-from odfpy.engine.contract import RaisedError
-from odfpy.engine.jobs import error_of
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
 from odfpy.errors import EngineError, OdfError
@@ -132,7 +131,7 @@ class _Task(Generic[R]):
                 yield from _pieces(own)
             yield told, has_file
         except OdfError as error:
-            yield RaisedError(type(error).__name__, error.message, error.hint)
+            yield as_value(error)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(own)  # noqa: PTH108

@@ -1,0 +1,217 @@
+"""Errors as values, and back: what one process raises comes out of another one as what it was.
+
+A code stands for the class. Beside it go message, hint, and the fields that the class declares in its body. The other
+side may be less trusted: a process in a sandbox, or a server. So nothing is unpickled and no constructor runs. There
+are only classes of this release, fields of the types that they declare, and so many characters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_hints
+
+from odfpy.errors import EngineError, OdfError, known_class
+
+LONGEST: Final = 1 << 16
+"""Characters of a message, of a hint, and of all fields together."""
+
+_MODULES: Final[Mapping[str, str]] = {
+    "odfpy.chain.object_store": "E222",
+    "odfpy.chain.required_signers": "E654",
+    "odfpy.chain.revocations": "E471 E472 E473",
+    "odfpy.chain.rules": "E301 E302 E303 E304 E305 E306 E307 E308 E309 E310 E311 E312 E313 E314 E315 E316 E317 E318 "
+    "E319 E320 E321",
+    "odfpy.chain.signatures": "E650 E651",
+    "odfpy.client.rest": "E750",
+    "odfpy.codec.tree": "E203",
+    "odfpy.coordinator.branches.rebase": "E656",
+    "odfpy.coordinator.ingest.idempotency": "E725",
+    "odfpy.coordinator.lineage.graph": "E102 E103",
+    "odfpy.coordinator.storage.approvals": "E430",
+    "odfpy.coordinator.storage.clock": "E409",
+    "odfpy.coordinator.storage.keys": "E652 E653",
+    "odfpy.coordinator.storage.references": "E641 E655",
+    "odfpy.coordinator.transform.intervals": "E640",
+    "odfpy.coordinator.transform.run": "E506",
+    "odfpy.engine.spark.process.jvm": "E507",
+    "odfpy.http.resume": "E614",
+    "odfpy.ingest.fetch.bounds": "E431",
+    "odfpy.ingest.fetch.ethereum.node": "E406",
+    "odfpy.provenance.errors": "E710 E711 E712",
+    "odfpy.query.reproducible": "E724",
+    "odfpy.query.wire.commitments": "E720",
+    "odfpy.query.wire.verification": "E721 E722 E723",
+    "odfpy.repository.bucket.errors": "E610 E611 E612",
+    "odfpy.repository.events": "E634",
+    "odfpy.repository.login": "E632",
+    "odfpy.repository.peer_errors": "E620 E621 E622 E623 E624 E625",
+    "odfpy.repository.places.listing": "E613",
+    "odfpy.repository.reference_transfer": "E657",
+    "odfpy.repository.smart_transfer.pull": "E626",
+    "odfpy.repository.smart_transfer.session": "E627 E628",
+    "odfpy.repository.transfer.clock": "E661",
+    "odfpy.repository.transfer.simple": "E602 E660",
+    "odfpy.serving.callers.tokens": "E630",
+    "odfpy.serving.flight.errors": "E730 E731 E732 E733 E734 E735 E736",
+    "odfpy.serving.http.budget": "E460",
+    "odfpy.serving.http.tls": "E631",
+    "odfpy.serving.notifications.webhooks": "E633",
+}
+"""Where the classes are that `odfpy.errors` has not: by name, since packages above this one are not imported here."""
+
+MODULE_OF: Final = {code: module for module, codes in _MODULES.items() for code in codes.split()}
+"""The module of a code."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedError:
+    """An error of ours as a value.
+
+    Attributes:
+        kind: name of its class; all that older workers say of it.
+        message: what happened and where.
+        hint: what to do next.
+        code: of its class.
+        fields: what its class declares, as a JSON object.
+    """
+
+    kind: str
+    message: str
+    hint: str | None = None
+    code: str | None = None
+    fields: str | None = None
+
+
+def as_value(error: OdfError) -> RaisedError:
+    """Return what is to be said of an error in another process."""
+    fields = _fields_as_text(error)
+    return RaisedError(type(error).__name__, _cut(error.message), _cut_hint(error.hint), error.code, fields)
+
+
+def error_of(value: RaisedError, otherwise: type[OdfError] = EngineError) -> OdfError:
+    """The error that was raised in another process.
+
+    Args:
+        value: what that says; it need not be true.
+        otherwise: of which class it is if this release knows neither code nor name.
+    """
+    kind = error_class(value.code) if value.code else _class_named(value.kind)
+    return restore_error(kind or otherwise, value.message, hint=value.hint, fields=value.fields)
+
+
+def restore_error(
+    kind: type[OdfError], message: str, *, hint: str | None = None, fields: str | None = None
+) -> OdfError:
+    """An error of a class, made without its constructor; of the nearest class above where a field of it is missing.
+
+    Args:
+        kind: the class.
+        message: what happened and where.
+        hint: what to do next.
+        fields: those that the class declares, as a JSON object.
+    """
+    given = _parse(fields)
+    above = kind
+    while (values := _values(above, given)) is None:
+        above = above.__bases__[0]
+    error: OdfError = above.__new__(above, _cut(message))
+    error.__dict__.update(values, message=_cut(message), hint=_cut_hint(hint))
+    return error
+
+
+def error_class(code: str) -> type[OdfError] | None:
+    """The class with a code; its module is imported if need be. None if this release has no such class, or cannot
+    load it: some come with extras.
+    """
+    if known_class(code) is None and code in MODULE_OF:
+        try:
+            import_module(MODULE_OF[code])
+        except ImportError:
+            return None
+    return known_class(code)
+
+
+def fields_of_error(kind: type[OdfError]) -> Mapping[str, Any]:
+    """The types of the fields that a class, or one above it, declares."""
+    return {name: hint for name, hint in get_type_hints(kind).items() if get_origin(hint) is not ClassVar}
+
+
+def _class_named(name: str) -> type[OdfError] | None:
+    """A class of `odfpy.errors`, which older workers say by its name."""
+    from odfpy import errors
+
+    found = getattr(errors, name, None)
+    return found if isinstance(found, type) and issubclass(found, OdfError) else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _cut_hint(hint: str | None) -> str | None:
+    return None if hint is None else _cut(hint)
+
+
+# --- Fields ----------------------------------------------------------------------------------------------------------
+
+
+def _fields_as_text(error: OdfError) -> str | None:
+    """The fields of an error; None if there are none, or cannot be written: better without them than no error."""
+    try:
+        found = {name: _plain(getattr(error, name)) for name in fields_of_error(type(error))}
+        text = json.dumps(found, separators=(",", ":"))
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return text if found and len(text) <= LONGEST else None
+
+
+def _plain(value: Any) -> Any:
+    """A field as JSON has it."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return value
+
+
+def _parse(fields: str | None) -> Mapping[str, Any]:
+    if fields is None or len(fields) > LONGEST:
+        return {}
+    try:
+        found = json.loads(fields)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _values(kind: type[OdfError], given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields of a class; None if one is missing, or is not of the type that it declares."""
+    try:
+        return {name: _read(hint, given[name]) for name, hint in fields_of_error(kind).items()}
+    except (KeyError, TypeError):
+        return None
+
+
+def _read(hint: Any, tree: Any) -> Any:
+    """A value of a declared type.
+
+    Raises:
+        TypeError: it is none.
+    """
+    arms = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for arm in arms:
+        origin, inner = get_origin(arm), get_args(arm)
+        if origin is tuple and isinstance(tree, list):
+            return tuple(_read(inner[0], part) for part in tree)
+        if origin is dict and isinstance(tree, dict):
+            return {key: _read(inner[1], part) for key, part in tree.items()}
+        if arm is float and type(tree) in (int, float) and math.isfinite(tree):
+            return float(tree)
+        if arm in (str, bool, int, NoneType) and type(tree) is arm:
+            return tree
+    raise TypeError(f"{hint!r} is wanted")
