@@ -75,11 +75,7 @@ class OdfError(Exception):
 
 
 def _register(kind: type[OdfError], code: str) -> None:
-    """Give a class its code, for ever.
-
-    Raises:
-        InternalError: another class has it. The same class may come again, from a module that is loaded anew.
-    """
+    """Give a class its code, for ever: another class with it is a bug, but a module may be loaded anew."""
     known = _CLASSES.get(code, kind)
     if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
         raise InternalError(f"{kind.__qualname__} takes code {code}, which is that of {known.__qualname__}")
