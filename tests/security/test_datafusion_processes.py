@@ -203,7 +203,7 @@ def test_a_process_that_breaks_down_over_a_replay_is_a_finding(
     def ended(*_: object, **__: object) -> SqlResponseSuccess:
         raise apart._ended(None, MEMORY, is_planning=False)
 
-    monkeypatch.setattr("odfpy.engine.datafusion.engine.asked", ended)
+    monkeypatch.setattr("odfpy.engine.datafusion.engine.ask", ended)
     (report,) = workspace.verify(["derived"])
     assert ["most likely since it took more than 0.5 GiB" in one.message for one in report.findings] == [True]
 

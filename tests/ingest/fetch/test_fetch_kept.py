@@ -247,10 +247,10 @@ from pathlib import Path
 from odfpy.chain.sources import FetchUrl
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError
-from odfpy.ingest.fetch import FetchContext, fetch, kept
+from odfpy.ingest.fetch import FetchContext, fetch, pending
 
 url, folder, what = sys.argv[1:]
-kept._SAFE_EVERY = 1 << 20
+pending._SAFE_EVERY = 1 << 20
 
 def progress(done, total):
     if what == "killed" and done > 5_000_000:
