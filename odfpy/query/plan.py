@@ -1,10 +1,11 @@
 """Planning of a query: its datasets, the slices of them that are read, and the path to the answer.
 
 1. constants take the place of parameters, `EXPLAIN` is set aside
-2. temporal projections become tables of the query's own (`references`)
-3. names become datasets, each as of one block (`resolve`)
-4. what the chain knows is answered from the chain, a range of rows from the slices, everything else by an engine
-5. for these, the slices that can matter are found (`scan`)
+2. names of datasets get the quotes of the dialect (`quoting`)
+3. temporal projections become tables of the query's own (`references`)
+4. names become datasets, each as of one block (`resolve`)
+5. what the chain knows is answered from the chain, a range of rows from the slices, everything else by an engine
+6. for these, the slices that can matter are found (`scan`)
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from odfpy.errors import (
     DatasetNotFound,
     InvalidQuery,
     InvalidValue,
+    NotFound,
     QueryTooDeep,
     UnknownTable,
     WrongProjection,
@@ -31,6 +33,7 @@ from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
 from odfpy.query.direct import output_schema
 from odfpy.query.query import Query
+from odfpy.query.quoting import quote_datasets
 from odfpy.query.references import LogView, TableReference, find_projections
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.resolver import Dataset, DatasetResolver
@@ -175,13 +178,15 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
     explain = _EXPLAIN.match(text)
     if explain is not None:
         text = " " * explain.end() + text[explain.end() :]
+    finder = _Finder(resolver, query, SourceText(text))
+    text = quote_datasets(text, dialect, finder.knows)
     places = parameter_places(text, dialect)
     missing = 0 if is_bound else max(0, len(places) - len(query.parameters))
     shown = with_parameters(text, dialect, (*query.parameters, *[None] * missing))
     _check_is_one(shown, dialect)
     _check_reads(shown)
     plain, projections = find_projections(shown, dialect)
-    finder = _Finder(resolver, query, SourceText(shown))
+    finder = replace(finder, source=SourceText(shown))
     tables = [(one, finder.found(NamedTable(one.dataset, one.start, one.end))) for one in projections]
     named = named_tables(plain, dialect.sqlglot)
     taken = {one.table for one in projections}
@@ -240,6 +245,16 @@ class _Finder:
     resolver: DatasetResolver
     query: Query
     source: SourceText
+
+    def knows(self, name: str) -> bool:
+        """Return whether a name is that of a dataset."""
+        try:
+            self._dataset(name)
+        except (DatasetNotFound, InvalidValue):
+            return False
+        except NotFound:  # the dataset is there, and the block after its @ is not
+            return True
+        return True
 
     def look(self, named: NamedTable) -> Resolved | None:
         """The dataset of a name; None for names that may be of something else, and for those the query defines."""

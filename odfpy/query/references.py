@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CONSTANTS: Final = "Arguments are constants: names and times in quotes, offsets as numbers."
 _A_TIME: Final = "Write it in quotes, as '2024-03-01T12:00:00Z' or '2024-03-01'."
-_A_BLOCK: Final = "Write the hash, number, tag or branch of a block in quotes, or an offset as a number."
+_A_BLOCK: Final = "Write the number of a block, or its hash, tag or branch in quotes; odf_as_at() takes an offset, too."
 _A_MOMENT: Final = "Write a time as '2024-03-01T12:00:00Z', a block or tag in quotes, an offset as a number from 0 on."
 _PREFIX: Final = "odf_"
 _FORMS: Final = {
@@ -221,10 +221,10 @@ class _Reader:
         self.at += ahead + 3 + len(value)
         if words[0] in ("timestamp", "system_time"):
             moment: PointInTime = AtTime(self._time(value))
-        elif _is(value, "NUMBER"):
-            moment = AtOffset(self._number(value))
         else:
-            moment = AtBlock(self._name(value))
+            moment = AtBlock(
+                str(self._number(value, "The number of a block")) if _is(value, "NUMBER") else self._name(value)
+            )
         return self._reference(".".join(part.text for part in parts), LogView.STATE, moment, None, None)
 
     def _constant(self, ahead: int) -> list[Token]:
@@ -268,9 +268,9 @@ class _Reader:
         except InvalidValue as error:
             raise self._wrong(error.message, literal, error.hint or _A_TIME) from error
 
-    def _number(self, argument: Sequence[Token]) -> int:
+    def _number(self, argument: Sequence[Token], what: str = "An offset") -> int:
         if len(argument) != 1 or not argument[0].text.isdecimal():
-            raise self._wrong("An offset is a whole number", argument[0], _CONSTANTS)
+            raise self._wrong(f"{what} is a whole number", argument[0], _CONSTANTS)
         return int(argument[0].text)
 
     # --- Tokens ---

@@ -295,6 +295,16 @@ def test_sql(query: str, words: list[str], odf: Odf) -> None:
         assert word in refused.says
 
 
+def test_a_derivative_without_quotes_is_told_where_they_belong(odf: Odf, workspace: Path) -> None:
+    query = "select event_time, com.example.rates.id from com.example.rates"
+    manifest = derivative("com.example.wrong", "com.example.rates", query).replace(", alias: source", "")
+    assert "alias" not in manifest
+    (workspace / "wrong.yaml").write_text(manifest)
+    refused = odf("add", "wrong.yaml")
+    assert refused.code == 1
+    assert refused.says.endswith('hint: Write "com.example.rates" instead of com.example.rates.\n')
+
+
 def test_without_data_there_is_nothing_to_see(odf: Odf) -> None:
     for words in (["tail", "com.example.empty"], ["inspect", "schema", "com.example.empty"]):
         assert "Pull or ingest something first." in odf(*words).says

@@ -133,6 +133,7 @@ def test_as_at_a_time_a_block_and_an_offset(workspace: Workspace, name: str) -> 
             f"odf_as_at('{name}', {at})" for at in (f"'{time}'", f"TIMESTAMP '{time}'", f"'{one.hash}'", str(last))
         ]
         forms += [f"FOR SYSTEM_TIME AS OF '{time}'", f"TIMESTAMP AS OF '{time}'", f"VERSION AS OF '{one.hash}'"]
+        forms += [f"VERSION AS OF {one.block.sequence_number}", f"VERSION AS OF '{one.block.sequence_number}'"]
         for form in forms:
             table = form if form.startswith("odf") else f'"{name}" {form}'
             assert offsets(workspace, table) == known, table

@@ -33,14 +33,15 @@ def tail(
 @command(
     commands,
     "odf sql",
-    "odf sql -c 'select count(*) from `com.example.rates`'",
-    "odf sql --engine datafusion -c 'select max(rate) from \"com.example.rates\"' -o json",
-    "odf sql -c 'select max(rate) from `com.example.rates`' --commit answer.json",
-    "odf sql -c 'select event_time, rate from `com.example.rates`' --plot",
+    "odf sql 'select count(*) from com.example.rates'",
+    "odf sql --engine datafusion 'select max(rate) from com.example.rates' -o json",
+    "odf sql 'select max(rate) from com.example.rates' --commit answer.json",
+    "odf sql 'select event_time, rate from com.example.rates' --plot",
 )
 def sql(
     context: typer.Context,
-    query: Annotated[str | None, typer.Option("--command", "-c", help="Run this and leave.", metavar="SQL")] = None,
+    statements: Annotated[str | None, typer.Argument(help="Run this and leave.", metavar="SQL")] = None,
+    query: Annotated[str | None, typer.Option("--command", "-c", help="The same as SQL.", metavar="SQL")] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -52,7 +53,7 @@ def sql(
         str | None, typer.Option(help="How long it may take: seconds, or 90s, 5m, 1h.", metavar="TIME")
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="With -c: also write the answer with a proof to a file.", metavar="FILE")
+        str | None, typer.Option(help="Also write the answer with a proof to a file.", metavar="FILE")
     ] = None,
     script: Annotated[
         str | None, typer.Option(help="Run the statements of a file; - for standard input.", metavar="FILE")
@@ -61,8 +62,12 @@ def sql(
     png: Annotated[str | None, typer.Option(help="Draw it to a PNG file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
-    """Query datasets with SQL; each is a table under its name. Without -c this is a shell."""
+    """Query datasets with SQL; each is a table under its name. Without a query this is a shell."""
     session = session_of(context)
+    if statements is not None:
+        if query is not None:
+            raise UsageError("Two queries were given", hint="Write several with semicolons between them.")
+        query = statements
     if query is not None and engine is not None:
         session.workspace.engines.registry.expect(engine)
     from odfpy.cli.query.shell import Shell
@@ -77,7 +82,7 @@ def sql(
         from odfpy.cli.query.proofs import commit_answer
 
         if script is not None or plot or png is not None:
-            raise UsageError("--commit goes with -c, and not with --script, --plot or --png")
+            raise UsageError("--commit goes with a query, and not with --script, --plot or --png")
         commit_answer(session, query, showing, commit, output)
         return
     shell = Shell(session.workspace, output, showing, session.progress)

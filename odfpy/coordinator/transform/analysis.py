@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
@@ -21,10 +21,13 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.transform import TransformSql
 from odfpy.engine import contract
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.responses import as_error
 from odfpy.errors import EngineNotFound, IngestError, OdfError
+from odfpy.query.dialects import DIALECTS, dialect_named
+from odfpy.query.quoting import quote_datasets, quotes_missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,10 +88,20 @@ class _Expected:
             file, source = schema_file(self.storage, schema), self.state_of(item.dataset_ref)
             key = primary_key_of(schema) if source.kind is DatasetKind.DERIVATIVE else source.primary_key
             inputs.append(contract.InputSchema(item.alias or str(item.dataset_ref), source.vocab, str(file), key))
-        response = engine.analyze(contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs)))
+        request = contract.AnalyzeRequest(transform.transform, state.vocab, tuple(inputs))
+        response = engine.analyze(request)
         if isinstance(response, contract.AnalyzeResponseSuccess):
             return response
-        raise as_error(response)
+        error = as_error(response)
+        quoted, hint = _with_quotes(transform)
+        if hint is None:
+            raise error
+        again = engine.analyze(replace(request, transform=quoted))
+        raise (
+            error
+            if not isinstance(again, contract.AnalyzeResponseSuccess)
+            else error.with_message(error.message, hint=hint)
+        )
 
     def _schema_of(self, dataset_id: DatasetId) -> DataSchema | None:
         if dataset_id not in self.known:
@@ -121,6 +134,21 @@ class _Expected:
             except OdfError:
                 return None  # what is wrong with the source is for its own pull to say
         return None
+
+
+def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
+    """A transform with the names of its inputs in quotes, and a hint which these are; None if none is missing."""
+    sql = transform.transform
+    if sql.engine.lower() not in DIALECTS:
+        return sql, None
+    dialect = dialect_named(sql.engine)
+    names = {str(item.alias or item.dataset_ref).lower() for item in transform.inputs}
+    hints = [quotes_missing(step.query, dialect, lambda name: name.lower() in names) for step in sql.steps]
+    steps = tuple(
+        replace(step, query=quote_datasets(step.query, dialect, lambda name: name.lower() in names))
+        for step in sql.steps
+    )
+    return replace(sql.normalized(), queries=steps), " ".join(hint for hint in hints if hint is not None) or None
 
 
 def sources_of(state: ChainState) -> tuple[Source, ...]:

@@ -42,6 +42,14 @@ def test_the_tab_key_completes_datasets_columns_keywords_and_commands(workspace:
         assert "name         Option<String>" in shell.ask(f"\\d {NAME[:-3]}\t")
 
 
+@pytest.mark.parametrize("engine", ["spark", "datafusion"])
+def test_a_query_needs_neither_an_option_nor_quotes_of_names(engine: str, workspace: Path, odf: Odf) -> None:
+    assert workspace.is_dir()
+    for name in (NAME, f'"{NAME}"', f"`{NAME}`"):
+        query = f"select {name}.id from {name} where {name}.offset < 2"  # which no engine has to answer
+        assert odf("sql", "--engine", engine, query, "-o", "csv").out == "id\n1\n2\n"
+
+
 @pytest.mark.parametrize(
     ("engine", "before", "word", "offered"),
     [
@@ -208,6 +216,7 @@ def test_statements_of_a_file(odf: Odf, workspace: Path) -> None:
     done = odf(*SHELL, "--script", "x.sql", "-o", "ndjson")
     assert done.out == '{"a":1}\n'
     assert "x.sql: No field named nope (line 3, column 16)" in done.says
+    assert "Two queries were given" in odf(*SHELL, "select 1", "-c", "select 2").says
     assert "Either --command or --script" in odf(*SHELL, "--script", "x.sql", "-c", "select 1").says
 
 

@@ -50,6 +50,29 @@ def test_columns_that_the_engine_has_named_are_told_as_its_own_fault(spark):
         spark.sql(query.format("c1"))
 
 
+_ONE = "SELECT 1 AS id, 2 AS amount, 3 AS `my col`, 4 AS __odf_own"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        (f"SELECT zzz FROM ({_ONE}) WHERE id > 1", "There are id, amount, `my col`. "),
+        (f"SELECT id FROM ({_ONE}) t WHERE zzz > 1", "There are id, amount, `my col`. "),
+        (f"SELECT max(zzz) FROM ({_ONE}) GROUP BY id", "There are id, amount, `my col`. "),
+        (f"SELECT amout FROM ({_ONE})", "Did you mean amount?"),
+        (
+            f"SELECT t.zzz FROM ({_ONE}) t JOIN ({_ONE}) u ON t.id = u.id",
+            "There are t.id, t.amount, t.`my col`, u.id, u.amount, u.`my col`. ",
+        ),
+    ],
+)
+def test_an_unknown_column_lists_those_that_there_are(spark, query, hint):
+    with pytest.raises(InvalidQuery) as caught, spark_errors([SourceText(query)]):
+        spark.sql(query)
+    assert (caught.value.hint or "").startswith(hint)
+
+
 def test_a_full_disk_below_python_is_told_as_well():
     def write() -> None:  # not by its name, which Arrow would remove after the error
         with Path("/dev/full").open("wb", buffering=0) as full:

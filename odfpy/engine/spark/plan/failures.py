@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from odfpy.engine.spark.plan.catalyst import children, items
 from odfpy.engine.spark.plan.functions import RANDOM, what_instead
+from odfpy.engine.sql.projection import SPARK
 from odfpy.engine.sql.source_text import SourceText, too_deep
 from odfpy.errors import EngineError, InvalidQuery, NondeterministicQuery, OdfError, did_you_mean
 
@@ -18,6 +20,8 @@ _ADVICE = re.compile(
     r" on search path \[.*?\]|\. Did you mean one of the following\? \[.*?\]|(?<=is malformed)\. Correct the value .*"
     r"|\. Use `try_\w+` .*|, and provide a mapping of .*|\. Please, fix `args` .*"
 )
+_MOST_COLUMNS: Final = 40
+_OWN_PREFIX: Final = "__odf_"
 _NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _POSITION = re.compile(r"; line \d+ pos \d+$")
 _WINDOW = re.compile("name `(session_)?window`")
@@ -139,7 +143,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         return EngineError(f"Spark refuses a plan that the engine has made: {sentence}", hint=_REPORT)
     hint = next((text for name, text in _HINTS.items() if condition.startswith(name)), None)
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "PARSE_SYNTAX_ERROR")):
-        hint = _suggestion(cause, condition, sources, str(hint))
+        hint = _suggestion(cause, condition, sources, str(hint), _columns(exception))
     if condition.startswith("UNRESOLVED_COLUMN") and _WINDOW.search(sentence):
         hint = _NO_WINDOW
     if _TIME_TRAVEL.search(message):
@@ -155,8 +159,16 @@ def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:
     return any(not any(name in source.text for source in sources) for name in _OURS.findall(sentence))
 
 
-def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str) -> str:
-    """Return what was perhaps meant by a column, a function or a keyword that there is not, before another hint."""
+def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint: str, columns: Sequence[str]) -> str:
+    """Return what was perhaps meant by a column, a function or a keyword that there is not, before another hint.
+
+    Args:
+        cause: what Spark says.
+        condition: the kind of it.
+        sources: the texts of the queries.
+        hint: the other hint.
+        columns: those that could stand there.
+    """
     named = cause.getMessageParameters()
     if condition.startswith("PARSE"):
         line, column = _line_of(cause)
@@ -169,10 +181,39 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
     known = re.findall(_NAME, str(named.get("proposal") or ""))
     last = {_last(path) for path in known}
     wanted = _last(named.get("objectName"))
-    there_are = f"The closest are {', '.join(known)}. {hint}" if known else hint
+    shown = f"{', '.join(columns[:_MOST_COLUMNS])}{', ...' if len(columns) > _MOST_COLUMNS else ''}"
+    there_are = f"There are {shown}. {hint}" if columns else hint
     if wanted in last:  # of another table
-        return f"Did you mean {' or '.join(path for path in known if _last(path) == wanted)}?"
+        paths = (_with_dots(path, sources) for path in known if _last(path) == wanted)
+        return f"Did you mean {' or '.join(paths)}?"
     return did_you_mean(wanted, last, otherwise=there_are) or hint
+
+
+def _columns(exception: Any) -> list[str]:
+    """The columns that an expression which Spark cannot resolve could have named; with their tables if names repeat."""
+    found = [one for one in _causes(exception) if one.getClass().getSimpleName() == "ExtendedAnalysisException"]
+    plan = found[0].plan().get() if found and found[0].plan().isDefined() else None
+    while plan is not None and (unresolved := [one for one in children(plan) if not one.resolved()]):
+        plan = unresolved[0]
+    outputs = [] if plan is None else [items(one.output()) for one in children(plan)]
+    columns = [column for output in outputs for column in output if not column.name().startswith(_OWN_PREFIX)]
+    names = [column.name() for column in columns]
+    if len(set(names)) == len(names):
+        return [_quoted(name) for name in names]
+    return [".".join(map(_quoted, [*items(column.qualifier())[-1:], column.name()])) for column in columns]
+
+
+def _with_dots(path: str, sources: Sequence[SourceText]) -> str:
+    """A path with the name of its table as the query writes it: see `_with_plain_names` in `analysis`."""
+    plain = path[1:].partition("`")[0]
+    written = re.compile(re.escape(plain).replace("_", "[._]"))
+    found = next((match.group() for source in sources if (match := written.search(source.text))), plain)
+    return path.replace(plain, found, 1)
+
+
+def _quoted(name: str) -> str:
+    """A name as Spark SQL wants it written."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else SPARK.name(name)
 
 
 def _last(path: Any) -> str:
