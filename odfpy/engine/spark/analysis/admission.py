@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.engine.spark.analysis.determinism import place, text_of
 from odfpy.engine.spark.analysis.options import call_name, function_name, unfit_options
 from odfpy.engine.spark.plan.arguments import Unfit
-from odfpy.engine.spark.plan.catalyst import Node, children, items, operator_name, parsed_name
+from odfpy.engine.spark.plan.catalyst import Node, children, expressions_of, items, operator_name, parsed_name
 from odfpy.engine.spark.plan.failures import HOW_TO_JOIN_VERSIONS, NO_FILES
 from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
 from odfpy.engine.spark.plan.functions import what_instead
@@ -107,7 +107,7 @@ class _Admission:
                 f"Only queries are allowed, and {name.rsplit('.', 1)[-1]} is none{self._at(node)}",
                 hint="Write a SELECT; statements such as SET, CREATE, INSERT or scripts are not run.",
             )
-        expressions, below = items(node.expressions()), children(node)
+        expressions, below = expressions_of(node), children(node)
         match name:
             case "analysis.UnresolvedRelation":
                 self._relations.append(node)

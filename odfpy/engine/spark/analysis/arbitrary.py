@@ -24,7 +24,15 @@ from odfpy.engine.spark.analysis.unordered import (
     of_equal_rows,
     over_window,
 )
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    columns,
+    expression_name,
+    expressions_of,
+    items,
+    operator_name,
+)
 from odfpy.engine.spark.plan.operators import INPUT
 
 _OUTER: Final = "OuterReference"
@@ -126,7 +134,7 @@ class _Flow:
                 for child in children(plan):
                     self._settled(columns(child))
             case _:
-                self._settled(items(plan.expressions()))
+                self._settled(expressions_of(plan))
 
     def _made(self, outputs: Sequence[Node], groupings: Sequence[Node] = ()) -> None:
         for output in outputs:

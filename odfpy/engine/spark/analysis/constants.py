@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.analysis.determinism import check_deterministic, place
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name, subtree
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    expression_name,
+    expressions_of,
+    items,
+    operator_name,
+    subtree,
+)
 from odfpy.engine.spark.plan.operators import with_subqueries
 from odfpy.errors import UnsupportedQuery
 
@@ -59,7 +68,7 @@ def _plans(plan: Node) -> Iterator[Node]:
     """The operators of a parsed query, also those of queries inside of it."""
     yield plan
     below = children(plan) + (items(plan.innerChildren()) if operator_name(plan) == "UnresolvedWith" else [])
-    for expression in items(plan.expressions()):
+    for expression in expressions_of(plan):
         below += [node.plan() for kind, node in subtree(expression) if kind in _QUERIES]
     for child in below:
         yield from _plans(child)

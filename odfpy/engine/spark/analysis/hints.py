@@ -24,6 +24,7 @@ from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
     expression_name,
+    expressions_of,
     items,
     operator_name,
     subtree,
@@ -90,7 +91,7 @@ def _hints(plan: Node) -> Iterator[Node]:
     if name == "UnresolvedHint":
         yield plan
     below = children(plan) + (items(plan.innerChildren()) if name == "UnresolvedWith" else [])
-    for expression in items(plan.expressions()):
+    for expression in expressions_of(plan):
         below += [node.plan() for kind, node in subtree(expression) if kind in _QUERIES]
     for child in below:
         yield from _hints(child)

@@ -15,6 +15,7 @@ from odfpy.engine.spark.plan.catalyst import (
     children,
     columns,
     expression_name,
+    expressions_of,
     items,
     operator_name,
     subtree,
@@ -77,7 +78,7 @@ class _Beside:
         made = items(query.projectList()) if name == "Project" else []
         if any(expression_name(column) == _OUTER for column in made):
             return False  # a column of the left side under its own identity
-        used = [kind for expression in items(query.expressions()) for kind, _ in subtree(expression)]
+        used = [kind for expression in expressions_of(query) for kind, _ in subtree(expression)]
         return not any(map(is_subquery, used)) and self._is_of_one_row(query.child())
 
     def _over_left(self, query: Node) -> Node:

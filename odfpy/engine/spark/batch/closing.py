@@ -44,6 +44,7 @@ from odfpy.engine.spark.plan.catalyst import (
     column_id,
     columns,
     expression_name,
+    expressions_of,
     items,
     operator_name,
 )
@@ -110,7 +111,7 @@ class ClosedPlanner(PlanWalk):
 
     @staticmethod
     def _check_no_query(plan: Node) -> None:
-        if any(has_query(one) for one in items(plan.expressions())):
+        if any(has_query(one) for one in expressions_of(plan)):
             raise NotComparable("its query has a subquery where the batch does not know what is closed")
 
     # --- Row by row ---

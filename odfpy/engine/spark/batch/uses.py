@@ -13,6 +13,7 @@ from odfpy.engine.spark.plan.catalyst import (
     columns,
     columns_read,
     expression_name,
+    expressions_of,
     items,
     operator_name,
 )
@@ -93,7 +94,7 @@ class Uses:
                 return {below for child in children(node) for below in self._same(node, child)}
             case "CTERelationRef":
                 return self._same(node, self._definitions[node.cteId()])
-        return _read(items(node.expressions()))
+        return _read(expressions_of(node))
 
     def _same(self, node: Node, child: Node) -> set[int]:
         """Columns of a child that are shown ones of a node, by position."""

@@ -6,8 +6,8 @@ around them. Plans and expressions are typed `Node`, since py4j gives them no ty
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from odfpy.engine.sql.projection import SPARK
 from odfpy.engine.sql.source_text import check_levels
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 Node: TypeAlias = Any
+T = TypeVar("T")
 
 _CATALYST = "org.apache.spark.sql.catalyst."
 _PLANS = _CATALYST + "plans.logical."
 _EXPRESSIONS = _CATALYST + "expressions."
+_LEAVES = frozenset(_EXPRESSIONS + name for name in ("AttributeReference", "Literal"))
+_NAME_OF = "_odf_name_of"
 _AT_ONCE = 10
 """Java has a method that makes a list of so many items."""
 
@@ -121,7 +124,7 @@ class Catalyst:
 
     def _constants(self, plan: Node) -> list[Any]:
         optimized = self.dataframe(plan)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-        return [column.child().value() for column in items(optimized.expressions())]
+        return [column.child().value() for column in expressions_of(optimized)]
 
     def name_view(self, name: str, plan: Node) -> None:
         """Let queries of this session see the plan under a name, which may have dots."""
@@ -284,14 +287,38 @@ class Catalyst:
 
 def operator_name(plan: Node) -> str:
     """Name of an operator, for example `Project`, or with its package, as `analysis.UnresolvedRelation`."""
-    name: str = plan.getClass().getName()
-    return name.removeprefix(_PLANS).removeprefix(_CATALYST).removesuffix("$")
+    return _class_name(plan).removeprefix(_PLANS).removeprefix(_CATALYST).removesuffix("$")
 
 
 def expression_name(expression: Node) -> str:
     """Name of an expression relative to Spark's package of expressions, for example `variant.ParseJson`."""
-    name: str = expression.getClass().getName()
-    return name.removeprefix(_EXPRESSIONS).removesuffix("$")
+    return _class_name(expression).removeprefix(_EXPRESSIONS).removesuffix("$")
+
+
+def _class_name(node: Node) -> str:
+    def ask() -> str:
+        client = node._gateway_client  # noqa: SLF001
+        if _NAME_OF not in client.__dict__:
+            from py4j.java_gateway import JavaClass
+
+            client.__dict__[_NAME_OF] = JavaClass("org.apache.commons.lang3.ClassUtils", client).getName
+        name: str = client.__dict__[_NAME_OF](node, "")
+        return name
+
+    return _asked_once(node, "class", ask)
+
+
+def _asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
+    """Return what Java says of a node, which never changes, and is kept beside the reference to it.
+
+    A question to Java takes a tenth of a millisecond, and plans are gone over many times.
+    """
+    kept = node.__dict__
+    key = f"_odf_{what}"
+    if key not in kept:
+        kept[key] = ask()
+    found: T = kept[key]
+    return found
 
 
 def parsed_name(expression: Node) -> str:
@@ -306,7 +333,14 @@ def items(sequence: Node) -> list[Node]:
 
 def children(node: Node) -> list[Node]:
     """Return what a plan or an expression is made of."""
-    return items(node.children())
+    if node.__dict__.get("_odf_class") in _LEAVES:
+        return []
+    return list(_asked_once(node, "children", lambda: items(node.children())))
+
+
+def expressions_of(plan: Node) -> list[Node]:
+    """The expressions of an operator."""
+    return list(_asked_once(plan, "expressions", lambda: items(plan.expressions())))
 
 
 def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
@@ -318,7 +352,7 @@ def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
 
 def columns(plan: Node) -> list[Node]:
     """The output columns of a plan."""
-    return items(plan.output())
+    return list(_asked_once(plan, "columns", lambda: items(plan.output())))
 
 
 def column_id(column: Node) -> int:

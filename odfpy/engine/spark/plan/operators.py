@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, items, operator_name, subtree
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expressions_of, items, operator_name, subtree
 
 INPUT: Final = "View"
 """Inputs and earlier steps are views, which is where a step ends."""
@@ -104,7 +104,7 @@ def operators(plan: Node) -> Iterator[Operator]:
     name = operator_name(plan)
     if name == INPUT:
         return
-    expressions = tuple(part for expression in items(plan.expressions()) for part in subtree(expression))
+    expressions = tuple(part for expression in expressions_of(plan) for part in subtree(expression))
     yield Operator(name, plan, expressions)
     if name == "WithCTE":
         for definition in items(plan.cteDefs()):

@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name, subtree
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    expression_name,
+    expressions_of,
+    items,
+    operator_name,
+    subtree,
+)
 from odfpy.engine.spark.plan.inner_queries import with_inner_queries
 from odfpy.engine.spark.plan.operators import is_query, with_subqueries
 from odfpy.errors import UnsupportedQuery
@@ -49,7 +58,7 @@ def with_fences(catalyst: Catalyst, plan: Node) -> Node:
 def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
     below = [_with_fences(catalyst, child) for child in children(plan)]
     plan = plan.withNewChildren(catalyst.seq(below)) if below else plan
-    inside = (node for one in items(plan.expressions()) for name, node in subtree(one) if is_query(name))
+    inside = (node for one in expressions_of(plan) for name, node in subtree(one) if is_query(name))
     if any(makes_sessions(operator.node) for query in inside for operator in with_subqueries(query.plan())):
         found = with_inner_queries(catalyst, plan, lambda inner: _with_fences(catalyst, inner))
         if found is plan:

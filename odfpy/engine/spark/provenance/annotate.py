@@ -12,7 +12,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, items, operator_name, subtree
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    columns,
+    expressions_of,
+    items,
+    operator_name,
+    subtree,
+)
 from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
 from odfpy.engine.spark.provenance.joins import join, set_operation
@@ -85,7 +94,7 @@ class Annotator:
         """The rows with identifiers, also those of the rows that subqueries in the expressions of a plan read."""
         found = [
             node
-            for expression in items(plan.expressions())
+            for expression in expressions_of(plan)
             for name, node in subtree(expression)
             if name == "ScalarSubquery"
         ]

@@ -50,6 +50,7 @@ from odfpy.engine.spark.plan.catalyst import (
     column_id,
     columns,
     expression_name,
+    expressions_of,
     items,
     operator_name,
     subtree,
@@ -388,7 +389,7 @@ class Planner:
         )
 
     def _refuse_subqueries(self, plan: Node) -> None:
-        if self._subqueries(items(plan.expressions())):
+        if self._subqueries(expressions_of(plan)):
             raise misplaced_subquery(plan, self.source)
 
 

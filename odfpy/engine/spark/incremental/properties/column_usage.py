@@ -16,6 +16,7 @@ from odfpy.engine.spark.plan.catalyst import (
     columns,
     columns_read,
     expression_name,
+    expressions_of,
     items,
     operator_name,
 )
@@ -104,7 +105,7 @@ def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[
         case "CTERelationRef":
             pairs = zip(columns(definitions[node.cteId()]), columns(node), strict=True)
             return {column_id(inner) for inner, outer in pairs if column_id(outer) in used}
-    return _read(items(node.expressions()))
+    return _read(expressions_of(node))
 
 
 def _read(expressions: Iterable[Node]) -> set[int]:
