@@ -13,7 +13,7 @@ from __future__ import annotations
 import codecs
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import TypeVar
@@ -150,7 +150,8 @@ def first_record(file: TextFile, dialect: Dialect) -> Record | None:
         if head.is_last or (first is not None and first.is_closed and first.end < len(head.text)):
             break
         size *= 8
-    head.check_utf8()
+    # More than the record is for its own piece to check: the head may end within a character.
+    (head if first is None else replace(head, text=head.text[: first.end])).check_utf8()
     if first is not None and not first.is_closed:
         raise problem_in(head, dialect, len(first.cells))
     return first
@@ -283,7 +284,6 @@ def _texts(piece: Piece, dialect: Dialect, width: int) -> Sequence[pa.ChunkedArr
     try:
         table = _parse(text, dialect, width, quoting=quoting)
     except pa.ArrowInvalid as error:
-        piece.check_utf8()
         raise problem_in(piece, dialect, width) from error
     if quoting:
         if table.num_rows == 0 or table.column(0)[-1].as_py() != _END:

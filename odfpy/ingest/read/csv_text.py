@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -145,7 +145,7 @@ def row_place(piece: Piece, dialect: Dialect, row: int) -> str:
 
 
 def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
-    """Return what is wrong with the first record of a piece that is not closed or has not `width` values.
+    """Return what is wrong with the first record of a piece that is not UTF-8, not closed, or has not `width` values.
 
     Args:
         piece: some whole records of the file.
@@ -153,9 +153,11 @@ def problem_in(piece: Piece, dialect: Dialect, width: int) -> BadValue:
         width: number of values in a record.
 
     Raises:
+        BadValue: it is not UTF-8.
         Incomplete: a record is not closed, but the piece is not the last.
     """
     for record in records(piece.text, dialect):
+        replace(piece, start=piece.start + record.start, text=piece.text[record.start : record.end]).check_utf8()
         if not record.is_closed:
             if not piece.is_last:
                 raise Incomplete

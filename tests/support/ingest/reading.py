@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from odfpy.chain.read_steps import ReadStep
-from odfpy.ingest.read import files, json, json_array
+from odfpy.ingest.read import csv, files, json, json_array
 
 Reader: TypeAlias = Callable[[ReadStep, "str | bytes"], pa.Table]
 """Reads content as if it were a file named `input`."""
@@ -17,5 +17,5 @@ Reader: TypeAlias = Callable[[ReadStep, "str | bytes"], pa.Table]
 
 def set_piece_size(patch: pytest.MonkeyPatch, size: int) -> None:
     """Let files be read in pieces of so many bytes instead of a megabyte."""
-    for module in (files, json, json_array):
+    for module in (files, csv, json, json_array):
         patch.setattr(module, "PIECE_SIZE", size)
