@@ -60,19 +60,25 @@ class EngineSection(Section):
     memory: Annotated[Size | None, Meaning("Greatest heap of the engine's Java process, for example 2g")] = None
     sandbox: Annotated[
         Literal["required", "best-effort", "off"],
-        Meaning("Whether the engine must run in a sandbox, does if it can, or not", "Execution Model"),
+        Meaning("Run the engine in a sandbox: always, if the system allows it, or never", "Execution Model"),
     ] = "best-effort"
-    max_memory: Annotated[Size | None, Meaning("What a sandboxed engine may hold in memory; 9/10 of it if not set")] = (
-        None
-    )
-    max_disk: Annotated[Size | None, Meaning("What a job of a sandboxed engine may write; unlimited if not set")] = None
+    max_memory: Annotated[
+        Size | None, Meaning("Memory of a sandboxed engine; 9/10 of the machine's memory if not set")
+    ] = None
+    max_disk: Annotated[
+        Size | None, Meaning("Disk space that a job of a sandboxed engine may write; unlimited if not set")
+    ] = None
     serve_unconfined: Annotated[
         bool, Meaning("Let strangers' queries into an engine without a whole sandbox", "Execution Model")
     ] = False
     startup_cache: Annotated[bool, Meaning("Keep a cache of loaded Java classes that makes starts shorter")] = True
-    master: Annotated[Master, Meaning("Where Spark runs tasks: local[2], or the address of a cluster")] = "local[*]"
-    host: Annotated[Text | None, Meaning("Address at which executors reach this machine; found out if not set")] = None
-    storage: Annotated[Storage | None, Meaning("Where a cluster gets files if it does not see the workspace")] = None
+    master: Annotated[Master, Meaning("Place where Spark runs tasks: local[2], or the address of a cluster")] = (
+        "local[*]"
+    )
+    host: Annotated[Text | None, Meaning("Address at which executors reach this machine; detected if not set")] = None
+    storage: Annotated[
+        Storage | None, Meaning("URL of a folder through which a cluster gets files if it does not see the workspace")
+    ] = None
     properties: Annotated[Text | None, Meaning("File with properties of Spark for a cluster")] = None
 
 
@@ -83,7 +89,7 @@ class IngestSection(Section):
 
     lane: Annotated[
         Literal["auto", "local", "spark"],
-        Meaning("Where ingests run: in this process, or as tasks of the engine", "Ingestion"),
+        Meaning("Place of ingests: this process, or tasks of the engine", "Ingestion"),
     ] = "auto"
     memory: Annotated[Size, Meaning("Memory for an ingest in this process; auto leaves more to Spark", "Ingestion")] = (
         "2g"
@@ -95,8 +101,8 @@ class SignaturesSection(Section):
 
     NAME = "signatures"
 
-    sign: Annotated[bool, Meaning("Sign what is committed here with the key of the user")] = True
-    require: Annotated[Signers | None, Meaning("By whom copies must be signed; by nobody if not set")] = None
+    sign: Annotated[bool, Meaning("Sign commits of this workspace with the key of the user")] = True
+    require: Annotated[Signers | None, Meaning("Signers that copies must have; none if not set")] = None
 
 
 class ProofsSection(Section):
@@ -114,44 +120,42 @@ class ServeSection(Section):
 
     NAME = "serve"
 
-    query_timeout: Annotated[
-        Positive, Meaning("Seconds that a query over HTTP may take, with the time that it waits")
-    ] = 60
-    running_queries: Annotated[Positive, Meaning("Queries over HTTP that are worked on at the same time")] = 4
-    max_queries: Annotated[Positive, Meaning("The same and those that wait; more are refused")] = 256
-    max_queries_each: Annotated[Positive, Meaning("Those of one token, or one address without a token")] = 128
+    query_timeout: Annotated[Positive, Meaning("Seconds that a query over HTTP may take, with its waiting time")] = 60
+    running_queries: Annotated[Positive, Meaning("Queries over HTTP that run at the same time")] = 4
+    max_queries: Annotated[Positive, Meaning("Queries over HTTP that run or wait; the server refuses more")] = 256
+    max_queries_each: Annotated[Positive, Meaning("Queries of one token, or of one address without a token")] = 128
     query_memory: Annotated[
         Positive, Meaning("Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark")
     ] = 2 * 1024**3
     max_rows: Annotated[Positive, Meaning("Rows that the answer to a query over HTTP may have")] = 100_000
-    max_answer: Annotated[Positive, Meaning("Bytes of Arrow data that it may have")] = 32 * 1024**2
+    max_answer: Annotated[Positive, Meaning("Bytes of Arrow data that the answer may have")] = 32 * 1024**2
     max_object: Annotated[Positive, Meaning("Bytes that one pushed object, or the data of one ingest, may have")] = (
         64 * 1024**3
     )
     max_connections_each: Annotated[
-        Positive, Meaning("Connections of one address at the same time; more are refused")
+        Positive, Meaning("Connections of one address at the same time; the server refuses more")
     ] = 500
     max_stranger_body: Annotated[Positive, Meaning("Bytes that the body of a request without a token may have")] = (
         128 * 1024
     )
-    request_memory: Annotated[
-        Positive, Meaning("Bytes of memory for what comes from callers with a token, before it is done")
-    ] = 384 * 1024**2
-    request_memory_each: Annotated[Positive, Meaning("Bytes of it that one token may take")] = 256 * 1024**2
-    stranger_memory: Annotated[Positive, Meaning("Bytes of memory for what comes from callers without a token")] = (
+    request_memory: Annotated[Positive, Meaning("Bytes of memory for unfinished requests with a token")] = 384 * 1024**2
+    request_memory_each: Annotated[Positive, Meaning("Bytes of this memory that one token may take")] = 256 * 1024**2
+    stranger_memory: Annotated[Positive, Meaning("Bytes of memory for unfinished requests without a token")] = (
         64 * 1024**2
     )
-    stranger_memory_each: Annotated[Positive, Meaning("Bytes of it that one address may take")] = 16 * 1024**2
+    stranger_memory_each: Annotated[Positive, Meaning("Bytes of this memory that one address may take")] = 16 * 1024**2
     patience: Annotated[
-        Positive, Meaning("Seconds that a client may let the server wait, or a query over Flight SQL its client")
+        Positive, Meaning("Seconds that the server waits for a client, and a query over Flight SQL for a free place")
     ] = 60
     flight_timeout: Annotated[
         Positive, Meaning("Seconds that a query over Flight SQL may take, with the time to fetch its rows")
     ] = 3600
     flight_queries: Annotated[
-        Positive, Meaning("Answers over Flight SQL that may be open at the same time; more are refused")
+        Positive, Meaning("Answers over Flight SQL that may be open at the same time; the server refuses more")
     ] = 256
-    flight_working: Annotated[Positive, Meaning("How many of these may be computed at the same time")] = 8
+    flight_working: Annotated[
+        Positive, Meaning("Answers over Flight SQL that the server computes at the same time")
+    ] = 8
 
 
 class SourcesSection(Section):
@@ -176,9 +180,9 @@ class FetchSection(Section):
 
     max_size: Annotated[Count, Meaning("Bytes that one fetched file may have", "FetchStep")] = 64 * 1024**3
     timeout: Annotated[Count, Meaning("Seconds to wait for a server before giving up", "FetchStep")] = 30
-    retries: Annotated[Count, Meaning("How often to try again when a source breaks off", "FetchStep")] = 3
+    retries: Annotated[Count, Meaning("Number of retries when a source breaks off", "FetchStep")] = 3
     batch_size: Annotated[
-        Count, Meaning("Rows after which a stream of rows is committed, before it goes on", "FetchStep")
+        Count, Meaning("Rows after which a stream of rows is committed, before it continues", "FetchStep")
     ] = 10_000
 
 
@@ -187,8 +191,10 @@ class TransferSection(Section):
 
     NAME = "transfer"
 
-    least_speed: Annotated[Count, Meaning("Bytes per second; whoever sends less is given up", "Repository")] = 4096
-    window: Annotated[Positive, Meaning("Seconds over which that is measured", "Repository")] = 60
+    least_speed: Annotated[Count, Meaning("Bytes per second that a sender must keep up; 0 for any", "Repository")] = (
+        4096
+    )
+    window: Annotated[Positive, Meaning("Seconds over which the speed is measured", "Repository")] = 60
     max_unpacked: Annotated[Count, Meaning("Bytes that a data file of a copy may have when unpacked", "Repository")] = (
         64 * 1024**3
     )
@@ -201,7 +207,7 @@ class PrepareSection(Section):
 
     max_size: Annotated[Count, Meaning("Bytes that a prepared file may have", "PrepStep")] = 64 * 1024**3
     max_ratio: Annotated[
-        Count, Meaning("How many times larger than a packed file what is in it may be", "PrepStep::Decompress")
+        Count, Meaning("Greatest ratio between the contents of an archive and its packed size", "PrepStep::Decompress")
     ] = 200
     timeout: Annotated[Count, Meaning("Seconds that the command of a Pipe step may take", "PrepStep::Pipe")] = 3600
 
@@ -213,7 +219,7 @@ class ContainerSection(Section):
 
     engine: Annotated[
         Literal["auto", "podman", "docker"],
-        Meaning("What runs the images of Container sources", "FetchStep::Container"),
+        Meaning("Program that runs the images of Container sources", "FetchStep::Container"),
     ] = "auto"
     timeout: Annotated[
         Count | None, Meaning("Seconds that a container may run; unlimited if not set", "FetchStep::Container")
@@ -240,7 +246,7 @@ class EthereumSection(Section):
         Meaning("Nodes of EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
     ] = None
     blocks_per_request: Annotated[
-        Count, Meaning("Blocks that an Ethereum node is asked for at once", "FetchStep::EthereumLogs")
+        Count, Meaning("Blocks of one request to an Ethereum node", "FetchStep::EthereumLogs")
     ] = 100_000
     blocks_per_commit: Annotated[
         Count, Meaning("Blocks after which progress is committed at the latest", "FetchStep::EthereumLogs")
@@ -251,7 +257,7 @@ class EthereumSection(Section):
     ] = 0
     ask_times: Annotated[
         bool,
-        Meaning("Ask for the time of blocks that a node does not tell with the logs", "FetchStep::EthereumLogs"),
+        Meaning("Ask for the time of blocks that a node does not send with the logs", "FetchStep::EthereumLogs"),
     ] = False
 
 
@@ -263,13 +269,13 @@ class WatermarkSection(Section):
 
     NAME = "watermark"
 
-    lag: Annotated[DurationText, Meaning("How far the watermark stays behind the greatest event time", "Watermark")] = (
+    lag: Annotated[DurationText, Meaning("Distance of the watermark behind the greatest event time", "Watermark")] = (
         "0s"
     )
     idle: Annotated[
         DurationText | None,
         Meaning(
-            "When nothing new came for that long, a pull lets the watermark follow system time, less the lag",
+            "Time without new rows after which a pull moves the watermark with system time, less the lag",
             "Watermark",
         ),
     ] = None
@@ -283,7 +289,7 @@ class RetractionsSection(Section):
     share: Annotated[
         Percent,
         Meaning(
-            "How much of its current rows one Snapshot may retract without --allow-retractions; 100% for anything",
+            "Share of its current rows that one Snapshot may retract without --allow-retractions; 100% for any",
             "MergeStrategy::Snapshot",
         ),
     ] = "50%"
@@ -314,4 +320,4 @@ def _by_key(sections: tuple[type[Section], ...]) -> dict[str, Setting]:
 
 SETTINGS = _by_key(WORKSPACE_SECTIONS)
 DATASET_SETTINGS = _by_key(DATASET_SECTIONS)
-"""What can be set for one root dataset."""
+"""Settings of one root dataset."""
