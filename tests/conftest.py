@@ -60,9 +60,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what starts processes by what it imports, so that no mark is forgotten."""
-    if isinstance(item, pytest.Function) and _starts_processes(item.module):
+    """Mark what starts processes by what it imports, so that no mark is forgotten; let `make quick` be quick."""
+    if not isinstance(item, pytest.Function):
+        return
+    if _starts_processes(item.module):
         item.add_marker("processes")
+    own = getattr(item.function, "_hypothesis_internal_use_settings", None)
+    if own is not None and item.config.getoption("--hypothesis-profile") == "quick":  # also where a test has its number
+        examples = min(own.max_examples, settings.get_profile("quick").max_examples)
+        item.function._hypothesis_internal_use_settings = settings(own, max_examples=examples)
 
 
 @cache
