@@ -10,12 +10,17 @@ import pytest
 from support.engine.exploited_engine import JOB, start_exploited
 from support.engine.session import MEMORY
 
-from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.contract import PreprocessRequest, PreprocessTable, SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings, SandboxMode
+from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.confined_host import ConfinedHost
+from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.landlock import landlock_version
+from odfpy.sandbox.view import View
 
 pytestmark = pytest.mark.spark
 
@@ -66,6 +71,28 @@ def test_else_landlock_confines_files_and_the_engine_is_let_into_other_folders_w
     finally:
         stop_engine(engine.run.path, force=True)
         worker.wait()
+
+
+def test_a_folder_that_is_read_from_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where Landlock alone confines, an engine that starts anew is let into other folders, with the rights it needs."""
+    run = RunFolder(tmp_path / ".odf" / "run")
+    run.path.mkdir(parents=True)
+    scratch = run.path / "scratch"
+    granted: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def restricted(_work: object, reads: tuple[str, ...], folders: tuple[str, ...], *_: object) -> None:
+        granted.append((reads, folders))
+
+    monkeypatch.setattr("odfpy.engine.worker.confined_host.run_restricted", restricted)
+    table = PreprocessTable("a", "/reads/slice")
+    job = PreprocessRequest(TransformSql("spark", query="select 1"), (table,), "/writes/result")
+    for expected in (True, False):
+        host = ConfinedHost(replace(SETTINGS, startup_cache=False), find_java(), run, scratch)
+        host._confine_files(lambda: 0, View((), str(scratch)), (), "no namespaces")
+        assert host.is_out_of_reach(job) is expected
+    ((reads, folders), (more_reads, more_folders)) = granted
+    assert set(more_reads) - set(reads) == {"/reads"}
+    assert set(more_folders) - set(folders) == {"/writes"}
 
 
 def test_whoever_starts_a_weaker_engine_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):

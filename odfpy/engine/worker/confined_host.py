@@ -80,7 +80,8 @@ class ConfinedHost:
             processes=max(_LEAST_PROCESSES, 256 * (os.cpu_count() or 1)),
         )
         self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
-        self._more: tuple[str, ...] = ()
+        self._writable: tuple[str, ...] = ()
+        self._more: tuple[tuple[str, ...], tuple[str, ...]] = (), ()  # besides: to read, and to write to
         self._sandbox: Sandbox | None = None
         self._java_pid: int | None = None
         self._folders: tuple[str, ...] = (str(scratch),)
@@ -145,15 +146,15 @@ class ConfinedHost:
         for part in parts:
             Path(part).mkdir(parents=True, exist_ok=True)
         self._more = self._run.take_more_folders()
-        reads = (*view.reads, *_SEEN_BY_ALL, *parts[:2])
-        folders = (view.folder, *parts[2:], *self._more, "/dev/null")
+        reads = (*view.reads, *_SEEN_BY_ALL, *parts[:2], *self._more[0])
+        folders = (view.folder, *parts[2:], *self._more[1], "/dev/null")
         try:
             sandbox = run_restricted(work, reads, folders, self._limits, keep)
         except SandboxError as error:
             self.sandbox = "off: the system refuses"
             self.weakness = f"its queries run with the rights of your account: {why}; {error}"
             return run_unconfined(work, keep)
-        self._reachable = (*reads, *folders)
+        self._reachable, self._writable = (*reads, *folders), folders
         self.sandbox = "Landlock only"
         self.weakness = f"its queries have the network, and see other processes and all datasets: {why}"
         return sandbox
@@ -206,11 +207,12 @@ class ConfinedHost:
         if self._reachable is None:
             return False
         files = files_of(job)
-        paths = (*(str(Path(path).parent) for path in files.reads), *files.folders)
-        missing = {path for path in paths if not any(is_in(path, shown) for shown in self._reachable)}
-        if missing:
-            self._run.note_more_folders(sorted(missing.union(self._more)))
-        return bool(missing)
+        parents = {str(Path(path).parent) for path in files.reads}
+        reads = {path for path in parents if not any(is_in(path, shown) for shown in self._reachable)}
+        writes = {path for path in files.folders if not any(is_in(path, shown) for shown in self._writable)}
+        if reads or writes:
+            self._run.note_more_folders(reads.union(self._more[0]), writes.union(self._more[1]))
+        return bool(reads or writes)
 
     def serve(self, job: Job) -> Result:
         """Do a job; it sees the files that it names, and nothing of the workspace besides.

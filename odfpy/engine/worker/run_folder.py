@@ -167,18 +167,24 @@ class RunFolder:
         with folder as path:
             yield Path(path)
 
-    def note_more_folders(self, folders: Iterable[str]) -> None:
-        """Have the next worker let into some folders."""
-        self._folders_file.write_text(json.dumps(list(folders)), "utf-8")
+    def note_more_folders(self, reads: Iterable[str], writes: Iterable[str]) -> None:
+        """Have the next worker let into some folders.
 
-    def take_more_folders(self) -> tuple[str, ...]:
-        """Return what has been noted for this worker."""
+        Args:
+            reads: those that it may read.
+            writes: those that it may write to as well.
+        """
+        self._folders_file.write_text(json.dumps({"reads": sorted(reads), "writes": sorted(writes)}), "utf-8")
+
+    def take_more_folders(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what has been noted for this worker: folders to read, and folders to write to."""
         try:
-            noted = tuple(json.loads(self._folders_file.read_text("utf-8")))
-        except (OSError, ValueError):
-            return ()
+            noted = json.loads(self._folders_file.read_text("utf-8"))
+            found = tuple(noted["reads"]), tuple(noted["writes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return (), ()
         self._folders_file.unlink()
-        return noted
+        return found
 
     def make_secret(self) -> str:
         """Put a new secret into its file."""
