@@ -1,6 +1,7 @@
 """Sources of root datasets: fetch, prepare, merge (ODF specification, "Ingestion"); `read_steps` has the rest.
 
-Fields stand in the order of the wire format, and union members in the order of its unions.
+Fields stand in the order of the wire format, and union members in the order of its unions: their
+place is their number on the wire, so what is new goes to the end.
 """
 
 from __future__ import annotations

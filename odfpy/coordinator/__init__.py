@@ -1,6 +1,6 @@
 """The coordinator: what a workspace can do, and in which order. `workspace` is where to begin.
 
-    verbs        what a workspace offers, by room: `Workspace.datasets`, `.queries`, `.maintenance`...
+    verbs        what a workspace offers, by subject: `Workspace.datasets`, `.queries`, `.maintenance`...
 
     storage      the folder of a workspace, its datasets, keys and signatures
     lineage      who is derived from whom

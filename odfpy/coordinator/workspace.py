@@ -5,7 +5,7 @@
     >>> for result in workspace.pull(all=True):
     ...     print(result.name, result.outcome.value, result.num_records)
 
-Verbs are in rooms, `workspace.datasets`, `workspace.queries` and so on; those of every day are beside them, too.
+Verbs are by subject, `workspace.datasets`, `workspace.queries` and so on; those of every day are beside them, too.
 Datasets are named by text: an alias (`com.example.rates`), an id (`did:odf:f...`), or where several are meant a
 pattern (`com.example.%`).
 """
@@ -49,7 +49,7 @@ class Workspace:
 
     Attributes:
         storage: its files.
-        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its rooms; see
+        datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its verbs by subject; see
             `odfpy.coordinator.verbs`.
     """
 
@@ -113,7 +113,7 @@ class Workspace:
         """Settings, from this workspace, the folders above it, the user, and defaults."""
         return self._context.config
 
-    # --- Verbs of every day: each makes a request, if it has many options, and hands it to its room ---
+    # --- Verbs of every day: each makes a request, if it has many options, and hands it on ---
 
     def load(
         self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None

@@ -56,7 +56,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     rest_ingest.router,
     datasets_api.dataset,
 )
-"""What there is of each dataset."""
+"""What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
 
 
 def create_app(

@@ -1,4 +1,4 @@
-"""The verbs of a workspace, room by room: each module is an attribute of `Workspace`, and a new verb goes into one.
+"""The verbs of a workspace by subject: each module is an attribute of `Workspace`, and a new verb goes into one.
 
     datasets     which there are: list, look, add, rename, delete; the dataset registry
     branches     branches and tags, and what is staged on them
@@ -10,6 +10,6 @@
     maintenance  verify, clean up, compact, reset
     engines      what runs queries; analysis, status, end
 
-The rooms share a `WorkspaceContext` and know nothing of `Workspace`. A verb with many options takes them as one frozen
-request, which the command line or `Workspace` makes.
+The modules share a `WorkspaceContext` and know nothing of `Workspace`. A verb with many options takes them as one
+frozen request, which the command line or `Workspace` makes.
 """

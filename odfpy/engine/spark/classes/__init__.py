@@ -1,4 +1,7 @@
-"""Classes of queries, in the order in which they are tried. A class of a later release is one more module here."""
+"""Classes of queries without state, in the order in which they are tried; row by row is the only one.
+
+All other queries go through `odfpy.engine.spark.incremental.operators`, where a new kind is a module.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one interface of query classes: one function to classify, one to run (ADR 0013, "Steps")."""
+"""The interface of query classes without state: one function to classify, one to run (ADR 0013, "Steps")."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Delta:
 
 
 class QueryClass(Protocol):
-    """A class of queries that the engine can process incrementally."""
+    """A class of queries that the engine processes without state: from the new rows alone."""
 
     @property
     def name(self) -> str:

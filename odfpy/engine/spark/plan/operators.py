@@ -37,7 +37,7 @@ ROW_OPERATORS: Final = ARRANGING | frozenset(
 NO_INPUT: Final = frozenset(("OneRowRelation", "LocalRelation", "Range"))
 """Operators whose rows are constants."""
 
-_LATER: Final[dict[str, str]] = {
+_IN_WORDS: Final[dict[str, str]] = {
     "Aggregate": "a keyed aggregate (GROUP BY or an aggregate function)",
     "Distinct": "DISTINCT (or UNION without ALL)",
     "Deduplicate": "DISTINCT",
@@ -143,7 +143,7 @@ def obstacle(operator: Operator) -> Obstacle | None:
         return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
     if name in NO_INPUT:
         return Obstacle(node, "rows that come from no input")
-    return Obstacle(node, _LATER.get(name, name), _INSTEAD.get(name))
+    return Obstacle(node, _IN_WORDS.get(name, name), _INSTEAD.get(name))
 
 
 def sort_below(node: Node) -> Node | None:
