@@ -16,6 +16,7 @@ from support.pages.watermarks import PolicyExample, policy_examples, table_of
 
 from odfpy.cli.commands import COMMANDS, app
 from odfpy.coordinator.workspace import Workspace
+from odfpy.ingest.merge import MERGES
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -26,7 +27,7 @@ EXAMPLES = list(examples((REPOSITORY / "docs" / "merge-strategies.md").read_text
 
 
 def test_every_merge_strategy_has_an_example() -> None:
-    assert [example.name for example in EXAMPLES] == ["Append", "Ledger", "Snapshot", "UpsertStream", "ChangelogStream"]
+    assert sorted(example.name for example in EXAMPLES) == sorted(strategy.KIND for strategy in MERGES)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -75,6 +76,13 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in {
                 re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
             }
+
+
+def test_paths_for_contributors_are_there() -> None:
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [text for text in re.findall(r"(?<!`)`([\w./-]+)`(?!`)", page) if "/" in text and "NAME" not in text]
+    assert len(paths) > 50
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == [], "write paths from the repository on"
 
 
 def test_every_command_and_option_is_on_the_page_of_commands() -> None:

@@ -25,16 +25,10 @@ from odfpy.chain.read_steps import (
     ReadParquet,
     ReadStep,
 )
-from odfpy.chain.sources import (
-    MergeAppend,
-    MergeChangelogStream,
-    MergeLedger,
-    MergeSnapshot,
-    MergeStrategy,
-    MergeUpsertStream,
-)
+from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, Option
+from odfpy.ingest.merge import MERGES
 from odfpy.ingest.read import read
 
 Row = dict[str, Any]
@@ -114,7 +108,7 @@ class Shape:
         names = [name for name in columns if name == "geometry" or chance.random() < 0.4]
         keys = ("id", second)
         optional = [name for name in dict.fromkeys([*names, "real"]) if name not in keys]
-        operations = [DataField("op", odf.Int32())] if kind in (MergeChangelogStream, MergeUpsertStream) else []
+        operations = [DataField("op", odf.Int32())] if MERGES[kind].takes_operations else []
         fields = [DataField("event_time", Option(odf.Timestamp()))]
         fields += [DataField(name, {**KEYS, **columns}[name]) for name in keys]
         fields += [DataField(name, Option(columns[name])) for name in optional]
@@ -204,4 +198,4 @@ FORMATS: dict[str, Format] = {
     "shapefile": Format(lambda schema: ReadEsriShapefile(schema=schema), write_shapefile, {**FLAT, **GEOMETRY}),
     "parquet": Format(lambda _: ReadParquet(), write_parquet, {**FLAT, **NESTED}),
 }
-STRATEGIES: list[type[Any]] = [MergeAppend, MergeLedger, MergeSnapshot, MergeChangelogStream, MergeUpsertStream]
+STRATEGIES: list[type[Any]] = list(MERGES)
