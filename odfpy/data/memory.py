@@ -1,4 +1,4 @@
-"""A pool for Arrow's memory while a lot of it comes and goes."""
+"""Memory of Arrow: the size of values, and a pool while a lot of them come and go."""
 
 from __future__ import annotations
 
@@ -24,3 +24,15 @@ def bulk_memory() -> Iterator[None]:
         yield
     finally:
         pa.set_memory_pool(before)
+
+
+def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> int:
+    """Bytes that some values take.
+
+    Before pyarrow 24, `nbytes` does not know views of text: for these, it is the bytes of the buffers, which a slice
+    shares with the whole.
+    """
+    try:
+        return int(values.nbytes)
+    except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return int(values.get_total_buffer_size())

@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from odfpy.data.memory import bytes_of
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.schemas.retype import plain_batch
 from odfpy.errors import OdfError, ResultTooLarge
@@ -65,7 +66,7 @@ def within(
         skip -= min(skip, batch.num_rows)
         if not rows.num_rows:
             continue
-        size += rows.nbytes
+        size += bytes_of(rows)
         if max_bytes is not None and size > max_bytes:
             raise ResultTooLarge(
                 f"The result has more than {max_bytes} bytes",

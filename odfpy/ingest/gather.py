@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.memory import bytes_of
+
 _LARGEST = 1 << 30
 """Bytes of an array, far enough from where offsets end."""
 
@@ -47,10 +49,10 @@ def _groups(chunks: list[pa.Array]) -> Iterator[list[pa.Array]]:
     group: list[pa.Array] = []
     size = 0
     for chunk in chunks:
-        if group and size + chunk.nbytes > _LARGEST:
+        if group and size + bytes_of(chunk) > _LARGEST:
             yield group
             group, size = [], 0
         group.append(chunk)
-        size += chunk.nbytes
+        size += bytes_of(chunk)
     if group:
         yield group

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from odfpy.data.memory import bytes_of
 from odfpy.data.rows.files import RowFile, RowFileInfo, RowFileOptions
 from odfpy.errors import CannotExport, did_you_mean
 
@@ -103,7 +104,7 @@ class RowFolder:
             return
         self._held.append(batch)
         self._held_rows += batch.num_rows
-        self._held_bytes += batch.nbytes
+        self._held_bytes += bytes_of(batch)
         if self._held_rows >= MOST_WAITING or self._held_bytes >= MOST_BYTES:
             self._part()
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odfpy.data.memory import bytes_of
 from odfpy.data.multihash import ARROW0_SHA3_256, Hasher, Multihash
 from odfpy.data.schemas.arrow import plain_array, plain_field, plain_schema
 from odfpy.data.slices.bounded_batches import bounded_batches
@@ -72,14 +73,14 @@ class LogicalHasher:
         """
         self._check(batch.schema)
         self._wait()
-        if self._pool is None and self._threads > 1 and batch.nbytes >= _THREADS_PAY_FROM:
+        if self._pool is None and self._threads > 1 and bytes_of(batch) >= _THREADS_PAY_FROM:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="logical-hash")
         work = list(zip(self._columns, batch.columns, strict=True))
         if self._pool is None:
             for column, values in work:
                 column.update(values)
             return
-        work.sort(key=lambda item: item[1].nbytes, reverse=True)  # the longest first, so that threads end together
+        work.sort(key=lambda item: bytes_of(item[1]), reverse=True)  # the longest first, so that threads end together
         self._running = [self._pool.submit(column.update, values) for column, values in work]
 
     def finish(self) -> Multihash:
@@ -192,7 +193,7 @@ class _Column:
     def update(self, values: pa.Array | pa.ChunkedArray) -> None:
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
-            rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, chunk.nbytes)))
+            rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
             for start in range(0, len(chunk), rows):
                 piece = chunk.slice(start, rows)
                 if self.is_struct:  # so that nulls of the struct can reach children of any layout

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from odfpy.data.memory import bytes_of
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.engine.contract import (
     AnalyzeRequest,
@@ -94,17 +95,17 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     Raises:
         ResultTooLarge: a row has more bytes than that.
     """
-    if batch.nbytes <= _PIECE_BYTES:
+    if bytes_of(batch) <= _PIECE_BYTES:
         yield batch
     elif batch.num_rows > 1:
         half = batch.num_rows // 2
         yield from _pieces(batch.slice(0, half))
         yield from _pieces(batch.slice(half))
-    elif batch.nbytes <= _ROW_BYTES:
+    elif bytes_of(batch) <= _ROW_BYTES:
         yield batch
     else:
         raise ResultTooLarge(
-            f"A row has {batch.nbytes} bytes, and may have {_ROW_BYTES}",
+            f"A row has {bytes_of(batch)} bytes, and may have {_ROW_BYTES}",
             hint="Ask for other columns, or for a part of what is in them.",
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from odfpy.chain.read_steps import ReadCsv, ReadJson, ReadNdJson, ReadStep
+from odfpy.data.memory import bytes_of
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.normalize import coerce_inferred_event_time
 from odfpy.ingest.read import FilePart, inferred_schema, parts_of, read_part, schema_of
@@ -46,7 +47,7 @@ class SplittableInput:
         step, path, size = request.read, Path(request.path), request.part_bytes
         if step is None:
             rows = open_table(request.path)
-            some = max(1, rows.num_rows * size // max(1, rows.nbytes))
+            some = max(1, rows.num_rows * size // max(1, bytes_of(rows)))
             return cls(None, path, tuple(parts_between(range(some, rows.num_rows, some))))
         with opening(request.name):
             is_small = path.stat().st_size <= size

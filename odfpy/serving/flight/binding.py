@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from odfpy.data.memory import bytes_of
 from odfpy.serving.flight.errors import FlightSqlError, as_arrow
 
 _MOST_BYTES: Final = 1 << 20
@@ -73,6 +74,6 @@ def values_of(batch: pa.RecordBatch, *, is_first: bool = True) -> tuple[Any, ...
         )
     check_types(batch.schema)
     as_arrow(lambda: batch.validate(full=True), _WHAT)
-    if batch.nbytes > _MOST_BYTES:
+    if bytes_of(batch) > _MOST_BYTES:
         raise FlightSqlError(f"Parameters have {_MOST_BYTES} bytes at most")
     return tuple(as_arrow(column[0].as_py, "A parameter cannot be read") for column in batch.columns)

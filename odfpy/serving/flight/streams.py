@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from odfpy.data.memory import bytes_of
 from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
 from odfpy.serving.flight.errors import TooBusy, as_client_errors
@@ -195,6 +196,6 @@ def fitting(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch
     if batch.schema != schema:
         arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
         batch = pa.record_batch(arrays, schema=schema)
-    pieces = max(-(-batch.num_rows // BATCH_ROWS), min(batch.num_rows, -(-batch.nbytes // _BATCH_BYTES)))
+    pieces = max(-(-batch.num_rows // BATCH_ROWS), min(batch.num_rows, -(-bytes_of(batch) // _BATCH_BYTES)))
     rows = -(-batch.num_rows // pieces) if pieces else 0
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows)) if rows else iter(())
