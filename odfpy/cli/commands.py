@@ -12,57 +12,101 @@ import typer
 
 from odfpy.cli.grammar import Group
 from odfpy.cli.session import Session
+from odfpy.errors import UsageError
 
 # Name, module under `odfpy.cli`, what it does; a test holds the texts together with those of the commands.
-COMMANDS = {
-    "init": ("workspace.system", "Make a workspace."),
-    "new": ("datasets.manifests", "Write a commented manifest to start from."),
-    "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
-    "list": ("datasets.listing", "List the datasets of the workspace."),
-    "show": ("datasets.listing", "Show everything about a dataset but its data."),
-    "log": ("datasets.log", "Show the history of a dataset, newest first."),
-    "pull": ("datasets.ingest", "Bring datasets up to date from their sources, inputs or origins."),
-    "ingest": ("datasets.ingest", "Take files or standard input into a dataset."),
-    "tail": ("query.sql", "Print the last rows of a dataset."),
-    "sql": ("query.sql", "Query datasets with SQL, or start a shell."),
-    "export": ("query.export", "Write a dataset, or the answer to a query, to files."),
-    "provenance": ("query.provenance", "Tell where a row comes from, down to its sources."),
-    "verify": ("datasets.verify", "Check every hash and every rule, and replay every transform."),
-    "verify-result": (
-        "query.proofs",
-        "Check an answer with a proof, whether it is what was signed, and comes out again.",
-    ),
-    "clone": ("sharing.transfer", "Copy a dataset into a workspace of its own, a new folder."),
-    "push": ("sharing.transfer", "Copy datasets to a repository."),
-    "search": ("sharing.search", "Look for datasets in repositories, by name; without TEXT, list all."),
-    "serve": ("sharing.serve", "Serve the datasets of this workspace: pulls, pushes, events."),
-    "set-visibility": ("sharing.serve", "Decide whether `odf serve` gives datasets to anybody, or only for a token."),
-    "token": (
-        "sharing.token",
-        "Access tokens: who may read and write the datasets of this workspace through `odf serve`.",
-    ),
-    "webhook": ("sharing.webhook", "Webhooks: URLs that `odf serve` calls when a dataset has a new head."),
-    "login": ("sharing.login", "Remember a token for a server, in a file that only you can read, and try it."),
-    "logout": ("sharing.login", "Forget the token for a server; it stays valid there until it is revoked."),
-    "rename": ("datasets.housekeeping", "Give a dataset another name."),
-    "delete": ("datasets.housekeeping", "Delete datasets, with their data."),
-    "reset": ("datasets.housekeeping", "Take a dataset back to a block."),
-    "compact": ("datasets.housekeeping", "Make fewer, larger data files of many small ones."),
-    "gc": ("datasets.housekeeping", "Remove what nobody needs."),
-    "tag": ("datasets.branch", "List the tags of a dataset, or give a block a name."),
-    "branch": ("datasets.branch", "List the branches of a dataset, or begin one."),
-    "diff": ("datasets.diff", "Show what a branch would add to a dataset, or what has changed between two moments."),
-    "merge": ("datasets.merge", "Accept what is staged on a branch, or drop it."),
-    "inspect": ("datasets.inspect", "Look into a dataset: schema, lineage, source, query."),
-    "source": ("workspace.source", "Sources: what they do on this machine, and which of them may."),
-    "repo": ("sharing.repo", "Repositories: named places where datasets are exchanged."),
-    "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),
-    "config": ("workspace.config", "Settings of the workspace, of the user, and of single datasets."),
-    "engine": ("workspace.engine", "The Spark engine, which starts when it is needed."),
-    "system": ("workspace.system", "About this installation."),
-    "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
-    "version": ("workspace.system", "Print the versions of odfpy and of the specification it follows."),
+SECTIONS = {
+    "Datasets": {
+        "init": ("workspace.system", "Make a workspace."),
+        "new": ("datasets.manifests", "Write a commented manifest to start from."),
+        "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
+        "list": ("datasets.listing", "List the datasets of the workspace."),
+        "show": ("datasets.listing", "Show everything about a dataset but its data."),
+        "log": ("datasets.log", "Show the history of a dataset, newest first."),
+        "inspect": ("datasets.inspect", "Look into a dataset: schema, lineage, source, query."),
+        "rename": ("datasets.housekeeping", "Give a dataset another name."),
+        "delete": ("datasets.housekeeping", "Delete datasets, with their data."),
+    },
+    "Data in": {
+        "pull": ("datasets.ingest", "Bring datasets up to date from their sources, inputs or origins."),
+        "ingest": ("datasets.ingest", "Take files or standard input into a dataset."),
+        "source": ("workspace.source", "Sources: what they do on this machine, and which of them may."),
+    },
+    "Queries": {
+        "sql": ("query.sql", "Query datasets with SQL, or start a shell."),
+        "tail": ("query.sql", "Print the last rows of a dataset."),
+        "export": ("query.export", "Write a dataset, or the answer to a query, to files."),
+        "provenance": ("query.provenance", "Tell where a row comes from, down to its sources."),
+    },
+    "Checks and housekeeping": {
+        "verify": ("datasets.verify", "Check every hash and every rule, and replay every transform."),
+        "verify-result": (
+            "query.proofs",
+            "Check an answer with a proof, whether it is what was signed, and comes out again.",
+        ),
+        "reset": ("datasets.housekeeping", "Take a dataset back to a block."),
+        "compact": ("datasets.housekeeping", "Make fewer, larger data files of many small ones."),
+        "gc": ("datasets.housekeeping", "Remove what nobody needs."),
+    },
+    "Branches and tags": {
+        "tag": ("datasets.branch", "List the tags of a dataset, or give a block a name."),
+        "branch": ("datasets.branch", "List the branches of a dataset, or begin one."),
+        "diff": (
+            "datasets.diff",
+            "Show what a branch would add to a dataset, or what has changed between two moments.",
+        ),
+        "merge": ("datasets.merge", "Accept what is staged on a branch, or drop it."),
+    },
+    "Sharing": {
+        "clone": ("sharing.transfer", "Copy a dataset into a workspace of its own, a new folder."),
+        "push": ("sharing.transfer", "Copy datasets to a repository."),
+        "repo": ("sharing.repo", "Repositories: named places where datasets are exchanged."),
+        "search": ("sharing.search", "Look for datasets in repositories, by name; without TEXT, list all."),
+        "serve": ("sharing.serve", "Serve the datasets of this workspace: pulls, pushes, events."),
+        "set-visibility": (
+            "sharing.serve",
+            "Decide whether `odf serve` gives datasets to anybody, or only for a token.",
+        ),
+        "token": (
+            "sharing.token",
+            "Access tokens: who may read and write the datasets of this workspace through `odf serve`.",
+        ),
+        "webhook": ("sharing.webhook", "Webhooks: URLs that `odf serve` calls when a dataset has a new head."),
+        "login": ("sharing.login", "Remember a token for a server, in a file that only you can read, and try it."),
+        "logout": ("sharing.login", "Forget the token for a server; it stays valid there until it is revoked."),
+    },
+    "Keys, settings and help": {
+        "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),
+        "config": ("workspace.config", "Settings of the workspace, of the user, and of single datasets."),
+        "engine": ("workspace.engine", "The Spark engine, which starts when it is needed."),
+        "system": ("workspace.system", "About this installation."),
+        "completion": ("completion", "Print a script for a shell, so that the Tab key completes commands and names."),
+        "version": ("workspace.system", "Print the versions of odfpy and of the specification it follows."),
+    },
 }
+COMMANDS = {name: what for section in SECTIONS.values() for name, what in section.items()}
+ALSO = {"ls": "list", "rm": "delete", "mv": "rename"}
+"""Words from other programs that mean exactly one command here."""
+
+INSTEAD = {
+    "cat": "`odf tail NAME` prints the last rows, `odf export NAME --to -` all of them.",
+    "checkout": "NAME@BLOCK is a dataset as it was: `odf tail NAME@BLOCK`; `odf reset` goes back.",
+    "commit": "`odf pull` and `odf ingest` commit what they take in.",
+    "create": "`odf new NAME` writes a manifest, `odf add FILE` makes its dataset.",
+    "describe": "`odf show NAME` shows all about a dataset, `odf inspect schema NAME` its columns.",
+    "fetch": "`odf pull NAME` fetches and commits.",
+    "history": "`odf log NAME` shows the history.",
+    "import": "`odf ingest NAME FILE` takes files in.",
+    "load": "`odf ingest NAME FILE` takes files in.",
+    "query": "`odf sql QUERY` runs SQL.",
+    "refresh": "`odf pull NAME` brings a dataset up to date.",
+    "remote": "`odf repo` manages the repositories.",
+    "run": "`odf pull NAME` brings a dataset up to date.",
+    "select": "`odf sql QUERY` runs SQL.",
+    "update": "`odf pull NAME` brings a dataset up to date.",
+}
+"""What to type instead of words from other programs that mean no single command here."""
+
 GROUPS = ("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system")
 
 
@@ -76,6 +120,7 @@ class _Root(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command of that name, None if there is none."""
+        cmd_name = ALSO.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"odfpy.cli.{COMMANDS[cmd_name][0]}")
@@ -83,15 +128,29 @@ class _Root(Group):
             return typer.main.get_group(module.app)
         return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments begin with, also by a word of another program.
+
+        Raises:
+            UsageError: with what to type.
+        """
+        word = args[0]
+        if word in INSTEAD and not ctx.resilient_parsing:
+            raise UsageError(f"No such command: {word}", hint=INSTEAD[word])
+        return super().resolve_command(ctx, [ALSO.get(word, word), *args[1:]])
+
     def summaries(self, ctx: Any) -> list[tuple[str, str]]:
         """Return them with their sentences, without importing them."""
         del ctx
         return [(name, what) for name, (_, what) in COMMANDS.items()]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands in the help."""
-        with formatter.section("Commands"):
-            formatter.write_dl(self.summaries(ctx))
+        """Write the commands in the help, section by section."""
+        del ctx
+        longest = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(longest), what) for name, (_, what) in commands.items()])
 
 
 app = typer.Typer(

@@ -168,6 +168,21 @@ def complete_names(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, s
     return [(id_, name) if incomplete.startswith("did:") else (name, "") for name, id_ in found]
 
 
+def complete_names_at(ctx: typer.Context, incomplete: str) -> Iterable[tuple[str, str]]:
+    """Return what can be looked at: names and ids, and behind `NAME@` tags and branches."""
+    name, at, _ = incomplete.partition("@")
+    if not at:
+        return complete_names(ctx, incomplete)
+    from odfpy.chain.references import ReferenceKind
+
+    try:
+        branches = session_of(ctx).workspace.branches
+        found = [reference.name for kind in ReferenceKind for reference in branches.all(name, kind)]
+    except Exception:  # noqa: BLE001 - the shell wants names or nothing
+        return []
+    return [(f"{name}@{one.name}", one.kind.value) for one in found]
+
+
 def complete_repositories(ctx: typer.Context) -> Iterable[str]:
     """Names of repositories, for the shell's completion."""
     from odfpy.coordinator.storage.completion_names import repository_names
@@ -201,11 +216,27 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(help="Names, ids or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names),
 ]
+NameAt = Annotated[
+    str,
+    typer.Argument(help="Name or id of the dataset, or NAME@BLOCK.", metavar="NAME", autocompletion=complete_names_at),
+]
+NamesAt = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Names, ids, NAME@BLOCK or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names_at
+    ),
+]
 AllowFuture = Annotated[
     bool, typer.Option("--allow-future", help="Write or take blocks although a clock is more than a day ahead.")
 ]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
+Wait = Annotated[
+    str | None,
+    typer.Option(
+        "--wait", help="Wait so long for another process that writes to the dataset, such as 5m.", metavar="DURATION"
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Form = Annotated[
     str | None,

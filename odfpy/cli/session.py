@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 from odfpy.cli.screen.output import Format, Output, Verbosity
 from odfpy.cli.screen.progress import ProgressLine, ProgressLog
 from odfpy.cli.screen.terminal import put
-from odfpy.errors import UsageError
+from odfpy.errors import UsageError, WorkspaceNotFound
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
+
+WORKSPACE = "ODF_WORKSPACE"
+"""The variable that names the workspace where `--workspace` does not."""
 
 
 @dataclass
@@ -25,7 +29,7 @@ class Session:
         output: where to print.
     """
 
-    folder: str = "."
+    folder: str = field(default_factory=lambda: os.environ.get(WORKSPACE) or ".")
     output: Output = field(default_factory=Output)
 
     def configure(self, *, workspace: str | None, quiet: bool | None, verbose: int | None) -> None:
@@ -51,10 +55,30 @@ class Session:
 
     @cached_property
     def workspace(self) -> Workspace:
-        """The workspace of the current folder, or of `--workspace`."""
+        """The workspace of `--workspace`, of `ODF_WORKSPACE`, or of the current folder."""
         from odfpy.coordinator.workspace import Workspace
 
-        return Workspace.open(self.folder)
+        try:
+            return Workspace.open(self.folder)
+        except WorkspaceNotFound as error:
+            if self.folder != os.environ.get(WORKSPACE):
+                raise
+            hint = f"The variable {WORKSPACE} names it: make one there with `odf init`, or name another with -w."
+            raise error.with_message(error.message, hint=hint) from None
+
+    def wait_for_locks(self, duration: str | None) -> None:
+        """Wait for other processes that write to a dataset, instead of failing at once.
+
+        Args:
+            duration: the value of `--wait`, None for not at all.
+
+        Raises:
+            InvalidValue: it is no duration.
+        """
+        from odfpy.data.duration import Duration
+
+        if duration is not None:
+            self.workspace.storage.lock_patience = float(Duration.parse(duration).seconds)
 
     @cached_property
     def progress(self) -> ProgressLine:

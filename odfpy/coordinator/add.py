@@ -37,13 +37,14 @@ from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
 from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.manifests import changes_of_manifest
+from odfpy.coordinator.planned_datasets import PlannedDatasets, absent, similar_input
 from odfpy.coordinator.storage.approvals import Source, runs_something
 from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.results import AddOutcome, AddResult, DatasetHandle
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.run import with_version
-from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.dataset.kind import DatasetKind
@@ -54,7 +55,6 @@ from odfpy.errors import (
     OdfError,
     SchemaError,
     UsageError,
-    did_you_mean,
 )
 
 _NOT_IN_SNAPSHOTS = (Seed, AddData, ExecuteTransform, SetDataSchema)
@@ -63,74 +63,13 @@ Check = Callable[[ChainState, "PlannedDatasets"], tuple[str, ...]]
 """Lets the engine look at the queries of a dataset; returns remarks, raises what it refuses."""
 
 
-class PlannedDatasets:
-    """Datasets that the manifests of one `add` will make, next to those that are there.
-
-    Attributes:
-        absent: inputs that are neither, by the ids that stand for them in a dry run; what to say of each.
-        schemas: those that inputs have, or will have, as far as they have been found out.
-    """
-
-    def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
-        self.storage = storage
-        self.states: dict[DatasetId, ChainState] = {}
-        self.names: dict[DatasetAlias, DatasetId] = {}
-        self.absent: dict[DatasetId, str] = {}
-        self.schemas: dict[DatasetId, DataSchema | None] = {}
-        self._may_lack_inputs = may_lack_inputs
-
-    def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
-        """Id of an input, planned or existing; in a dry run some id for one that is neither.
-
-        Raises:
-            DatasetNotFound: neither.
-        """
-        planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
-        if planned in self.states or planned in self.absent:
-            return planned
-        try:
-            return self.storage.get(ref).handle.id
-        except DatasetNotFound:
-            if not self._may_lack_inputs:
-                raise
-            stand_in = ref if isinstance(ref, DatasetId) else KeyPair.generate().dataset_id
-            planned_names = (name for name, known in self.names.items() if known in self.states)
-            meant = _similar(self.storage, ref, wanted_by, planned_names)
-            self.absent[stand_in] = " ".join(filter(None, (f"{_absent(ref)}, and has to be added first.", meant)))
-            if isinstance(ref, DatasetAlias):
-                self.names[ref] = stand_in
-            return stand_in
-
-    def state_of(self, dataset_id: DatasetId) -> ChainState:
-        """State of a dataset, planned or existing.
-
-        Raises:
-            DatasetNotFound: neither.
-        """
-        return self.states[dataset_id] if dataset_id in self.states else self.storage.get(dataset_id).state
-
-    def put(self, alias: DatasetAlias, state: ChainState) -> None:
-        """Remember a dataset."""
-        self.names[alias] = state.dataset_id
-        self.states[state.dataset_id] = state
-
-
-def _absent(ref: DatasetRef) -> str:
-    return f"the input {str(ref)!r} is neither in the workspace nor among the manifests"
-
-
-def _similar(storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]) -> str | None:
-    """A hint with inputs that may be meant: anything but the dataset that wants one."""
-    names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
-    return did_you_mean(str(ref), sorted(names - {str(wanted_by)}))
-
-
 def add(
     storage: Storage,
     snapshots: Sequence[DatasetSnapshot],
     *,
     check: Check,
     replace_existing: bool = False,
+    keep_existing: bool = False,
     dry_run: bool = False,
     approve: bool = True,
 ) -> list[AddResult]:
@@ -141,21 +80,25 @@ def add(
         snapshots: in any order.
         check: what the engine says of a dataset to be.
         replace_existing: append what has changed to datasets that exist.
+        keep_existing: leave datasets that exist as they are, and go on with the others.
         dry_run: only check; inputs that are not there are remarked on.
         approve: let their sources run on this machine.
 
     Raises:
         OdfError: what is wrong with one of them; nothing was added.
     """
-    ordered = _in_order(storage, snapshots, replace_existing=replace_existing, may_lack_inputs=dry_run)
+    may_exist = replace_existing or keep_existing
+    ordered = _in_order(storage, snapshots, may_exist=may_exist, may_lack_inputs=dry_run)
     with storage.editing():
         planned = PlannedDatasets(storage, may_lack_inputs=dry_run)
-        steps = [_plan(storage, planned, snapshot, check, replace_existing=replace_existing) for snapshot in ordered]
-        return [step.describe() if dry_run else step.carry_out(approve=approve) for step in steps]
+        steps = [_plan(storage, planned, snapshot, check, may_exist=may_exist) for snapshot in ordered]
+        for step in steps:
+            step.is_kept = step.existing is not None and not replace_existing
+        return [step.describe() if dry_run or step.is_kept else step.carry_out(approve=approve) for step in steps]
 
 
 def _in_order(
-    storage: Storage, snapshots: Sequence[DatasetSnapshot], *, replace_existing: bool, may_lack_inputs: bool
+    storage: Storage, snapshots: Sequence[DatasetSnapshot], *, may_exist: bool, may_lack_inputs: bool
 ) -> list[DatasetSnapshot]:
     """The snapshots, inputs first, also those that are so by way of datasets that are there already."""
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
@@ -174,7 +117,7 @@ def _in_order(
                 _require_input(storage, name, ref, by_name)
         names = [existing.name_of(ref) if isinstance(ref, DatasetId) else ref for ref in refs]
         known = [one for one in names if one is not None]
-        return known if replace_existing else [one for one in known if one in by_name]
+        return known if may_exist else [one for one in known if one in by_name]
 
     order = DependencyOrder(inputs_of, by_name)
     for name in by_name:
@@ -194,8 +137,8 @@ def _require_input(
         return storage.get(ref)
     except DatasetNotFound as error:
         raise DatasetNotFound(
-            f"{name}: {_absent(ref)}",
-            hint=_similar(storage, ref, name, planned) or "Add the input first, or in the same command.",
+            f"{name}: {absent(ref)}",
+            hint=similar_input(storage, ref, name, planned) or "Add the input first, or in the same command.",
         ) from error
 
 
@@ -209,16 +152,22 @@ class _Step:
         self.notes = notes
         self.key: KeyPair | None = None
         self.existing: StoredDataset | None = None
+        self.is_kept = False
         self.sources: tuple[Source, ...] = ()
 
     def describe(self) -> AddResult:
         state = self.new.state
+        changes: tuple[str, ...] = ()
         if self.existing is None:
             outcome = AddOutcome.CREATED
+        elif not self.new.encoded:
+            outcome = AddOutcome.UNCHANGED
         else:
-            outcome = AddOutcome.UPDATED if self.new.encoded else AddOutcome.UNCHANGED
+            outcome = AddOutcome.KEPT if self.is_kept else AddOutcome.UPDATED
+            changes = changes_of_manifest(self.alias, self.new.base, state)
         handle = DatasetHandle(state.dataset_id, self.alias)
-        return AddResult(handle=handle, kind=state.kind, outcome=outcome, notes=self.notes)
+        notes = () if self.is_kept else self.notes
+        return AddResult(handle=handle, kind=state.kind, outcome=outcome, changes=changes, notes=notes)
 
     def carry_out(self, *, approve: bool) -> AddResult:
         if approve:  # first: without its dataset, a source does nothing
@@ -248,10 +197,10 @@ def _plan(
     snapshot: DatasetSnapshot,
     check: Check,
     *,
-    replace_existing: bool,
+    may_exist: bool,
 ) -> _Step:
     try:
-        step = _plan_existing(storage, planned, snapshot) if replace_existing else None
+        step = _plan_existing(storage, planned, snapshot) if may_exist else None
         step = step or _plan_new(storage, planned, snapshot)
         events = _events(snapshot, planned)
         step.sources = tuple(event for event in events if isinstance(event, (SetPollingSource, AddPushSource)))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import unified_diff
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.block import DatasetSnapshot
-from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.encoding import dump_snapshot, load_snapshots
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
 from odfpy.chain.state import ChainState
 from odfpy.codec.tree import TreeError
+from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
 
 LARGEST_MANIFEST: Final = 16 << 20
@@ -54,6 +56,30 @@ def load(
             for file in _files(Path(source), recursive=recursive):
                 snapshots += _parsed(_read(file), str(file))
     return snapshots
+
+
+def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
+    """A manifest that would make such a dataset: what is in force of what manifests can say.
+
+    Args:
+        name: the name that it gives.
+        state: the state of the dataset's chain.
+    """
+    sources = (state.polling_source, *state.push_sources)
+    events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)
+    return DatasetSnapshot(name, state.kind, tuple(event for event in events if event is not None))
+
+
+def changes_of_manifest(name: DatasetAlias, before: ChainState, after: ChainState) -> tuple[str, ...]:
+    """The lines of a manifest that differ between two states of a dataset, with some around them.
+
+    Args:
+        name: name of the dataset.
+        before: the state so far.
+        after: the state to be.
+    """
+    old, new = (dump_snapshot(snapshot_of(name, state)).splitlines() for state in (before, after))
+    return tuple(unified_diff(old, new, lineterm="", n=2))[2:]  # without the names of files
 
 
 def is_from_elsewhere(source: str) -> bool:

@@ -126,11 +126,12 @@ class Workspace:
         snapshots: Sequence[DatasetSnapshot],
         *,
         replace: bool = False,
+        keep: bool = False,
         dry_run: bool = False,
         approve: bool = True,
     ) -> list[AddResult]:
         """Make datasets of snapshots, in dependency order; see `datasets.add`."""
-        return self.datasets.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
+        return self.datasets.add(snapshots, replace=replace, keep=keep, dry_run=dry_run, approve=approve)
 
     def pull(
         self,

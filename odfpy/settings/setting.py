@@ -96,6 +96,11 @@ class Setting:
         return self.meaning.sentence
 
     @property
+    def variable(self) -> str:
+        """Name of the environment variable that sets it, as in `ODF_ENGINE_IDLE_TIMEOUT`."""
+        return f"ODF_{self.key.partition('.')[0]}_{self.attribute}".upper()
+
+    @property
     def values(self) -> str:
         """The values that it takes, in words."""
         for mark in self.marks:

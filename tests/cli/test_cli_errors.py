@@ -71,7 +71,7 @@ def test_a_message_ends_with_its_code_and_help_explains_that(odf: Odf, workspace
     ("words", "code"),
     [
         (["list", "--nothing"], "E100"),
-        (["list", "too", "many"], "E100"),
+        (["version", "too", "many"], "E100"),
         (["lst"], "E100"),
         (["pull", "com.example.rates", "--set-watermark", "soon"], "E101"),
         (["pull", "com.example.rates", "--set-watermark", "1999-01-01"], "E305"),

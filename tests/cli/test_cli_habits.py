@@ -59,7 +59,8 @@ def test_examples_are_valid_command_lines(name: str, odf: Odf, tmp_path: Path, m
         return  # a shell waits for input; the others are slow
     monkeypatch.chdir(tmp_path)
     for example in ALL[name].epilog.splitlines():  # type: ignore[attr-defined]
-        words = shlex.split(example.rpartition("| ")[2].partition(" > ")[0].partition(" < ")[0])
+        command = next(part for part in example.split(" | ") if part.startswith("odf "))
+        words = shlex.split(command.partition(" > ")[0].partition(" < ")[0])
         assert words.pop(0) == "odf"
         done = odf(*words)
         assert "--help` shows how it is used" not in done.err
@@ -168,7 +169,7 @@ def test_a_misspelt_word_gets_a_suggestion(words: list[str], suggested: str, odf
     "words",
     [
         ["list", "--nothing"],
-        ["list", "too", "many"],
+        ["version", "too", "many"],
         ["tail"],
         ["tail", "com.example.rates", "-n", "few"],
         ["tail", "com.example.rates", "-n", "-1"],
@@ -240,7 +241,7 @@ def test_a_bug_is_one_line_and_a_log(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def survey(_: DatasetRegistry) -> None:
+    def survey(_: DatasetRegistry, refs: object) -> None:
         raise ZeroDivisionError("of some\nkind")
 
     monkeypatch.setattr(DatasetRegistry, "survey", survey)
@@ -258,7 +259,7 @@ def test_a_bug_is_one_line_and_a_log(
 
 
 def test_a_full_disk_is_no_bug(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def survey(_: DatasetRegistry) -> None:
+    def survey(_: DatasetRegistry, refs: object) -> None:
         raise OSError(28, "No space left on device", "/some/file")
 
     monkeypatch.setattr(DatasetRegistry, "survey", survey)

@@ -137,7 +137,7 @@ def test_a_second_writer_is_told_of_the_first_and_changes_nothing(workspace: Pat
         code, out, err = odf(*command.split(), cwd=workspace)
         assert (code, out) == (1, "")
         assert f"is being written to by another process (pid {first.pid}: odf ingest com.example.rates --stdin)" in err
-        assert "hint: Wait for it to finish" in err
+        assert "hint: Run the command again when it has finished, or with `--wait 5m`" in err
     assert odf("tail", "com.example.rates", cwd=workspace)[0] == 0, "who only reads need not wait"
     assert Workspace.open(workspace).datasets.summary("com.example.rates").head == head
     _, err = first.communicate(LINE, timeout=PATIENCE)

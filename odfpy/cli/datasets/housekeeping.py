@@ -12,6 +12,7 @@ from odfpy.cli.grammar import (
     Form,
     Name,
     Names,
+    Wait,
     Yes,
     command,
     complete_repositories,
@@ -170,12 +171,14 @@ def compact(
     keep_metadata_only: Annotated[
         bool, typer.Option("--keep-metadata-only", help="Leave out all rows; derivatives are made again by a pull.")
     ] = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> int:
     """Make fewer, larger data files of many small ones. The rows stay, the history becomes another one."""
     if not names:
         raise UsageError("Nothing to compact", hint="Name datasets.")
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
     options = _compact_options(max_slice_records, max_slice_size, keep_metadata_only)
@@ -270,10 +273,12 @@ def reset(
         str, typer.Argument(help="Hash or number of a block, or the name of a tag or branch.", metavar="BLOCK")
     ],
     yes: Yes = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> int:
     """Take a dataset back to a block, as if what came after it had never been."""
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
     result = workspace.maintenance.plan_reset(name, block)
@@ -328,6 +333,7 @@ def delete(
     ] = False,
     yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Also when others are derived from them.")] = False,
+    wait: Wait = None,
 ) -> int:
     """Delete datasets, with their data."""
     if not names and not all_:
@@ -335,6 +341,7 @@ def delete(
     if names and all_:
         raise UsageError(f"Either all datasets or {', '.join(names)}", hint="Leave out the names, or --all.")
     session = session_of(context)
+    session.wait_for_locks(wait)
     workspace = session.workspace
     doomed = workspace.datasets.plan_delete(names or (), all=all_, recursive=recursive, force=force)
     if not doomed:
@@ -353,9 +360,11 @@ def rename(
     context: typer.Context,
     name: Name,
     new_name: Annotated[str, typer.Argument(help="The new name.", metavar="NEW-NAME")],
+    wait: Wait = None,
 ) -> None:
     """Give a dataset another name; its id stays, and so do datasets derived from it."""
     session = session_of(context)
+    session.wait_for_locks(wait)
     workspace = session.workspace
     old = name if workspace.storage.has_lost_its_name(name) else workspace.datasets.handle(name)
     session.output.say(f"{old} is now {workspace.datasets.rename(name, new_name)}")

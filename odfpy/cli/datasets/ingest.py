@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import All, AllowFuture, Form, Name, Recursive, command, complete_sources, group, session_of
+from odfpy.cli.grammar import (
+    All,
+    AllowFuture,
+    Form,
+    Name,
+    Recursive,
+    Wait,
+    command,
+    complete_sources,
+    group,
+    session_of,
+)
 from odfpy.cli.screen.plans import tell_plans
 from odfpy.cli.screen.results import NO_DATASETS, report
 from odfpy.errors import UsageError
@@ -81,10 +92,12 @@ def pull(
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
     ] = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> int:
     """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
     if follow and (dry_run or set_watermark is not None):
@@ -167,6 +180,7 @@ def ingest(
     ] = None,
     branch: Branch = None,
     allow_retractions: AllowRetractions = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> int:
     """Take files or standard input into a dataset."""
@@ -174,6 +188,7 @@ def ingest(
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     request = IngestRequest.of(
         name,

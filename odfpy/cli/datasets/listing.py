@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Command, Form, Name, command, group, session_of
+from odfpy.cli.grammar import Command, Form, Name, Names, command, group, session_of
 from odfpy.cli.screen.output import Columns, Record, error_tree, format_size
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import OdfError
@@ -31,9 +31,10 @@ class _List(Command):
         return super().parse_args(ctx, list(words))
 
 
-@command(commands, "odf list", "odf list --wide", "odf list -o json", name="list", cls=_List)
+@command(commands, "odf list", "odf list com.example.%", "odf list --wide", "odf list -o json", name="list", cls=_List)
 def list_(
     context: typer.Context,
+    names: Names = None,
     form: Form = None,
     wide: Annotated[
         bool, typer.Option("--wide", help="Also blocks, id, head, and what holds the watermark back; short -w.")
@@ -42,7 +43,7 @@ def list_(
     """List the datasets of the workspace."""
     session = session_of(context)
     output = session.output_as(form)
-    found, damaged = session.workspace.datasets.survey()
+    found, damaged = session.workspace.datasets.survey(names or ())
     if not found and not damaged and output.for_people:
         output.say("No datasets; add some with `odf add`.")
         return 0

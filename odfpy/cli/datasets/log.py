@@ -24,25 +24,37 @@ from odfpy.chain.events import (
     SetPollingSource,
     SetTransform,
 )
-from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.chain.references import ReferenceKind
+from odfpy.cli.grammar import Form, NameAt, command, group, session_of, whole_number
 from odfpy.cli.screen.output import Format, Output, error_tree, format_size
 from odfpy.cli.screen.terminal import paint
 from odfpy.codec.shape import kind_of
 from odfpy.data.timestamp import Timestamp
+from odfpy.errors import UsageError
 from odfpy.repository.transfer.clock import ahead
 from odfpy.visible import visible
 
 if TYPE_CHECKING:
+    from odfpy.cli.session import Session
     from odfpy.coordinator.storage.signers import BlockSigners
 
 commands = group("History.")
 
+_SHORT_HASH = len("f1620") + 8
+"""Characters of a hash that tell blocks of one chain apart; commands take as few."""
 
-@command(commands, "odf log com.example.rates", "odf log com.example.rates --limit 5 -o yaml")
+
+@command(
+    commands,
+    "odf log com.example.rates",
+    "odf log com.example.rates --oneline",
+    "odf log com.example.rates --limit 5 -o yaml",
+)
 def log(
     context: typer.Context,
-    name: Name,
+    name: NameAt,
     limit: Annotated[str | None, typer.Option("--limit", "-n", help="The newest blocks only.", metavar="N")] = None,
+    oneline: Annotated[bool, typer.Option("--oneline", help="A line for each block.")] = False,
     form: Form = None,
 ) -> None:
     """Show the history of a dataset, newest first."""
@@ -50,6 +62,11 @@ def log(
     output = session.output_as(form)
     wanted = islice(session.workspace.datasets.log(name), whole_number(limit, "--limit", at_least=1))
     signers = session.workspace.datasets.signers(name)
+    if oneline:
+        if not output.for_people:
+            raise UsageError("--oneline is for people; -o chooses another form", hint="Leave out one of them.")
+        _print_lines(session, name, wanted)
+        return
     blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
     match output.form:
         case Format.TABLE:
@@ -112,6 +129,24 @@ def _print_block(output: Output, hashed: HashedBlock, signed: BlockSigners) -> N
     for line in _details(block.event):
         output.text(f"      {visible(line)}")
     output.text()
+
+
+def _print_lines(session: Session, name: str, blocks: Iterable[HashedBlock]) -> None:
+    """Print number, hash, time and event of blocks, with the references that point to them."""
+    output = session.output
+    pointing: dict[str, list[str]] = {}
+    for kind in ReferenceKind:
+        for reference in session.workspace.branches.all(name.partition("@")[0], kind):
+            pointing.setdefault(str(reference.target), []).append(str(reference.name))
+    width = 0
+    for hashed in blocks:
+        block = hashed.block
+        width = width or len(str(block.sequence_number))
+        number = paint(f"{block.sequence_number:>{width}} {str(hashed.hash)[:_SHORT_HASH]}", "yellow", sys.stdout)
+        names = pointing.get(str(hashed.hash))
+        after = paint(f"  ({', '.join(names)})", "cyan", sys.stdout) if names else ""
+        what = next((f" {visible(line)}" for line in _details(block.event)), "")
+        output.text(f"{number} {str(block.system_time)[:19]} {type(block.event).__name__}{what}{after}")
 
 
 @singledispatch

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.cli.grammar import Form, Wait, command, group, session_of
+from odfpy.cli.screen.results import tell_counts
+from odfpy.cli.screen.terminal import paint
 from odfpy.errors import AlreadyExists, OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.cli.screen.output import Output
+    from odfpy.coordinator.storage.results import AddResult
 
 commands = group("Manifests.")
 
@@ -52,24 +58,29 @@ def add(
     manifests: Annotated[
         list[str], typer.Argument(help="YAML files, URLs, folders with -r, `-` for standard input.", metavar="FILE")
     ],
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All manifests in folders.")] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="All manifests in folders; datasets that exist stay.")
+    ] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change datasets that exist; history stays.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check.")] = False,
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Let sources of manifests from a URL run here; `odf source list` shows them."),
     ] = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> None:
     """Make datasets of manifests, in dependency order: all of them, or none if anything is wrong."""
     from odfpy.coordinator.manifests import is_from_elsewhere
 
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
     snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    results = workspace.datasets.add(snapshots, replace=replace, dry_run=dry_run, approve=approve)
+    # A folder of manifests grows: those of datasets that are there already are no mistake.
+    results = workspace.datasets.add(snapshots, replace=replace, keep=recursive, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(
             [
@@ -78,6 +89,7 @@ def add(
                     "id": str(result.handle.id),
                     "kind": result.kind.value,
                     "outcome": result.outcome.value,
+                    "changes": list(result.changes),
                     "notes": list(result.notes),
                 }
                 for result in results
@@ -85,7 +97,19 @@ def add(
         )
         return
     for result in results:
-        would = "would be " if dry_run else ""
-        output.say(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
-        for note in result.notes:
-            output.say(f"  note: {note}")
+        _tell(result, output, dry_run=dry_run)
+    tell_counts([result.outcome.value for result in results], output)
+
+
+def _tell(result: AddResult, output: Output, *, dry_run: bool) -> None:
+    from odfpy.coordinator.storage.results import AddOutcome
+
+    would = "would be " if dry_run else ""
+    output.say(f"{result.handle}: {result.kind.value.lower()} dataset {would}{result.outcome.value}")
+    if result.outcome is AddOutcome.KEPT:
+        output.say("  note: the manifest is another one than that of the dataset; --replace takes it over:")
+    for line in result.changes:
+        colour = {"+": "green", "-": "red"}.get(line[:1], "dim")
+        output.say(f"    {paint(line, colour, sys.stderr)}")
+    for note in result.notes:
+        output.say(f"  note: {note}")

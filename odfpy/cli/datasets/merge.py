@@ -8,7 +8,7 @@ import typer
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.datasets.branch import complete_branches
-from odfpy.cli.grammar import Form, Name, command, group, session_of
+from odfpy.cli.grammar import Form, Name, Wait, command, group, session_of
 from odfpy.cli.screen.results import plural
 from odfpy.errors import UsageError
 
@@ -34,10 +34,12 @@ def merge(
         bool, typer.Option("--ff-only", help="Refuse where the head has moved on since the branch began.")
     ] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Do not accept it: delete the branch.")] = False,
+    wait: Wait = None,
     form: Form = None,
 ) -> None:
     """Accept what is staged on a branch, or drop it; the branch is deleted then."""
     session = session_of(context)
+    session.wait_for_locks(wait)
     output = session.output_as(form)
     if drop:
         if ff_only:

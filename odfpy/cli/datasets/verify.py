@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from odfpy.cli.grammar import All, Form, Names, Recursive, command, group, session_of
+from odfpy.cli.grammar import All, Form, NamesAt, Recursive, command, group, session_of
 from odfpy.cli.screen.output import Format, Output, format_size
-from odfpy.cli.screen.results import NO_DATASETS, plural, signature_tree
+from odfpy.cli.screen.results import NO_DATASETS, plural, signature_tree, tell_counts
 from odfpy.cli.screen.terminal import paint
 from odfpy.errors import UsageError
 
@@ -33,7 +33,7 @@ _SHOWN: Final = 10
 )
 def verify(
     context: typer.Context,
-    names: Names = None,
+    names: NamesAt = None,
     all_: All = False,
     integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
     from_start: Annotated[
@@ -89,6 +89,8 @@ def verify(
             output.tree([_tree(report) for report in done])
     if not done and output.for_people:
         output.say(NO_DATASETS)
+    if output.for_people:
+        tell_counts(["verified" if report.ok else "not valid" for report in done], output)
     return 0 if all(report.ok for report in done) else 1
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 
 commands = group("Data out, as files.")
 
+_STDOUT = "-"
 FORMATS = ("parquet", "csv", "ndjson")
 _COMPRESSIONS = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
 
@@ -38,6 +44,7 @@ _COMPRESSIONS = ("zstd", "snappy", "gzip", "brotli", "lz4", "none")
     "odf export com.example.rates --current --to rates.csv.gz",
     "odf export com.example.rates --as-at 2024-03-01 --to march.parquet --compression snappy",
     "odf export -c 'select * from com.example.rates' --to rates/ --partition-by cur",
+    "odf export com.example.rates --to - --format ndjson | head",
     "odf export --verify rates.parquet",
 )
 def export(
@@ -46,7 +53,10 @@ def export(
         str | None, typer.Argument(help="Name or id of the dataset.", metavar="NAME", autocompletion=complete_names)
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="The file, or the folder for several; must not be there.", metavar="PATH")
+        str | None,
+        typer.Option(
+            help="The file, or the folder for several; must not be there. `-` is standard output.", metavar="PATH"
+        ),
     ] = None,
     query: Annotated[str | None, typer.Option("--command", "-c", help="A query instead.", metavar="SQL")] = None,
     engine: Annotated[
@@ -115,25 +125,60 @@ def export(
         _tell("As exported", check_export(Path(verify)), output)
         return
     if not to:
-        raise UsageError("Where to?", hint="odf export NAME --to rates.parquet")
-    files = _files(to, form, compression, compression_level, row_group_size, delimiter, no_header=no_header)
-    workspace = session.workspace
-    request = ExportRequest(
-        ref=name,
-        to=to,
-        sql=query,
-        engine=engine,
-        current=current,
-        as_at=as_at,
-        as_of=as_of,
-        files=files,
-        partition_by=tuple(split_words(partition_by)),
-        rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
-        overwrite=overwrite,
+        raise UsageError("Where to?", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output.")
+    if to == _STDOUT:
+        if partition_by or rows_per_file or not output.for_people:
+            raise UsageError(
+                "Standard output takes one file, and nothing else",
+                hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
+            )
+        if form == "parquet" and sys.stdout.isatty():
+            raise UsageError("Parquet is nothing for a terminal", hint="--format csv, or a file after `>`.")
+    files = _files(
+        "rows.csv" if to == _STDOUT else to,
+        form,
+        compression,
+        compression_level,
+        row_group_size,
+        delimiter,
+        no_header=no_header,
     )
-    done = workspace.queries.export(request, session.progress)
-    session.progress.clear()
-    _tell("Exported", done, output)
+    with _place(to) as target:
+        request = ExportRequest(
+            ref=name,
+            to=target,
+            sql=query,
+            engine=engine,
+            current=current,
+            as_at=as_at,
+            as_of=as_of,
+            files=files,
+            partition_by=tuple(split_words(partition_by)),
+            rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
+            overwrite=overwrite,
+        )
+        done = session.workspace.queries.export(request, session.progress)
+        session.progress.clear()
+        if to == _STDOUT:
+            _print_file(done.to)
+    _tell("Exported", done, output, name=to)
+
+
+@contextmanager
+def _place(to: str) -> Iterator[str]:
+    """Give the place of a file: for standard output one that goes when it was printed, so that half of it never is."""
+    if to != _STDOUT:
+        yield to
+        return
+    with TemporaryDirectory() as folder:
+        yield f"{folder}/rows"
+
+
+def _print_file(path: Path) -> None:
+    sys.stdout.flush()
+    with path.open("rb") as file:
+        copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.flush()
 
 
 def _files(
@@ -169,11 +214,12 @@ def _character(text: str) -> str:
     return one
 
 
-def _tell(what: str, done: Exported, output: Output) -> None:
+def _tell(what: str, done: Exported, output: Output, *, name: str | None = None) -> None:
     if not output.for_people:
         output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
         return
     files = f" in {plural(done.num_files, 'file')}" if done.num_files != 1 else ""
-    output.say(f"{what}: {done.to}, {plural(done.num_rows, 'row')}{files}, {format_size(done.size)}")
+    shown = "standard output" if name == _STDOUT else done.to
+    output.say(f"{what}: {shown}, {plural(done.num_rows, 'row')}{files}, {format_size(done.size)}")
     for one in done.manifest.get("inputs", ()):
         output.say(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")

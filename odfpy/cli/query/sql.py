@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, Name, command, group, session_of, whole_number
+from odfpy.cli.grammar import Form, NameAt, command, group, session_of, whole_number
 from odfpy.errors import InvalidValue, NotFound, OdfError, UsageError
 
 commands = group("Data out.")
@@ -18,7 +18,7 @@ commands = group("Data out.")
 @command(commands, "odf tail com.example.rates", "odf tail com.example.rates -n 1000 -o csv > last.csv")
 def tail(
     context: typer.Context,
-    name: Name,
+    name: NameAt,
     num_records: Annotated[str, typer.Option("--num-records", "-n", help="How many rows.", metavar="N")] = "10",
     skip: Annotated[str, typer.Option(help="Rows at the end to leave out.", metavar="N")] = "0",
     form: Form = None,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.screen.output import Format, Output, error_tree
@@ -43,18 +44,19 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
     """
     codes = {0}
     trees = []
-    nothing = True
+    outcomes = []
+    told: set[str] = set()
     try:
         for result in results:
-            nothing = False
+            outcomes.append(result.outcome.value)
             progress.clear()
             if result.error is not None:
                 codes.add(result.error.exit_code)
                 message = result.error.message
-                told = message if message.startswith(result.name) else f"{result.name}: {message}"
-                output.error(told, result.error.hint, result.error.code)
+                error = message if message.startswith(result.name) else f"{result.name}: {message}"
+                output.error(error, result.error.hint, result.error.code)
             elif output.for_people:
-                _tell(result, output)
+                _tell(result, output, told)
             if output.form is Format.NDJSON:
                 output.tree(_tree(result))
             else:
@@ -62,16 +64,32 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
     finally:  # what is done is done, and a program wants to know of it too
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree(trees)
-    if nothing and if_none and output.for_people:
+    if not outcomes and if_none and output.for_people:
         output.say(if_none)
+    if output.for_people:
+        tell_counts(outcomes, output)
     return 1 if 1 in codes else max(codes)
 
 
-def _tell(result: PullResult, output: Output) -> None:
+def tell_counts(outcomes: Sequence[str], output: Output) -> None:
+    """Say at the end how many datasets had which outcome, where there were several.
+
+    Args:
+        outcomes: one for each dataset, in words.
+        output: where to print.
+    """
+    if len(outcomes) > 1:
+        output.say(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
+
+
+def _tell(result: PullResult, output: Output, told: set[str]) -> None:
+    """Print a result; notes that were `told` of another dataset are not told again."""
     output.say(_line(result))
     tell_warnings(result.warnings, output.say, output.detail)
     for note in result.notes:
-        output.say(f"  note: {note}")
+        if note not in told:
+            output.say(f"  note: {note}")
+            told.add(note)
     if result.lane is not None:
         output.detail(f"  lane {result.lane}")
     if result.num_blocks:
@@ -109,7 +127,11 @@ def warning_trees(warnings: Iterable[DataWarning]) -> list[dict[str, Any]]:
 def _line(result: PullResult) -> str:
     parts = [paint(result.outcome.value, "green" if result.num_blocks else "dim", sys.stderr)]
     if result.num_blocks:
-        parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
+        read = result.counts.get("read", 0)
+        if result.num_records or not read:
+            parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
+        else:
+            parts.append(f"nothing came of {plural(read, 'row')}")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name

@@ -1,5 +1,6 @@
-"""Settings, layered as git's are: the workspace over folders above it over the user over defaults.
+"""Settings, layered as git's are: the environment over the workspace over folders above it over the user over defaults.
 
+ODF_<SECTION>_<NAME>            this process: `ODF_ENGINE_IDLE_TIMEOUT` is `engine.idleTimeout`
 <workspace>/.odf/config.yaml          this workspace
 <folder>/.odfconfig.yaml              every workspace in or below that folder, the nearest first
 $XDG_CONFIG_HOME/odf/config.yaml      the user (by default ~/.config)
@@ -10,6 +11,7 @@ Which settings there are: `odfpy.settings`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -19,7 +21,7 @@ from typing import Any, TypeVar
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
 from odfpy.files import configuration_folder, replace_file
-from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
+from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
 
 S = TypeVar("S", bound=Section)
@@ -29,7 +31,7 @@ _DATASET_FILE = Path("info", "config.yaml")
 
 @dataclass(frozen=True, slots=True)
 class ConfigItem:
-    """A setting with the value in force and where that is from: a file, or `default`."""
+    """A setting with the value in force and where that is from: a variable, a file, or `default`."""
 
     setting: Setting
     value: Value | None
@@ -45,8 +47,10 @@ class Config:
         layers: list[tuple[Path, dict[str, Value]]],
         own_file: Path,
         user_file: Path | None = None,
+        variables: Mapping[str, Value] | None = None,
     ) -> None:
         self._settings = settings
+        self._variables = variables or {}
         self._layers = layers
         self._own_file = own_file
         self._user_file = user_file
@@ -57,12 +61,14 @@ class Config:
 
         Raises:
             MalformedManifest: a file is damaged; the message names file and key.
+            UsageError: a variable names no setting, or has no value of it.
         """
         workspace_file = root / ".odf" / "config.yaml"
         user_file = configuration_folder() / "config.yaml"
         folders = [folder / ".odfconfig.yaml" for folder in (root, *root.parents)]
         layers = [(path, _read(path, SETTINGS)) for path in (workspace_file, *folders, user_file)]
-        return cls(SETTINGS, [layer for layer in layers if layer[1]], workspace_file, user_file)
+        variables = _from_environment(os.environ)
+        return cls(SETTINGS, [layer for layer in layers if layer[1]], workspace_file, user_file, variables)
 
     @classmethod
     def of_dataset(cls, folder: Path) -> Config:
@@ -92,6 +98,8 @@ class Config:
     def item(self, key: str) -> ConfigItem:
         """The value in force and where it is from."""
         setting = find(key, self._settings)
+        if setting.key in self._variables:
+            return ConfigItem(setting, self._variables[setting.key], setting.variable)
         for path, values in self._layers:
             if setting.key in values:
                 return ConfigItem(setting, values[setting.key], str(path))
@@ -160,6 +168,26 @@ def parse(setting: Setting, text: str) -> Value:
     if not setting.accepts(value):
         raise UsageError(f"{setting.key} is {setting.values}, not {text!r}", hint=f"{setting.description}.")
     return value
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
+    """The settings that variables give; an empty variable gives none."""
+    known = {setting.variable: setting for setting in SETTINGS.values()}
+    prefixes = tuple(f"ODF_{section.NAME.upper()}_" for section in WORKSPACE_SECTIONS)
+    values: dict[str, Value] = {}
+    for name in sorted(name for name in environment if name.startswith(prefixes) and environment[name]):
+        if name not in known:
+            # A variable that is misspelt must not be passed over: its value would be missed in silence.
+            hint = did_you_mean(name, known, otherwise="`odf config list` shows the settings.")
+            raise UsageError(f"The variable {name} names no setting", hint=hint)
+        setting = known[name]
+        try:
+            values[setting.key] = parse(setting, environment[name])
+        except UsageError as error:
+            shown = "its value is not" if setting.meaning.is_secret else f"not {environment[name]!r}"
+            message = f"The variable {name} is {setting.values}, {shown}"
+            raise error.with_message(message, hint=error.hint) from None
+    return values
 
 
 def _read(path: Path, settings: Mapping[str, Setting]) -> dict[str, Value]:

@@ -13,14 +13,18 @@ from pathlib import Path
 
 from odfpy.errors import DatasetLocked, OdfError
 
+_LOOK = 0.2
+"""Seconds between two tries to get a lock that another process holds."""
+
 
 @contextmanager
-def writer_lock(path: Path, what: str) -> Iterator[bool]:
+def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
     """Hold the lock of a dataset, or of the workspace's list of datasets.
 
     Args:
         path: the lock's file; it says who holds the lock.
         what: what is locked, for the message.
+        patience: seconds to wait for another process that holds it.
 
     Yields:
         Whether the last holder may have left things half done: it was killed, or the machine went down.
@@ -34,16 +38,7 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
     except OSError as error:
         raise _not_lockable(path, what, error) from error
     try:
-        try:
-            # The kernel lets the lock go with the process. A lock that is a file with a process id would outlive a
-            # crash, and another process may get the same id.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
-            raise DatasetLocked(
-                f"{what} is being written to by another process ({holder or 'unknown'})",
-                hint="Wait for it to finish, then run the command again. Nothing was changed.",
-            ) from None
+        _acquire(descriptor, what, patience)
         last = os.fstat(descriptor)
         # A holder empties the file when it lets go, so text in it is that of one who was killed. After a power loss the
         # text may be lost as well; then the file is older than the start of the machine.
@@ -62,6 +57,27 @@ def writer_lock(path: Path, what: str) -> Iterator[bool]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _acquire(descriptor: int, what: str, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            # The kernel lets the lock go with the process. A lock that is a file with a process id would outlive a
+            # crash, and another process may get the same id.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remaining = deadline - time.monotonic()
+        else:
+            return
+        if remaining <= 0:
+            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
+            raise DatasetLocked(
+                f"{what} is being written to by another process ({holder or 'unknown'})",
+                hint="Run the command again when it has finished, or with `--wait 5m`. Nothing was changed.",
+            )
+        # Many writers may wait, so each tries again and again: a lock that blocks has no time limit.
+        time.sleep(min(_LOOK, remaining))
 
 
 def _not_lockable(path: Path, what: str, error: OSError) -> OdfError:

@@ -64,15 +64,22 @@ class AddOutcome(Enum):
     CREATED = "created"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
+    KEPT = "kept as it is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddResult:
-    """A dataset that `add` made or changed; `notes` are remarks for the person."""
+    """A dataset that `add` made, changed, or left alone.
+
+    Attributes:
+        changes: of a dataset that exists, the lines of its manifest that differ, as `diff` writes them.
+        notes: remarks for the person.
+    """
 
     handle: DatasetHandle
     kind: DatasetKind
     outcome: AddOutcome
+    changes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -123,7 +123,8 @@ class Storage(WorkspaceFolder):
     @contextmanager
     def editing(self) -> Iterator[None]:
         """Hold the lock of the list of datasets: names are given and taken under it."""
-        with writer_lock(self.run / "locks" / "workspace", f"The list of datasets in {self.root}"):
+        lock = self.run / "locks" / "workspace"
+        with writer_lock(lock, f"The list of datasets in {self.root}", self.lock_patience):
             yield
 
     def create(self, alias: DatasetAlias, dataset_id: DatasetId, staged: Path) -> StoredDataset:

@@ -143,7 +143,7 @@ class StoredDataset:
                 hint="Leave out @ and what follows it.",
             )
         lock = self.workspace_folder.run / "locks" / self.folder.name
-        with writer_lock(lock, f"Dataset {self.handle}") as was_abandoned:
+        with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:
             if was_abandoned:
                 self._tidy_up()
             yield self.reloaded()

@@ -41,11 +41,13 @@ class WorkspaceFolder:
     Attributes:
         root: the folder that the person works in.
         odf: the folder `.odf` in it.
+        lock_patience: seconds to wait for another process that writes to the same dataset.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.odf = root / ODF_FOLDER
+        self.lock_patience = 0.0
 
     @classmethod
     def find(cls, folder: Path) -> Self:

@@ -17,7 +17,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import IntegrityError, OdfError, UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.add import PlannedDatasets
+    from odfpy.coordinator.planned_datasets import PlannedDatasets
     from odfpy.coordinator.storage.config import Config
     from odfpy.coordinator.storage.signers import Signers
 
@@ -40,9 +40,19 @@ class DatasetRegistry:
             raise damaged[0].error
         return found
 
-    def survey(self) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
-        """Return the datasets that can be read, in the order of their names, and those that cannot."""
+    def survey(self, refs: Sequence[str] = ()) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
+        """Return the datasets that can be read, in the order of their names, and those that cannot.
+
+        Args:
+            refs: ids, names and patterns; all datasets if empty.
+
+        Raises:
+            DatasetNotFound: a name, or a pattern that fits nothing.
+        """
         named, damaged = self._storage.scan()
+        if refs:
+            chosen = {dataset.handle.id for dataset in self._storage.match(list(refs))}
+            named, damaged = [dataset for dataset in named if dataset.handle.id in chosen], []
         found = []
         for dataset in named:
             try:
@@ -87,11 +97,10 @@ class DatasetRegistry:
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """Return a manifest that would make a dataset like this one: what is in force of what manifests can say."""
+        from odfpy.coordinator.manifests import snapshot_of
+
         dataset = self._storage.look(ref)
-        state = dataset.state
-        sources = (state.polling_source, *state.push_sources)
-        events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)
-        return DatasetSnapshot(dataset.handle.alias, state.kind, tuple(event for event in events if event is not None))
+        return snapshot_of(dataset.handle.alias, dataset.state)
 
     # --- Making, changing ---
 
@@ -117,6 +126,7 @@ class DatasetRegistry:
         snapshots: Sequence[DatasetSnapshot],
         *,
         replace: bool = False,
+        keep: bool = False,
         dry_run: bool = False,
         approve: bool = True,
     ) -> list[AddResult]:
@@ -125,6 +135,7 @@ class DatasetRegistry:
         Args:
             snapshots: manifests, in any order.
             replace: append what has changed to datasets that exist; their history stays.
+            keep: leave datasets that exist as they are, and make the others.
             dry_run: only check; inputs that are not there are remarked on.
             approve: let their sources run on this machine; else they run once `sources.trust` approved them.
 
@@ -142,6 +153,7 @@ class DatasetRegistry:
             snapshots,
             check=self._check,
             replace_existing=replace,
+            keep_existing=keep,
             dry_run=dry_run,
             approve=approve,
         )

@@ -1,0 +1,77 @@
+"""The datasets that the manifests of one `add` will make, and the inputs that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.dataset.identity import DatasetId, KeyPair
+from odfpy.dataset.names import DatasetAlias, DatasetRef
+from odfpy.errors import DatasetNotFound, did_you_mean
+
+
+class PlannedDatasets:
+    """Datasets that the manifests of one `add` will make, next to those that are there.
+
+    Attributes:
+        absent: inputs that are neither, by the ids that stand for them in a dry run; what to say of each.
+        schemas: those that inputs have, or will have, as far as they have been found out.
+    """
+
+    def __init__(self, storage: Storage, *, may_lack_inputs: bool) -> None:
+        self.storage = storage
+        self.states: dict[DatasetId, ChainState] = {}
+        self.names: dict[DatasetAlias, DatasetId] = {}
+        self.absent: dict[DatasetId, str] = {}
+        self.schemas: dict[DatasetId, DataSchema | None] = {}
+        self._may_lack_inputs = may_lack_inputs
+
+    def id_of(self, ref: DatasetRef, wanted_by: DatasetAlias) -> DatasetId:
+        """Id of an input, planned or existing; in a dry run some id for one that is neither.
+
+        Raises:
+            DatasetNotFound: neither.
+        """
+        planned = ref if isinstance(ref, DatasetId) else self.names.get(ref)
+        if planned in self.states or planned in self.absent:
+            return planned
+        try:
+            return self.storage.get(ref).handle.id
+        except DatasetNotFound:
+            if not self._may_lack_inputs:
+                raise
+            stand_in = ref if isinstance(ref, DatasetId) else KeyPair.generate().dataset_id
+            planned_names = (name for name, known in self.names.items() if known in self.states)
+            meant = similar_input(self.storage, ref, wanted_by, planned_names)
+            self.absent[stand_in] = " ".join(filter(None, (f"{absent(ref)}, and has to be added first.", meant)))
+            if isinstance(ref, DatasetAlias):
+                self.names[ref] = stand_in
+            return stand_in
+
+    def state_of(self, dataset_id: DatasetId) -> ChainState:
+        """State of a dataset, planned or existing.
+
+        Raises:
+            DatasetNotFound: neither.
+        """
+        return self.states[dataset_id] if dataset_id in self.states else self.storage.get(dataset_id).state
+
+    def put(self, alias: DatasetAlias, state: ChainState) -> None:
+        """Remember a dataset."""
+        self.names[alias] = state.dataset_id
+        self.states[state.dataset_id] = state
+
+
+def absent(ref: DatasetRef) -> str:
+    """Return what to say of an input that is nowhere."""
+    return f"the input {str(ref)!r} is neither in the workspace nor among the manifests"
+
+
+def similar_input(
+    storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]
+) -> str | None:
+    """A hint with inputs that may be meant: anything but the dataset that wants one."""
+    names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
+    return did_you_mean(str(ref), sorted(names - {str(wanted_by)}))
