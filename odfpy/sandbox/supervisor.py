@@ -61,6 +61,7 @@ class Sandbox:
     def __init__(self, child: int, pid: int, supervisor: socket.socket | None) -> None:
         self.pid = pid
         self._child = child
+        # A descriptor, since `waitpid` knows no time limit.
         self._ended = os.pidfd_open(child)
         self._supervisor = supervisor
         self._code: int | None = None
@@ -93,6 +94,7 @@ class Sandbox:
     def exit_code(self, seconds: float | None = 0) -> int | None:
         """Return how it ended, negative for a signal, None while it runs; the end may be waited for."""
         if self._code is None and select.select([self._ended], [], [], seconds)[0]:
+            # One thread reaps it: for a second `waitpid`, there would be no such child any more.
             with self._waiting:
                 if self._code is None:
                     self._code = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
@@ -102,6 +104,7 @@ class Sandbox:
         """End all processes, and wait until they have ended."""
         if self.exit_code() is None:
             with suppress(ProcessLookupError):
+                # In namespaces, this is their first process: when it dies, the kernel kills all others there.
                 os.kill(self.pid, signal.SIGKILL)
             self.exit_code(None)
 
@@ -196,7 +199,9 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
             syscalls.forget_keyring()
         tree = Tree(view)
         ready, told = os.pipe()
+        # Init gets no copy of `owner`: the sandboxed process could answer over it in the place of the supervisor.
         init = _fork(lambda: _init(told, work, tree, limits), closing=(owner.fileno(), ready))
+        # The pipe ends only when nobody holds its writing end, so the own one goes before the reading.
         os.close(told)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
@@ -276,6 +281,7 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
         tree.seal()
         syscalls.drop_capabilities()
         syscalls.gain_nothing()
+        # After `enter`: the kernel lets no process under Landlock mount anything or change its root.
         if landlock_version():
             top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
             restrict_files(["/"], top)
@@ -302,6 +308,7 @@ def _fork(work: Callable[[], int], keep: Iterable[int] | None = None, *, closing
         keep: the only descriptors that stay open, besides the standard ones; None for all.
         closing: descriptors that do not.
     """
+    # What is still buffered would come twice: the child has a copy, and flushes it at its end.
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

@@ -293,6 +293,7 @@ class _InputsAt:
         pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()
         # NULL is a key as any other: rows without a key value form a group of their own.
         same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs if key is not None]
+        # Without one of the keys, all rows are looked at: too many cancel out in the difference, too few would not.
         if not same:
             return plan
         return catalyst.semi_join(
