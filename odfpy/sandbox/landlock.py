@@ -88,7 +88,6 @@ def _allow(rules: int, path: str, rights: int) -> None:
         return
     try:
         is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        # The kernel refuses a rule that gives a file the rights of a folder.
         rule = _PathBeneath(allowed_access=rights if is_folder else rights & _ON_FILES, parent_fd=descriptor)
         syscall(
             _ADD_RULE,

@@ -61,7 +61,6 @@ class Sandbox:
     def __init__(self, child: int, pid: int, supervisor: socket.socket | None) -> None:
         self.pid = pid
         self._child = child
-        # A descriptor, since `waitpid` knows no time limit.
         self._ended = os.pidfd_open(child)
         self._supervisor = supervisor
         self._code: int | None = None
@@ -94,7 +93,6 @@ class Sandbox:
     def exit_code(self, seconds: float | None = 0) -> int | None:
         """Return how it ended, negative for a signal, None while it runs; the end may be waited for."""
         if self._code is None and select.select([self._ended], [], [], seconds)[0]:
-            # One thread reaps it: for a second `waitpid`, there would be no such child any more.
             with self._waiting:
                 if self._code is None:
                     self._code = os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
@@ -163,6 +161,7 @@ def run_restricted(
         raise SandboxError("this kernel has no Landlock")
 
     def run() -> int:
+        # In this order: Landlock closes `/proc`, where limits are written, and the filter takes `keyctl` away.
         with suppress(OSError):
             syscalls.forget_keyring()
         limit_this_process(limits, alone=False)

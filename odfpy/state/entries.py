@@ -161,7 +161,6 @@ def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequen
         places = places_of(parts[few].fingerprints, parts[many].fingerprints)
         shared[many][places] = True
         shared[few][places_of(parts[many].fingerprints[places], parts[few].fingerprints)] = True
-    # A shared fingerprint is only a suspicion. Of the rows under it, the last of each key is acquitted below.
     superseded = np.concatenate([np.empty(0, np.bool_), *shared])
     places = np.flatnonzero(superseded)
     if len(places):

@@ -191,7 +191,6 @@ class SortedRun:
         """Blocks that may have one of the wanted fingerprints."""
         left = np.maximum(np.searchsorted(self._firsts, wanted) - 1, 0)
         right = np.searchsorted(self._firsts, wanted, side="right")
-        # Each wanted one adds 1 where its blocks begin, and takes 1 where they end: the running sum counts who wants one.
         starts = np.zeros(len(self._firsts) + 1, np.int64)
         np.add.at(starts, left, 1)
         np.subtract.at(starts, right, 1)

@@ -219,7 +219,7 @@ class _Sides:
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
             return catalyst.filter(_completeness(self._left_due, inputs_at.clock), joined)
-        # No column of a side tells whether there was a partner: a partner may have NULL in each of them.
+        # No column of a side tells whether there was a partner: a partner may have NULL in all of them.
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)

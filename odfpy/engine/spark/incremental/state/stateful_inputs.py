@@ -146,6 +146,7 @@ class StatefulRows:
             return self._is_late_in_log(stateful_input)
         if stateful_input.best is not None:
             new = self.new(stateful_input)
+            # A row that is taken away makes room for one that was not among the best, and was not kept.
             return new is not None and not new.only_appends
         if not (stateful_input.late or stateful_input.forget):
             return False
