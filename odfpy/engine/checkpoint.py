@@ -119,8 +119,10 @@ def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) 
         files: the Parquet files by name.
     """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        # A `ZipInfo` has a fixed date; under a plain name, the entry would get that of the clock.
         archive.writestr(zipfile.ZipInfo(_MANIFEST), json.dumps(to_tree(manifest), indent=1))
         for name, file in files.items():
+            # The size is not known beforehand, and without ZIP64 it could not be more than 2 GiB.
             with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as target, file.open("rb") as source:
                 while chunk := source.read(_CHUNK):
                     target.write(chunk)
@@ -157,6 +159,7 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
     try:
         with zipfile.ZipFile(path) as archive:
             for rows in manifest.rows:
+                # Not under the name in the archive: others may have made it, and the name may lead out of the folder.
                 target = folder / f"kept-{len(found)}.parquet"
                 with archive.open(rows.name) as source, target.open("wb") as copy:
                     while chunk := source.read(_CHUNK):

@@ -81,6 +81,7 @@ def _is_pair(batch: CarriedRows) -> npt.NDArray[np.bool_]:
     """Of each row but the last, whether it makes a pair with the next."""
     before, after = batch.operation_types[:-1], batch.operation_types[1:]
     same_branch = (batch.branches[:-1] == batch.branches[1:]) & (batch.branches[:-1] >= 0)
+    # Where a filter has taken halves of two pairs, the `-C` of one may stand right before the `+C` of the other.
     adjacent = batch.offsets[:-1] + 1 == batch.offsets[1:]
     is_pair: npt.NDArray[np.bool_] = (
         (before == OperationType.CORRECT_FROM) & (after == OperationType.CORRECT_TO) & same_branch & adjacent

@@ -29,6 +29,7 @@ def _one_form(array: pa.Array) -> pa.Array:
         children = [_one_form(array.field(at)) for at in range(array.type.num_fields)]
         return pa.StructArray.from_arrays(children, fields=array.type.fields, mask=mask)
     if pa.types.is_list(array.type):
+        # `flatten` leaves out what is below null lists and outside of a slice, so offsets are counted anew.
         offsets = np.zeros(len(array) + 1, np.int32)
         np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(), out=offsets[1:])
         return pa.ListArray.from_arrays(pa.array(offsets), _one_form(array.flatten()), type=array.type, mask=mask)

@@ -120,6 +120,7 @@ class _Growing(io.RawIOBase):
         parts: list[bytes] = []
         pause = _POLL_SECONDS
         while size > 0:
+            # Asked before the file is read: else what is written in between would be cut off.
             is_complete = self.complete.is_set()
             self._control.check()
             if is_complete and self.error is not None:

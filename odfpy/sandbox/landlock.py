@@ -63,6 +63,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
     version = landlock_version()
     if version == 0:
         raise OSError("this kernel has no Landlock")
+    # Landlock takes away only rights that are named here, and a kernel refuses names that are newer than itself.
     handled = _HANDLED_BY_VERSION[min(version, max(_HANDLED_BY_VERSION))]
     ruleset = _Ruleset(handled_access_fs=handled, scoped=_SCOPES if version >= _SCOPE_SINCE else 0)
     size = ctypes.sizeof(ruleset) if version >= _SCOPE_SINCE else 8
@@ -73,6 +74,7 @@ def restrict_files(reads: Iterable[str], writes: Iterable[str]) -> None:
         for paths, rights in ((reads, _READ), (writes, _READ | _CHANGE)):
             for path in paths:
                 _allow(rules, path, rights & handled)
+        # The kernel demands it of who has no privileges: a setuid program under such rules could be misled.
         gain_nothing()
         syscall(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint(0), what="landlock")
     finally:

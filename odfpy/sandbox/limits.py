@@ -62,6 +62,7 @@ def limit_this_process(limits: ProcessLimits, *, alone: bool = True) -> None:
         alone: whether the process is in namespaces of its own; else the kernel would count other processes too.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Not RLIMIT_AS: that counts address space that is only reserved, and Java reserves much.
     _lower(resource.RLIMIT_DATA, limits.memory)
     with suppress(OSError):  # when memory runs out all the same
         Path("/proc/self/oom_score_adj").write_text(str(_KILLED_FIRST))
@@ -81,6 +82,7 @@ def _linux() -> tuple[int, ...]:
 def _lower(what: int, limit: int) -> None:
     _, hard = resource.getrlimit(what)
     least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    # The hard limit, too: a process may raise the other one by itself.
     resource.setrlimit(what, (least, least))
 
 

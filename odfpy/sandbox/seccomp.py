@@ -74,12 +74,14 @@ def forbid_odd_calls(families: Sequence[int] = USUAL) -> bool:
 
 def _program(machine: _Machine, families: Sequence[int]) -> list[bytes]:
     """The filter: instructions of the Berkeley Packet Filter over `struct seccomp_data`."""
+    # As on an older kernel: a library that tries such a call goes on without it, and a kill would end Java.
     absent = _ERROR | errno.ENOSYS
     calls = (*machine.forbidden, *_FORBIDDEN)
     return [
         _step(_LOAD, _ARCHITECTURE),
         *_unless(machine.architecture, _KILL),  # calls of another architecture have other numbers
         _step(_LOAD, _NUMBER),
+        # The x32 interface has the same architecture, but other numbers, which would pass by the list below.
         _step(_IF_AT_LEAST, _X32, 0, 1),
         _step(_RETURN, absent),
         *(step for call in calls for step in _when(call, absent)),

@@ -102,6 +102,7 @@ class Sandbox:
         """End all processes, and wait until they have ended."""
         if self.exit_code() is None:
             with suppress(ProcessLookupError):
+                # In namespaces, this is their first process: when it dies, the kernel kills all others there.
                 os.kill(self.pid, signal.SIGKILL)
             self.exit_code(None)
 
@@ -160,6 +161,7 @@ def run_restricted(
         raise SandboxError("this kernel has no Landlock")
 
     def run() -> int:
+        # In this order: Landlock closes `/proc`, where limits are written, and the filter takes `keyctl` away.
         with suppress(OSError):
             syscalls.forget_keyring()
         limit_this_process(limits, alone=False)
@@ -196,7 +198,9 @@ def _supervise(owner: socket.socket, work: Callable[[], int], view: View, limits
             syscalls.forget_keyring()
         tree = Tree(view)
         ready, told = os.pipe()
+        # Init gets no copy of `owner`: the sandboxed process could answer over it in the place of the supervisor.
         init = _fork(lambda: _init(told, work, tree, limits), closing=(owner.fileno(), ready))
+        # The pipe ends only when nobody holds its writing end, so the own one goes before the reading.
         os.close(told)
         with os.fdopen(ready, encoding="utf-8") as words:
             trouble = words.read()
@@ -276,6 +280,7 @@ def _init(told: int, work: Callable[[], int], tree: Tree, limits: ProcessLimits)
         tree.seal()
         syscalls.drop_capabilities()
         syscalls.gain_nothing()
+        # After `enter`: the kernel lets no process under Landlock mount anything or change its root.
         if landlock_version():
             top = [f"/{name}" for name in os.listdir("/") if name not in _NEVER_CHANGED]  # noqa: PTH208
             restrict_files(["/"], top)
@@ -302,6 +307,7 @@ def _fork(work: Callable[[], int], keep: Iterable[int] | None = None, *, closing
         keep: the only descriptors that stay open, besides the standard ones; None for all.
         closing: descriptors that do not.
     """
+    # What is still buffered would come twice: the child has a copy, and flushes it at its end.
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()

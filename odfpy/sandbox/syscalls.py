@@ -111,6 +111,7 @@ def restrict_mount(target: str, attributes: int, *, recursive: bool = True) -> N
 
 def unmount(target: str) -> None:
     """Unmount."""
+    # Detached, since a plain unmount fails as long as anybody has a file open there.
     _checked(_libc().umount2(os.fsencode(target), ctypes.c_int(MNT_DETACH)), f"unmount {target}")
 
 
@@ -122,6 +123,7 @@ def change_root(folder: str) -> None:
     """
     os.chdir(folder)
     number = _PIVOT_ROOT.get(platform.machine(), -1)
+    # Both in one place, so that no folder is needed for the old root. It then lies on top, where `.` finds it.
     syscall(number, b".", b".", what="pivot_root")
     unmount(".")
     os.chdir("/")

@@ -56,6 +56,7 @@ class Tree:
         for place in (self._root, self._stage):
             os.mkdir(place, 0o700)  # noqa: PTH102
             mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, _SMALL)
+        # Grants reach the sandboxed process by this. Before the first mount below, which is then shared as well.
         mount(None, self._root, None, MS_SHARED)
         for path in view.reads:
             self._show(path, _READ_ONLY)
@@ -72,6 +73,7 @@ class Tree:
 
     def enter(self) -> None:
         """Make it the root of this process, which has copied the mount namespace; it is read-only from here on."""
+        # Slave, not private: what the supervisor mounts must still arrive here. Nothing goes the other way.
         mount(None, "/", None, MS_REC | MS_SLAVE)
         mount("proc", self._in_root("/proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
         change_root(self._root)
@@ -135,6 +137,7 @@ class Tree:
                 place = stage + path[len(group) :]
                 _make_place(place, path)
                 mount(path, place, None, MS_BIND)
+            # Before the move: mounts spread to the copy of the sandboxed process, later restrictions of them do not.
             restrict_mount(stage, _READ_ONLY)
             place = self._in_root(group)
             os.makedirs(place, exist_ok=True)  # noqa: PTH103

@@ -137,6 +137,7 @@ class IndexedState:
             "living": is_living(rows, self._index.purpose.vocabulary),
             "superseded": pa.array(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
         }
+        # Not sooner: an entry that ends its key is not living, but supersedes what older runs say of the key.
         current = _relation(db, [*keys, *values], rows, places).filter("living AND NOT superseded")
         names = ", ".join(column.role for column in (*keys, *values))
         if among is None:

@@ -222,6 +222,7 @@ def _save(index: KeyIndex) -> None:
     text = json.dumps(tree).encode()
     with written_aside(index.folder / INDEX) as temporary:
         temporary.write_bytes(b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b"")))
+    # Only now: as long as the old index is there, its runs must be, too. What cannot be removed goes the next time.
     needed = {INDEX, *(run.name for run in index.runs)}
     for path in index.folder.iterdir():
         if path.name not in needed:

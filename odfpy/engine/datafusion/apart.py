@@ -100,6 +100,7 @@ class ForkServer:
             os.close(reading)
             raise EngineUnavailable(f"No process can be started for the query: {error.strerror}") from error
         finally:
+            # In any case: as long as a copy is open here, the end of the child is not the end of its rows.
             theirs.close()
             os.close(writing)
         return Channel(mine), reading

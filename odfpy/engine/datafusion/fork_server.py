@@ -47,6 +47,7 @@ def main() -> None:
     import datafusion  # noqa: F401  imported once, for all children; nothing of it may run here: threads are not forked
 
     signal.signal(signal.SIGCHLD, _tell)
+    # The collector of a child would write to every object, and with that copy the memory that all of them share.
     gc.freeze()
     with socket.socket(fileno=sys.stdin.fileno()) as control:
         while (given := socket.recv_fds(control, 1, 2))[0]:
@@ -94,6 +95,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
+        # Clients of other children hear of their end only if nobody else holds the socket.
         for other in _children.values():
             other.close()
         _limit(int(sys.argv[1]), is_planning=is_planning)
@@ -103,6 +105,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
             _confine(request)
             _end_with_client(channel.socket, wanted=True)
             response = _response(request, rows)
+            # Whoever has the response hangs up at once. That must not end this process as if it had failed.
             _end_with_client(channel.socket, wanted=False)
             os.close(rows)
             channel.send(response)

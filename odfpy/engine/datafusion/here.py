@@ -81,6 +81,7 @@ def _stream(schema: pa.Schema, found: Iterable[pa.RecordBatch], rows: int) -> Sq
         io.FileIO(rows, "w", closefd=False) as pipe,
         pa.ipc.new_stream(pa.PythonFile(pipe, "w"), schema) as writer,
     ):
+        # Arrow writes the schema together with the first batch, so an empty one sends it at once.
         writer.write_batch(pa.RecordBatch.from_pylist([], schema=schema))
         for batch in found:
             for piece in _pieces(batch):

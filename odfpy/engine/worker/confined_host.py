@@ -187,6 +187,7 @@ class ConfinedHost:
         self.uses_cache = started.uses_cache
         if self.cache is not None and self._had_cache and not self.uses_cache:
             self.cache.discard()  # Java could not run from it
+        # Java says which process it is in its own namespace, where it has another number than here.
         inner = {member.inner_pid: member.pid for member in family_of(self._sandbox.pid)}
         self._java_pid = inner.get(started.java_pid)
 

@@ -100,6 +100,7 @@ class RunFolder:
 
     def release(self, descriptor: int) -> None:
         """Not be the worker any more; everything but the log is removed."""
+        # Before the lock goes: whoever gets it next makes files of the same names, and these have to stay.
         self._sweep()
         os.ftruncate(descriptor, 0)
         os.close(descriptor)
@@ -111,6 +112,7 @@ class RunFolder:
         except OSError:
             return None
         try:
+            # Shared, so that two who look at the same time do not take each other for the worker.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return int(os.pread(descriptor, 20, 0) or 0)
@@ -189,6 +191,7 @@ class RunFolder:
     def make_secret(self) -> str:
         """Put a new secret into its file."""
         secret = secrets.token_hex(32)
+        # O_EXCL: never into a file that is there already, of which somebody else may have chosen the rights.
         descriptor = os.open(self._secret_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "w") as file:
             file.write(secret)

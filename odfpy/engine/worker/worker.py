@@ -139,6 +139,7 @@ class Worker:
             self.host.cancel()
             raise
         finally:
+            # Before the answer: once it has that, the client may write to the same names again.
             if job.is_abandoned or isinstance(answer, Breakdown):
                 remove_output(job.request)
             if (job.is_abandoned or was_stopped) and not self.host.settles(_SETTLE_SECONDS):
@@ -280,6 +281,7 @@ def main(arguments: list[str]) -> int:
     os.environ["TMPDIR"] = str(scratch)
     os.chdir("/")  # not where those whom it confines can put files
     host = ConfinedHost(settings, find_java(), run, scratch)
+    # Before the listener has threads: a fork has only the thread that forks, and locks of the others stay locked in it.
     host.launch()
     worker = Worker(host, settings, run, lock)
     listener = _listen(run, Welcome(fingerprint, host.weakness), worker)
@@ -299,6 +301,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _listen(run: RunFolder, welcome: Welcome, worker: Worker) -> socket.socket:
+    # First the secret: a client that gets through to the socket reads it at once.
     secret = run.make_secret()
     listener = run.listen()
     Server(listener, secret, welcome, worker).start()

@@ -243,6 +243,7 @@ class PartialAggregate:
         """
         keys = self._partial_keys(by_value)
         plan = self._grouped(plan, keys, self._merges(by_value))
+        # Not by `ROWS` alone: where a row came, and another was taken back before it came, it is 0, but sums are not.
         return self._where(plan, " or ".join(f"{name} <> 0" for name in self._added())) if keys else plan
 
     def _added(self) -> list[str]:
@@ -271,6 +272,7 @@ class PartialAggregate:
             counted: whether there may be groups of which no rows are left.
         """
         if by_value:
+            # A value that was taken back before it came stands below 0: it is not there, so it cannot be the least.
             there = self._where(plan, f"{ROWS} > 0")
             plan = self._grouped(there, self._partial_keys(False), self._merges(False))
         if self._floats:

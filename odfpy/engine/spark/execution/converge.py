@@ -65,6 +65,7 @@ def write_difference(
         result = result.fitted(recorded)
         before = _state_of(ready, table, result)
     changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
+    # What another query has made need not be known by the key of this one: then nothing is a correction.
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
     slices = write_rows(request, result.form, in_final_order(changed, key, result.form.sources[0]))
     runs.keep(whole, engine)

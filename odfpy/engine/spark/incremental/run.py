@@ -100,6 +100,8 @@ class FragmentRun:
         stateful_inputs = self.fragment.info.stateful_inputs
         if not stateful_inputs or self.pull.is_first:
             return self.pull.is_first  # constants come once
+        # Versions that facts look up change nothing of before, either: those of the time of given facts would be late,
+        # and need history.
         return (
             all(
                 self._only_settles_at(stateful_input) or stateful_input.looked_up is not None
@@ -177,6 +179,7 @@ class FragmentRun:
         ):
             found += self._looking_up(stateful_input.looked_up, new)
         elif new is not None:
+            # Rows that are not complete yet give nothing: their keys are found when they become complete.
             found.append(
                 self._keys(
                     stateful_input,
@@ -293,6 +296,7 @@ class _InputsAt:
         pairs = zip(keys, columns(self.touched.plan), strict=True) if keys else ()
         # NULL is a key as any other: rows without a key value form a group of their own.
         same = [catalyst.expression("EqualNullSafe", key, touched) for key, touched in pairs if key is not None]
+        # Without one of the keys, all rows are looked at: too many cancel out in the difference, too few would not.
         if not same:
             return plan
         return catalyst.semi_join(

@@ -28,6 +28,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
 
         builder = SparkSession.builder.appName("odfpy").master(master)
         guarded = GUARDED if master.startswith("local") else {}
+        # Pinned settings come last: nothing of a place overrides what results depend on.
         for name, value in {**TUNING, **(extra or {}), **guarded, **SETTINGS}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

@@ -74,6 +74,8 @@ def _descriptor(spark: SparkSession, storage: str, path: str) -> str:
     files = target.getFileSystem(_configuration(spark))
     if keep and files.exists(target) and files.getFileStatus(target).getLen() == size:
         return place
+    # Under another name first: whoever finds a slice under its own takes it for whole. What is there is deleted,
+    # since Hadoop's `rename` replaces no file.
     coming = _path(spark, f"{_scratch(spark, storage)}/{uuid.uuid4().hex}-coming")
     files.copyFromLocalFile(False, True, _path(spark, f"file://{path}"), coming)
     files.mkdirs(target.getParent())

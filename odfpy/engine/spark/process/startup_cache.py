@@ -128,6 +128,7 @@ class StartupCache:
         descriptor = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         draft = self.path.with_suffix(".draft")
         try:
+            # Looked at under the lock: whoever had it before may just have made the cache.
             if not _lock(descriptor) or self.path.exists():
                 yield None
                 return

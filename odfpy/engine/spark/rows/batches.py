@@ -87,6 +87,7 @@ def in_input_order(
 
     source, branch, offset, _ = CARRIED
     numbered = frame.withColumn("__odf_fan", functions.monotonically_increasing_id())
+    # Branches before offsets: where a query reads one input twice, both halves of a pair stay together.
     keys: list[str | Column] = [source, branch, offset, "__odf_fan"]
     if any(way.is_joined for way in delta.branches):
         keys[3:3] = _values(frame)

@@ -169,6 +169,7 @@ def _session(
     end = catalyst.field_of(column, "end")
     complete_when = CompletenessRule(end, session.time.watermark, inclusive=True)
     start = catalyst.field_of(column, "start")
+    # Sessions that are kept no more have ended by the watermark: only a row that begins no later can touch one.
     late = CompletenessRule(start, session.time.watermark, inclusive=True)
     # Sessions of several keys that are taken for one are only kept longer.
     keys = [one.expression for one in others if can_be_key(one.expression)]
@@ -304,6 +305,8 @@ def _time_of(planner: Planner, grouping: Node, child: PlanInfo) -> TimeColumn | 
     if len(read) != 1 or column_id(read[0]) not in child.times or not never_decreases(planner.catalyst, grouping):
         return None
     below = child.times[column_id(read[0])]
+    # A later time may still give the value of the watermark (all times of a day give the day): only values before
+    # that one are complete.
     return (
         None if below.windows else TimeColumn(ShiftedBy(FunctionOf(grouping, read[0], below.watermark), -MILLISECOND))
     )

@@ -131,6 +131,8 @@ class _Sides:
         if side.is_constant:
             return side
         side = self._walk.whole(side)
+        # Rows become complete at stateful inputs only. And without a key for any of the pairs, every pull would look at
+        # all rows of both sides.
         if side.free is None and (becomes_complete or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
             side = self._walk.cut(side)
         if side.free is None:
@@ -217,6 +219,7 @@ class _Sides:
         if self._kind == "LeftAnti":
             joined = plan.withNewChildren(catalyst.seq([left, right]))
             return catalyst.filter(_completeness(self._left_due, inputs_at.clock), joined)
+        # No column of a side tells whether there was a partner: a partner may have NULL in all of them.
         marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
         marked = [
             catalyst.project([*side.columns, mark], built)

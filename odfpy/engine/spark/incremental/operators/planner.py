@@ -119,6 +119,7 @@ class Planner:
         if name in self._operators:
             return self._operators[name](self, plan)
         match name:
+            # A state has no order, and what is emitted gets its own: a Sort that no LIMIT stands on changes nothing.
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.info_of(plan.child())
             case "WithCTE":

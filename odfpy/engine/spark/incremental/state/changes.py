@@ -82,6 +82,7 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
     if changes.only_appends:
         frame, _ = positional(catalyst, changes.plan)
     else:
+        # Less than none is cut off only in what a query sees: what is kept stays negative, until the row comes.
         rows = net(catalyst, changes).where(functions.col(WEIGHT) > 0)
         times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
         frame = rows.withColumn(WEIGHT, functions.explode(times))

@@ -77,11 +77,13 @@ def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | No
         rows = rows.withColumn(OPERATION, operation)
         order = []
         if event_time is not None:
+            # Both halves of a pair stand at the time of the new row: by times of their own, they would come apart.
             time = functions.col(event_time)
             rows = rows.withColumn(
                 _TIME, functions.coalesce(functions.max(functions.when(weight > 0, time)).over(same), time)
             )
             order = [functions.col(_TIME)]
+        # The weight before the other columns: -1 sorts first, so `-C` stands right before its `+C`.
         order += [*_sort_keys(rows, key, None), weight, *_sort_keys(rows, names, None)]
     # Offsets are positions in this order, so that all rows have to pass one task. A sort by ranges would sample, and
     # give other partitions each time.

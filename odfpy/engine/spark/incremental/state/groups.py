@@ -168,6 +168,8 @@ class GroupRows:
             return None
         scratch = self.rows.pull.scratch
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
+        # The first of them has all groups: those merged, those of this pull where there were none before, or those of
+        # history where nothing is new.
         files = [path for path in (scratch / name for name in names) if path.exists()]
         path = files[0] if files else self._kept[0] if self._kept is not None else None
         return None if path is None else (path, KeptRows(self._name, self.only_appended))

@@ -49,6 +49,7 @@ def open_sessions(
     by_key = Window.partitionBy(*(key.name() for key in keys)) if keys else Window.partitionBy(functions.lit(0))
     ordered = by_key.orderBy("start", "end")
     before = ordered.rowsBetween(Window.unboundedPreceding, -1)
+    # The greatest end so far, not that of the row before: gaps may differ, so an earlier row may reach further.
     begins = functions.coalesce(functions.col("start") > functions.max("end").over(before), functions.lit(True))
     numbered = rows.withColumn("begins", begins.cast("int"))
     up_to_here = ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow)

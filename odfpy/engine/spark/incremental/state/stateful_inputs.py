@@ -55,6 +55,7 @@ class StatefulRows:
     def new(self, stateful_input: StatefulInput) -> Changes | None:
         """The changes of a stateful input in this pull."""
         if stateful_input.number not in self._new:
+            # Old rows first: what was known of time when a row came goes on from where the log had got to.
             before = self.old(stateful_input) if stateful_input.log is not None else None
             self._new[stateful_input.number] = self._through(
                 stateful_input, self._new_rows, before.latest if before else None
@@ -110,6 +111,7 @@ class StatefulRows:
         only_appends = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
         latest = latest_of((str(path) for path, _ in files), stateful_input) if stateful_input.log is not None else None
         kept = Changes(self.catalyst.project([*named, weight], plan), only_appends, latest)
+        # Files that stay as they are still hold rows that have been forgotten since: whether they do must not show.
         return self._not_forgotten(stateful_input, kept, self.pull.before)
 
     def _kept_schema(self, stateful_input: StatefulInput) -> StructType:
@@ -121,6 +123,7 @@ class StatefulRows:
     def needs_history(self) -> bool:
         """Return whether rows that are not kept can matter: nothing has been kept, or something comes late."""
         if self._from_history is None:
+            # For all of them at once: what comes late on one side of a join needs rows that the other side has dropped.
             self._from_history = not self.pull.is_first and (
                 self.pull.kept is None
                 or any(self._is_late(stateful_input) for stateful_input in self.fragment.info.stateful_inputs)
@@ -143,6 +146,7 @@ class StatefulRows:
             return self._is_late_in_log(stateful_input)
         if stateful_input.best is not None:
             new = self.new(stateful_input)
+            # A row that is taken away makes room for one that was not among the best, and was not kept.
             return new is not None and not new.only_appends
         if not (stateful_input.late or stateful_input.forget):
             return False

@@ -112,6 +112,7 @@ class FragmentStream:
         """
         from pyspark.sql import functions
 
+        # Consecutive only within one partition, as here. Halves of a pair are known by that later.
         numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
         count = write_parquet(path, numbered)
         return cls(run, path, numbered.schema, count)

@@ -48,6 +48,7 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
         & (lead(SOURCE).over(in_order) == column(SOURCE))
         & (lead(OFFSET).over(in_order) == column(OFFSET) + 1)
     )
+    # By range, not by row: of one commit, all rows count together, in whatever order they stand.
     with_commit = of_key.orderBy(COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     so_far = of_content.orderBy(*ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = in_order.rowsBetween(1, Window.unboundedFollowing)
