@@ -69,6 +69,9 @@ class Sandbox:
     def grant(self, reads: Iterable[str], folders: Iterable[str]) -> None:
         """Show files and folders to read, and folders to write to, until `revoke`.
 
+        Landlock cannot be widened: a folder to write to must be below a top-level folder that was there to write to
+        when the sandbox began.
+
         Raises:
             SandboxError: one cannot be shown.
         """

@@ -94,7 +94,7 @@ def test_what_belongs_to_a_dataset_is_offered_behind_its_name(odf: Odf, offered:
         "odf merge com.example.rates ": ["staging"],
         "odf diff com.example.rates ": ["head", "v1", "staging"],
         "odf diff com.example.rates v1 h": ["head"],
-        "odf tail com.example.rates@": ["com.example.rates@v1", "com.example.rates@staging"],
+        "odf tail com.example.rates@": ["com.example.rates@staging", "com.example.rates@v1"],
         "odf log com.example.rates@s": ["com.example.rates@staging"],
         "odf verify com.example.cities com.example.rates@v": ["com.example.rates@v1"],
         "odf tail nothing@": [],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from cli.conftest import dataset_folder
 
 import odfpy
 from odfpy.cli.commands import COMMANDS, app
@@ -133,6 +134,111 @@ def test_verbose_tells_heads_and_steps(odf: Odf, workspace: Path) -> None:
 def test_twice_verbose_shows_where_an_error_is_from(odf: Odf, workspace: Path) -> None:
     assert "Traceback" not in odf("show", "nothing", "-v").err
     assert "Traceback" in odf("show", "nothing", "-vv").err
+
+
+def test_the_workspace_of_a_variable(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ODF_WORKSPACE", str(workspace))
+    assert "com.example.rates" in odf("list").out
+    monkeypatch.setenv("ODF_WORKSPACE", "/")
+    assert "com.example.rates" in odf("list", "-w", str(workspace)).out, "what is typed goes before"
+    assert "hint: The variable ODF_WORKSPACE names it: " in odf("list").says
+    monkeypatch.setenv("ODF_WORKSPACE", "")
+    assert odf("list").says.startswith(f"error: No workspace in {tmp_path} or any folder above it")
+
+
+def test_settings_of_variables(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert odf("config", "set", "fetch.retries", "7").code == 0
+    monkeypatch.setenv("ODF_FETCH_RETRIES", "5")
+    monkeypatch.setenv("ODF_ENGINE_IDLE_TIMEOUT", "30")
+    monkeypatch.setenv("ODF_ENGINE_MEMORY", "")
+    monkeypatch.setenv("ODF_PAGER", "cat")
+    found = {one["key"]: (one["value"], one["from"]) for one in odf("config", "list", "-o", "json").json}
+    assert found["fetch.retries"] == (5, "ODF_FETCH_RETRIES")
+    assert found["engine.idleTimeout"] == (30, "ODF_ENGINE_IDLE_TIMEOUT")
+    assert found["engine.memory"] == (None, "default")
+    set_below = odf("config", "set", "fetch.retries", "8").err
+    assert set_below == "fetch.retries is now 5 (ODF_FETCH_RETRIES)\n", "the file has 8, and the variable goes before"
+    monkeypatch.delenv("ODF_FETCH_RETRIES")
+    assert odf("config", "get", "fetch.retries").out == "8\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        (
+            "ODF_ENGINE_MEMRY",
+            "2g",
+            "The variable ODF_ENGINE_MEMRY names no setting (E100)\nhint: Did you mean ODF_ENGINE",
+        ),
+        ("ODF_FETCH_RETRIES", "few", "The variable ODF_FETCH_RETRIES is a whole number, not 'few'"),
+        ("ODF_ETHEREUM_NODES", "https://secret", "The variable ODF_ETHEREUM_NODES is chain ids with URLs"),
+    ],
+)
+def test_a_wrong_variable_is_no_setting_that_is_missed(
+    variable: str, value: str, told: str, odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    wrong = odf("config", "list")
+    assert wrong.code == 2
+    assert told in wrong.says
+    assert "secret" not in wrong.err
+
+
+def test_words_of_other_programs(odf: Odf, workspace: Path) -> None:
+    assert odf("ls", "-o", "json").json == odf("list", "-o", "json").json
+    assert odf("mv", "com.example.empty", "com.example.void").code == 0
+    assert odf("rm", "com.example.void", "--yes").err == "Deleted com.example.void\n"
+    assert "hint: `odf pull NAME` fetches and commits." in odf("fetch", "com.example.rates").says
+    assert odf("ls", "--help").out.startswith("Usage: odf list")
+
+
+# --- Several datasets ------------------------------------------------------------------------------------------------
+
+
+def test_list_takes_names_and_patterns(odf: Odf, workspace: Path) -> None:
+    names = [one["name"] for one in odf("list", "com.example.%s", "trades", "-o", "json").json]
+    assert names == ["com.example.cities", "com.example.rates", "trades"]
+    assert "No dataset fits the pattern 'org.%'" in odf("list", "org.%").says
+
+
+def test_the_last_line_sums_up(odf: Odf, workspace: Path) -> None:
+    pulled = odf("pull", "com.example.%").err.splitlines()
+    assert pulled[-1] == "5 up to date"
+    assert odf("pull", "com.example.upper").err.count("\n") == 1, "one dataset needs no sum"
+    verified = odf("verify", "com.example.rates", "com.example.cities")
+    assert verified.err.splitlines()[-1] == "2 verified"
+    (dataset_folder(workspace, "com.example.cities") / "refs" / "head").write_text("nothing")
+    pulled = odf("pull", "--all")
+    assert (pulled.code, pulled.err.splitlines()[-1]) == (1, "1 failed, 5 up to date")
+
+
+def test_a_note_is_told_once(odf: Odf, workspace: Path) -> None:
+    told = odf("pull", "com.example.rates", "com.example.cities", "com.example.stock").err
+    assert told.count("nothing to pull from; data comes by `odf ingest`") == 1
+
+
+def test_nothing_came_of_rows_that_are_known(odf: Odf, workspace: Path) -> None:
+    row = '{"event_time":"2024-01-01T00:00:00Z","id":1,"name":"a"}\n'
+    (workspace / "again.ndjson").write_text(row)
+    assert odf("ingest", "com.example.rates", "again.ndjson").code == 0
+    told = odf("ingest", "com.example.rates", "again.ndjson").err
+    assert "0 records" not in told
+
+
+def test_a_line_for_each_block(odf: Odf, workspace: Path) -> None:
+    assert odf("tag", "com.example.rates", "v1").code == 0
+    lines = odf("log", "com.example.rates", "--oneline").out.splitlines()
+    blocks = odf("log", "com.example.rates", "-o", "json").json
+    assert [line.split()[:2] for line in lines] == [
+        [str(block["content"]["sequenceNumber"]), block["blockHash"][:13]] for block in blocks
+    ]
+    assert "AddData rows 0 to 2" in lines[0]
+    assert lines[0].endswith("(tag v1)")
+    assert odf("tail", f"com.example.rates@{lines[0].split()[1]}").code == 0, "short hashes mean blocks"
+    assert odf("log", "com.example.rates", "--oneline", "-o", "json").code == 2
 
 
 # --- Suggestions -----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def odf(*arguments: str, cwd: Path, flags: tuple[str, ...] = ()) -> tuple[int, s
     process = start(*arguments, cwd=cwd, flags=flags)
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
+
+
+def is_at_a_lock(pid: int, folder: Path) -> bool:
+    """Whether a process has opened one of the locks in a folder."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            if link.readlink().is_relative_to(folder):
+                return True
+    return False
 
 
 def is_whole(workspace: Path) -> bool:
@@ -142,6 +152,24 @@ def test_a_second_writer_is_told_of_the_first_and_changes_nothing(workspace: Pat
     assert Workspace.open(workspace).datasets.summary("com.example.rates").head == head
     _, err = first.communicate(LINE, timeout=PATIENCE)
     assert (first.returncode, "updated, 1 record" in err) == (0, True)
+    assert is_whole(workspace)
+
+
+def test_a_writer_waits_for_another_one(workspace: Path) -> None:
+    first = start("ingest", "com.example.rates", "--stdin", cwd=workspace)
+    lock = workspace / ".odf" / "run" / "locks"
+    while not any(f"pid {first.pid}" in path.read_text() for path in lock.glob("*")):
+        assert first.poll() is None, "it waits for its input"
+    code, _, err = odf("pull", "com.example.rates", "--wait", "1s", cwd=workspace)
+    assert (code, f"by another process (pid {first.pid}" in err) == (1, True)
+    (workspace / "more.ndjson").write_text(LINE.replace("9", "20"))
+    second = start("ingest", "com.example.rates", "more.ndjson", "--wait", "5m", cwd=workspace)
+    while not is_at_a_lock(second.pid, lock):
+        assert second.poll() is None, "it waits for the first"
+    _, err = first.communicate(LINE, timeout=PATIENCE)
+    assert (first.returncode, "updated, 1 record" in err) == (0, True)
+    _, err = second.communicate(timeout=PATIENCE)
+    assert (second.returncode, "updated, 1 record" in err) == (0, True)
     assert is_whole(workspace)
 
 

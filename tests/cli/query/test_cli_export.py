@@ -78,6 +78,19 @@ def test_text_formats_say_what_is_printed(odf: Odf, workspace: Path) -> None:
             assert list(csv.reader(text.splitlines())) == list(csv.reader(printed.splitlines()))
 
 
+def test_standard_output_takes_an_export(odf: Odf, workspace: Path) -> None:
+    assert odf("export", "trades", "--to", "trades.csv").code == 0
+    before = sorted(workspace.iterdir())
+    done = odf("export", "trades", "--to", "-")
+    assert (done.code, done.out) == (0, (workspace / "trades.csv").read_text())
+    assert done.err.startswith("Exported: standard output, ")
+    lines = odf("export", *DF, "-c", "select 1 as a", "--to", "-", "--format", "ndjson").out
+    assert lines == '{"a":1}\n'
+    failed = odf("export", *DF, "-c", "select 1 / (value - value) from (values (1), (2)) as t(value)", "--to", "-")
+    assert (failed.code, failed.out) == (1, ""), "half of an answer is none"
+    assert sorted(workspace.iterdir()) == before
+
+
 def test_csv_tells_null_from_empty_text(odf: Odf, workspace: Path) -> None:
     query = "select cast(null as varchar) as a, '' as b, 'x;y' as c, 1.5 as d"
     assert odf("export", *DF, "-c", query, "--to", "x.csv", "--delimiter", ";").code == 0
