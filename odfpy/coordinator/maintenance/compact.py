@@ -267,7 +267,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
                 files.append((path, data.physical_hash))
             _add_group(made, group, data)
             done += len(group.slices)
-        # Not before all groups are made: until here, an error leaves nothing but the scratch folder.
+        # Not before all groups are made: until here, an error leaves nothing beside the old slices.
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
         return made.commit()
