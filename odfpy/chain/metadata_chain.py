@@ -119,8 +119,11 @@ class MetadataChain:
         before = replacing or new.base.head
         if new.state.head is None or new.state.head == before:
             return new.state
+        # Readers take no lock, so all that a head leads to is there before it moves. Whoever loses the swap leaves
+        # blocks that no reference reaches, for `odf gc`.
         for data in new.encoded:
             self.blocks.insert(data)
+        # Not after the swap: a crash would leave a head without signatures, or an ingest that no record knows of.
         self.witness(new)
         self.refs.compare_and_swap(HEAD, before, new.state.head)
         return new.state

@@ -226,6 +226,7 @@ class LocalObjectStore(ObjectStore):
         return self._path(name)
 
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        # Also where the name is taken: what is there may be damaged, and a repair replaces it in this way.
         with self._placing(name) as temporary, temporary.open("xb") as target:
             copy_hashed(stream, target, name, size, str(self.folder))
             target.flush()

@@ -170,6 +170,7 @@ class LocalRefStore(RefStore):
         path = self.folder / check_name(name)
         try:
             with locked_folder(self.folder):
+                # Nothing is compared: what is damaged has no value. The dataset's lock keeps other writers away.
                 put_aside(path)
                 replace_file(path, str(block).encode("ascii"))
         except OSError as error:

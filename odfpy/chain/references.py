@@ -96,6 +96,7 @@ class ReferenceView(RefStore):
         if name != HEAD:
             self._refs.compare_and_swap(name, expected, new)
             return
+        # The head may move after this look at it, which does no harm: the new branch goes on from `expected`.
         is_new = self._refs.get(self._name) is None and self._refs.get(HEAD) == expected
         self._refs.compare_and_swap(self._name, None if is_new else expected, new)
 

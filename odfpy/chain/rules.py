@@ -193,6 +193,7 @@ def _sequence_is_unbroken(state: ChainState, block: MetadataBlock) -> None:
 
 
 def _system_time_is_monotonic(state: ChainState, block: MetadataBlock) -> None:
+    # Not `<=`: all blocks of one commit have the same time.
     if state.system_time is not None and block.system_time < state.system_time:
         raise SystemTimeWentBack(f"its system time {block.system_time} is before {state.system_time}")
 

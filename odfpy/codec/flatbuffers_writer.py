@@ -86,6 +86,7 @@ def _write_vector(builder: _Builder, item: Shape, values: tuple[Any, ...]) -> in
     else:
         offsets = [_write_out_of_line(builder, item, value) for value in values]
     builder.StartVector(4, len(offsets), 4)
+    # A FlatBuffer grows from its end to its beginning, so the last item is written first.
     for offset in reversed(offsets):
         builder.PrependUOffsetTRelative(offset)
     vector: int = builder.EndVector()
@@ -114,6 +115,7 @@ def _write_inline(builder: _Builder, slot: int, field: Field, value: Any) -> Non
         case Leaf(type_) if type_ is bool:
             builder.PrependBoolSlot(slot, value, default)
         case _:
+            # Not written ahead like the rest: a struct has no offset to it, its bytes lie within the table.
             builder.PrependStructSlot(slot, _write_timestamp(builder, value), 0)
 
 
@@ -131,6 +133,7 @@ def _write_timestamp(builder: _Builder, value: Timestamp) -> int:
 
 
 def _write_text(builder: _Builder, text: str) -> int:
+    # Not `CreateSharedString`: equal texts are written each time, as the bytes that make the hash have it.
     offset: int = builder.CreateString(text)
     return offset
 

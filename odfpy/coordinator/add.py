@@ -183,6 +183,7 @@ class _Step:
                 layout = DatasetLayout.local(folder)
                 signing = self.storage.signing
                 layout.witnessed(lambda new: signing.sign(layout, lambda: self.key, new)).commit(self.new)
+                # Before the dataset appears: a crash in between leaves a key of no use, not a dataset without its key.
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
         self.notes += self.storage.signing.remarks()

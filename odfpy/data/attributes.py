@@ -41,6 +41,7 @@ class ExtraAttributes:
             InvalidValue: it holds something that JSON cannot.
         """
         try:
+            # Not deeper than the top level, as the reference implementation has it: the text goes into hashes.
             ordered = {key: attributes[key] for key in sorted(attributes)}
             return cls(json.dumps(ordered, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:

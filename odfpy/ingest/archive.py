@@ -216,6 +216,7 @@ class ZipArchive:
         with reading(name):
             stream = self._zip.open(info)
         with stream:
+            # The archive itself says how much it has packed. A large number there must not allow for a large ratio.
             unpack(stream, target, min(info.compress_size, self._size), name, limits)
 
 

@@ -113,6 +113,8 @@ def write_slices(
         try:
             return tuple(task.result() for task in tasks)
         except BaseException:
+            # This waits for slices that are being written: a thread that went on could make its file again after the
+            # removal.
             pool.shutdown(cancel_futures=True)
             for path in paths:
                 path.unlink(missing_ok=True)

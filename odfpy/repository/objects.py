@@ -58,6 +58,7 @@ class LinkedObject:
     def is_in(self, layout: DatasetLayout) -> bool:
         """Return whether a dataset has it, of the announced size."""
         try:
+            # Not hashed again: nothing takes this name in a store before it has been hashed.
             return self.kind.store(layout).size(self.name) == self.size
         except ObjectNotFound:
             return False
@@ -226,6 +227,7 @@ class _Copying:
             except (HashMismatch, ObjectTooLarge) as error:
                 raise error.with_context(source.describe(item.name)) from error
         found = target.size(item.name)
+        # `insert_stream` refuses what is too long. What is too short has the right hash, so the block is wrong.
         if found != item.size:
             raise IntegrityError(f"Block {item.block}: its file {item.name} has {found} bytes, not {item.size}")
 

@@ -78,6 +78,7 @@ def merge(storage: Storage, dataset: StoredDataset, branch: str, *, fast_forward
         Lineage(storage).refuse_circle(dataset, after)
         dataset.sign_head(found.blocks[-1])  # with the head, or before it: it is never there unsigned
         dataset.layout.refs.compare_and_swap(HEAD, found.head, found.tip)
+    # Last: until the head has moved, nothing but the branch keeps its blocks from `odf gc`.
     delete(dataset, ReferenceKind.BRANCH, branch)
     return MergeResult(
         handle=dataset.handle,

@@ -101,6 +101,7 @@ def ingest_once(
                 "This idempotency key has come before, with something else to ingest",
                 hint="Repeat the request as it was, or make another key.",
             )
+        # After a crash between this record and the move of the head, only the history tells whether it was done.
         if known is not None and (known.is_done or _has(locked, known.new_head)):
             return known, True
         noted = _Noted(

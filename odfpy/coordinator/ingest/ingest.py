@@ -182,6 +182,8 @@ def _ingest_file(
     events = _events(dataset.state, ingested, file.state, policy)
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     result = commit_events(dataset, dataset.state, events, system_time, written)
+    # After the commit: an index behind the head catches up. One of a block that never came to be would have to be made
+    # again from all slices.
     keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
@@ -227,6 +229,7 @@ def _ingest_here(
 def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> PullResult:
     """Record how far a source has been looked through without finding rows; the caller holds the dataset's lock."""
     state = dataset.state
+    # The watermark is said again: an event without one would take it back, which no chain allows.
     event = AddData(
         prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
         prev_offset=state.last_offset,

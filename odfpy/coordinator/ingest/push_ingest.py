@@ -79,6 +79,7 @@ def ingest(
             folder.mkdir()
             started = time.monotonic()
             taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
+            # Each file is a commit, so the dataset is read again: the next file is merged with the rows of this one.
             with rows_told(progress, str(dataset.handle), name):
                 result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
             has_rows = has_rows or result.num_records > 0

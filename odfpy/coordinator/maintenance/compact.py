@@ -138,6 +138,7 @@ class BlockGroup:
         last = self.blocks[-1].block.event
         if not isinstance(last, AddData) or last.extra is not None or event.extra is not None:
             return False
+        # An event has room for the state of one source; to drop that of another would make it ingest its data again.
         if event.new_source_state is not None and self.source not in (None, event.new_source_state.source_name):
             return False
         records, size = _measures(event)
@@ -266,6 +267,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
                 files.append((path, data.physical_hash))
             _add_group(made, group, data)
             done += len(group.slices)
+        # Not before all groups are made: until here, an error leaves nothing beside the old slices.
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
         return made.commit()

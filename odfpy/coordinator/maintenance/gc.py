@@ -199,6 +199,7 @@ def remove(path: Path) -> None:
         OdfError: it cannot be removed.
     """
     try:
+        # Only the link goes, not what it leads to: that may be outside of the workspace.
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

@@ -72,6 +72,8 @@ def _walk(layout: DatasetLayout, head: Multihash, found: Reached) -> None:
             found.checkpoints.add(event.new_checkpoint.physical_hash)
             if wants_last:
                 found.last_checkpoints.add(event.new_checkpoint.physical_hash)
+        # Also after an event without a checkpoint: a run goes on from that of the last data event, and from no older
+        # one.
         wants_last = False
 
 

@@ -114,6 +114,7 @@ class ReferenceRepair:
             for one in self._blocks_here()
             if one.block.prev_block_hash == block and one.hash not in reached and not self._was_signed_away(name, block)
         ]
+        # A silent step back would drop what was committed after the last push, and the next `odf gc` would remove it.
         if after:
             raise IntegrityError(
                 f"Damaged reference: {layout.refs.describe(name)}; another place has it at {block}, and blocks here go"
@@ -200,6 +201,8 @@ def _good_ones(
     except OdfError:
         if len(blocks) == 1:
             return []
+        # One bad signature fails all that are read with it. Halving finds it in a few batches; each is one request to a
+        # node.
         half = len(blocks) // 2
         return [*_good_ones(side, dataset_id, blocks[:half]), *_good_ones(side, dataset_id, blocks[half:])]
     return [(hashed, signed) for hashed, signed in zip(blocks, found, strict=True) if signed is not None]

@@ -130,6 +130,7 @@ class RepositoryGarbage:
 
 def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:
     """Return what references lead to, and where they are; whoever moves one meanwhile has to be looked at again."""
+    # Before the walk: a reference that moves during it then differs at the next look, and nothing is removed.
     tips = _tips(layout)
     try:
         return reachable_blocks(layout), tips
@@ -165,6 +166,7 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
         known = reachable_blocks(layout)
     except OdfError as error:
         raise ConcurrentUpdate(f"{problem}: {error.message}", hint=hint) from error
+    # A missing block has failed the walk above. Slices and checkpoints have not: it reads their names, and not them.
     for item in removed:
         if isinstance(item, StrayObject) and (item.name in known.data or item.name in known.checkpoints):
             raise ConcurrentUpdate(f"{problem}: {item.path} is missing", hint=hint)

@@ -94,6 +94,7 @@ def reset(storage: Storage, dataset: StoredDataset, to: str) -> ResetResult:
     """
     plan = plan_reset(storage, dataset, to)
     if plan.changes:
+        # Before the head moves, as in a commit: readers without a lock never see it at the block without a signature.
         dataset.sign_head(dataset.chain.block(plan.new_head))
         dataset.layout.refs.compare_and_swap(HEAD, plan.old_head, plan.new_head)
     return plan

@@ -69,6 +69,8 @@ def commit_events(
         new = dataset.chain.prepare(state, events, system_time)
     except NoOpEvent:
         new = dataset.chain.prepare(state, [], system_time)
+    # Slices before the chain: a head must never lead to a block whose slice is missing. A crash before the head moves
+    # leaves slices that no reference reaches, and `odf gc` removes them.
     for data in filter(None, map(new_data_of, events)):
         if written is not None:
             dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)

@@ -139,6 +139,7 @@ class Storage(WorkspaceFolder):
             AlreadyExists: name or id are taken.
         """
         self.check_free(alias, dataset_id)
+        # The name before the rename by which the dataset appears: to everybody else, a folder without one is damaged.
         self._write_alias(staged, alias)
         folder = self.dataset_folder(dataset_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -198,6 +199,8 @@ class Storage(WorkspaceFolder):
         sync_folder(dataset.folder.parent)  # or a power loss would bring back what is half removed
         shutil.rmtree(doomed, ignore_errors=True)
         shutil.rmtree(self.cache_of(dataset.handle.id), ignore_errors=True)
+        # After the folder: a crash in between leaves a key of no use. The other way round, the dataset could not sign
+        # any more.
         self.keys.delete(dataset.handle.id)
         self.approvals.withdraw(dataset.handle.id)
 

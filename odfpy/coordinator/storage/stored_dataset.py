@@ -112,6 +112,8 @@ class StoredDataset:
     def state(self) -> ChainState:
         """Return what its chain amounted to when first asked; get the dataset again to see later commits."""
         try:
+            # Past the cache for an older block: its state could take the place of the head's, in the one file that
+            # there is.
             return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
         except OdfError as error:
             raise self.named(error) from error

@@ -115,6 +115,8 @@ class WorkspaceFolder:
         """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
         folders = sorted(self.scratches.iterdir()) if self.scratches.is_dir() else []
         owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
+        # Where another process has got the id since, an abandoned folder passes for one in use, and stays for a later
+        # sweep.
         return [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
 
     @property

@@ -230,6 +230,8 @@ class Transfers:
             _learn(moved)
             state = moved.state or layout.chain.state()
             result = _result(str(alias), moved, lambda: state)
+            # Before the dataset appears: without this it would pass for one that is at home here, and never be pulled
+            # again.
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
             _seen_heads(folder).remember(url, moved.source_head)
             with self._storage.editing():

@@ -39,6 +39,8 @@ def bring_up_to_date(storage: Storage, dataset: StoredDataset, engine_for: Engin
 def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor, reason: InputDiverged) -> PullResult:
     before = dataset.state
     made = without_data(dataset)
+    # The run follows these blocks, and may read them back. If it fails, no reference reaches them, and `odf gc`
+    # removes them.
     made.store()
     result = transform_dataset(storage, dataset, engine_for, state=made.state, replacing=made.old_head)
     if result.outcome is not PullOutcome.UPDATED:

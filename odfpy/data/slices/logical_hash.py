@@ -72,6 +72,7 @@ class LogicalHasher:
             SchemaError: the batch has other columns or types than the schema.
         """
         self._check(batch.schema)
+        # A hasher takes values in their order: none of this batch before all of the last.
         self._wait()
         if self._pool is None and self._threads > 1 and bytes_of(batch) >= _THREADS_PAY_FROM:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="logical-hash")

@@ -21,6 +21,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _NULL = b"\x00"
 _LENGTH = 8
+# Numbers of the Rust crate `arrow-digest`, which defines the hash: with others, no recorded hash would hold any more.
 _INT, _FLOAT, _BINARY, _UTF8, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _LIST = 1, 2, 3, 4, 5, 6, 7, 8, 9, 11
 _UNITS = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 

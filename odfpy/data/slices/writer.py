@@ -141,6 +141,7 @@ class SliceWriter:
         if self._done:
             return
         self._done = True
+        # The sink first: Arrow can only be closed by writing a footer, for which a full disk has no room.
         self._sink.discard()
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
@@ -170,6 +171,7 @@ class SliceWriter:
     def _write_group(self, group: pa.Table) -> None:
         self._hasher.update(group)  # goes on in the background
         with self._writing():
+            # The size is given, or else pyarrow cuts groups by a default of its own, which its next release may change.
             self._writer.write_table(group, row_group_size=group.num_rows)
 
     @contextlib.contextmanager

@@ -109,6 +109,7 @@ class HttpSource:
             answer.close()
             raise
         answer.close()
+        # The rest cannot be had, or is not proven to belong to what is here: then all of the file is asked for.
         if rest is not None and answer.status in (
             HTTPStatus.PARTIAL_CONTENT,
             HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
@@ -173,6 +174,7 @@ def _version(answer: HttpResponse) -> SourceVersion:
     modified, sent = _time(text), _time(_text(headers, "Date"))
     proof = None
     if etag:
+        # A weak ETag may stay while bytes change (RFC 9110, 8.8.1): it does not prove that two parts fit together.
         proof = None if etag.startswith("W/") else etag
     elif modified is not None and sent is not None and is_settled(modified, sent, by_its_own_clock=True):
         proof = text

@@ -136,6 +136,7 @@ def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: st
         OdfError: it cannot be written.
     """
     try:
+        # Spark may run a task twice: each try writes under a name of its own, and nobody finds half of a file.
         with (
             written_aside(Path(path)) as own,
             pa.OSFile(str(own), "wb") as sink,

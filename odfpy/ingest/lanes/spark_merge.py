@@ -82,6 +82,7 @@ class SparkMerge:
         merged = self._spark.sql(f"SELECT * FROM ({merge.sql(shape)}) AS merged {order_clause(merge, shape)}")
         write = _PlaceWriter(str(self._folder))
         found = merged.select("op", "pos").mapInArrow(write, _spark_schema(_COUNTS)).collect()
+        # By number of the partition: their rows follow each other in that order, and offsets are given out along it.
         written = sorted(tuple(row) for row in found)
         return MergedPlaces(
             paths=tuple(write.path(partition) for partition, *_ in written),

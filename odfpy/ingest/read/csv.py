@@ -297,6 +297,7 @@ def _parse(text: bytes, dialect: Dialect, width: int, *, quoting: bool) -> pa.Ta
     names = [str(i) for i in range(width)]
     if not text or not width:
         return pa.table({column: pa.array([], pa.string()) for column in names})
+    # No threads of Arrow's: `map_pieces` has one for each piece already.
     read = csv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(text) + 1, _LARGEST_BLOCK))
     parse = csv.ParseOptions(
         delimiter=dialect.separator.decode(),

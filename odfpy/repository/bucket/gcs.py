@@ -176,4 +176,5 @@ class _Body(io.BytesIO):
     """The body of a request that may be sent again."""
 
     def close(self) -> None:
+        # Not closed: aiohttp may close what it has sent, and gcsfs could not send it again when it repeats a request.
         self.seek(0)

@@ -173,6 +173,8 @@ class _Writer:
                 self._upload = None
 
     def _first_part(self) -> bytes:
+        # Sliced directly, it would be copied twice. The view has to end before the buffer shrinks: a bytearray with
+        # views cannot.
         with memoryview(self._waiting) as waiting:
             return bytes(waiting[:PART])
 
@@ -203,8 +205,10 @@ class BucketRefStore(RefStore):
             except Conflict:
                 if self.get(name) == new:
                     return  # by ourselves, in a try whose answer was lost; or by somebody with the same in mind
+                # Where it is expected, but of another version, as when somebody has written the same again: once more.
                 content = self._expect(name, expected)
             else:
+                # Without conditions, only a second look tells whether somebody else has written just after this.
                 if not is_certain and (found := self.get(name)) != new:
                     raise lost_race(self.describe(name), expected, found)
                 return

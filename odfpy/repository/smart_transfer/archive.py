@@ -105,6 +105,7 @@ def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihas
         data = _exactly(stream, size)
         _exactly(stream, -size % tarfile.BLOCKSIZE)
         yield name, data
+    # Zeros unpack from next to nothing: without a bound, a small archive could keep the reader busy for long.
     if stream.read(_MAX_END).strip(b"\0") or stream.read(1):
         raise ProtocolViolation("The archive of blocks goes on after its end")
 

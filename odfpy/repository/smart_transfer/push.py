@@ -307,6 +307,8 @@ def serve_push(
             pass
         phase = PushPhase.COMPLETE_REQUEST
         given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
+        # The lock only for this: uploads may take hours. What others have committed meanwhile fails the swap of the
+        # head.
         with target.writing(dataset_id):
             _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
         yield from send(Confirmed())

@@ -154,6 +154,8 @@ class ServedTarget:
         del layout
         folder = staged_folder(self._storage, self._alias, dataset_id)
         is_public = visibility is WireVisibility.PUBLIC
+        # Before the dataset appears. Also where it is private, as it is without this: a push that was refused here may
+        # have left `public`.
         set_visibility(folder, Visibility.PUBLIC if is_public else Visibility.PRIVATE)
         with self._storage.editing():
             try:
@@ -187,6 +189,7 @@ def store_of(served: ServedRegistry, alias: DatasetAlias, grant: Grant) -> Datas
     storage = served.storages[grant.place]
     dataset = served.find(alias)
     if dataset is not None and dataset.workspace_folder is storage:
+        # A URL may outlive its dataset, and another one may have the name by now.
         return dataset.layout if dataset.handle.id == grant.dataset_id else None
     folder = staged_folder(storage, alias, grant.dataset_id)
     return DatasetLayout.local(folder) if folder.is_dir() else None

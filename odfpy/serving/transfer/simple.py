@@ -173,12 +173,14 @@ def _object(
     name = _name(text)
     reach = request.app.state.reaches.of(dataset.folder)
     path = store.local_path(name)
+    # What no reference leads to is not handed out: it may be part of a push under way, or of a dropped history.
     if not reach.has(dataset.layout, kind, name) or path is None or not path.is_file():
         raise HTTPException(404, "There is no such object")
     is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
     headers = {
         "ETag": f'"{name}"',
         "Cache-Control": f"{'public' if is_public else 'private'}, max-age=31536000, immutable",
+        # Whoever pushes chooses the bytes: a browser must not take them for a page of this server.
         "X-Content-Type-Options": "nosniff",
     }
     if _has(request, name):
